@@ -1,0 +1,104 @@
+"""What passes between the network and the handlers: a request's context and the kinds of reply.
+
+A handler is a plain callable `handler(ctx, request)` and never blocks. It returns
+
+* a message: the reply is ready, the connection's own task encodes and sends it;
+* `None`: there is no reply (Produce with acks=0);
+* a `Pending`: the request is parked (long poll, rebalance). Nothing is held but the connection's
+  place in line; whoever completes the `Pending` wakes it;
+* a coroutine: work that may wait for the disk or other brokers. The request channel gives it to
+  one of the handler workers.
+
+One connection has one request in work at a time, so replies keep the order of requests (S-NET-1).
+"""
+
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import trio
+
+from protocol.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionInfo:
+    """What a handler may know of the connection a request came in on."""
+
+    connection_id: str
+    listener_name: str
+    local_host: str
+    """The address the client connected to: told to it when advertised.listeners is not set."""
+    local_port: int
+    peer_host: str
+    peer_port: int
+    principal: str = "User:ANONYMOUS"
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """One request's envelope."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    connection: ConnectionInfo
+    received: float
+    """Monotonic seconds at which the frame was complete."""
+    close_connection: bool = False
+    """Set by a handler when the connection must end after this request (acks=0 that failed)."""
+
+
+class Pending:
+    """A reply that comes later. Completed once, from the event loop; the first completion wins."""
+
+    __slots__ = ("_event", "_reply", "abandoned", "done", "on_abandon")
+
+    def __init__(self) -> None:
+        self._event: trio.Event | None = None
+        self._reply: Any = None
+        self.done = False
+        self.abandoned = False
+        """The connection ended while the request was parked."""
+        self.on_abandon: Any = None
+        """Called without arguments when the connection ends first, to drop watchers early."""
+
+    def complete(self, reply: Any) -> bool:
+        """Hand over the reply; False when it was complete already."""
+        if self.done:
+            return False
+        self.done = True
+        self._reply = reply
+        if self._event is not None:
+            self._event.set()
+        return True
+
+    async def wait_reply(self) -> Any:
+        """The reply, when there is one. Cancelled: the request counts as abandoned."""
+        if not self.done:
+            self._event = trio.Event()
+            try:
+                await self._event.wait()
+            except trio.Cancelled:
+                self.abandoned = True
+                if self.on_abandon is not None:
+                    self.on_abandon()
+                raise
+        return self._reply
+
+
+Reply = Any
+"""A message, None, a `Pending`, or a coroutine that returns any of the first three."""
+
+
+class Handler(Protocol):
+    """One API's behaviour."""
+
+    def __call__(self, ctx: RequestContext, request: Any) -> "Reply | Coroutine[Any, Any, Reply]":
+        """Check, delegate, answer. Never blocks."""
+        ...
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """A reply of this API that says `code` for everything that was asked."""
+        ...

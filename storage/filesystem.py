@@ -1,0 +1,130 @@
+"""The seam to the disk: all file work of the storage engine goes through these two interfaces.
+
+`storage.os_filesystem` is the real one; `tests.support.memory_filesystem` an in-memory twin that
+can fail on demand and forget what was not synced. Every method raises `OSError` as the operating
+system would; the caller that owns a log directory turns it into `StorageError`.
+
+A `File` closes its descriptor when it is closed or garbage collected: a reader that holds a slice
+of a deleted segment keeps the file alive (S-RET-7), so deleting code drops its reference instead
+of closing.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+
+class File(Protocol):
+    """One open file. Positions and sizes are bytes; nothing here moves a shared file offset."""
+
+    @property
+    def path(self) -> str:
+        """Where it was opened (a rename does not change it; see `renamed`)."""
+        ...
+
+    def fileno(self) -> int:
+        """The descriptor, for sendfile. Raises OSError where there is none (in-memory twin)."""
+        ...
+
+    def size(self) -> int:
+        """Current length in bytes."""
+        ...
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes at `position`; shorter only at the end of the file."""
+        ...
+
+    def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> None:
+        """Write all of `data` at `position`, growing the file as needed."""
+        ...
+
+    def pwritev(self, pieces: list[bytes | bytearray | memoryview], position: int) -> None:
+        """Write all pieces one after the other at `position`."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut or extend (with zeros) to `size`."""
+        ...
+
+    def allocate(self, size: int) -> None:
+        """Reserve real blocks up to `size`, so that a later write through a map cannot SIGBUS."""
+        ...
+
+    def map(self, size: int, *, writable: bool) -> memoryview:
+        """A shared mapping of the first `size` bytes (the file is at least that long)."""
+        ...
+
+    def fsync(self) -> None:
+        """Data and metadata are on the disk when this returns. May block for long."""
+        ...
+
+    def close(self) -> None:
+        """Release the descriptor; safe to call twice."""
+        ...
+
+
+class FileSystem(Protocol):
+    """Directories and whole files."""
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
+        """Open for reading and (by default) writing; `create` makes it when absent."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """True for files and directories."""
+        ...
+
+    def is_dir(self, path: str) -> bool:
+        """True for directories."""
+        ...
+
+    def list_dir(self, path: str) -> list[str]:
+        """Names (not paths) in the directory, sorted."""
+        ...
+
+    def make_dirs(self, path: str) -> None:
+        """The directory and its parents; no error if it stands already."""
+        ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Atomic; replaces a file at `new`."""
+        ...
+
+    def unlink(self, path: str, *, missing_ok: bool = False) -> None:
+        """Remove a file."""
+        ...
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory and all in it."""
+        ...
+
+    def fsync_dir(self, path: str) -> None:
+        """Renames and creations in the directory are on the disk when this returns."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Length of the file in bytes."""
+        ...
+
+    def mtime_ms(self, path: str) -> int:
+        """Last modification, milliseconds since the epoch."""
+        ...
+
+    def set_mtime_ms(self, path: str, mtime_ms: int) -> None:
+        """Set the last modification time."""
+        ...
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole file. Raises FileNotFoundError."""
+        ...
+
+    def write_atomic(self, path: str, pieces: Iterable[bytes]) -> None:
+        """Write `path`.tmp, fsync it, rename it over `path`, fsync the directory."""
+        ...
+
+    def lock(self, path: str) -> File | None:
+        """Take an exclusive lock on the file (made when absent); None when another holds it."""
+        ...
+
+    def usage(self, path: str) -> tuple[int, int]:
+        """(total, usable) bytes of the volume that holds `path`."""
+        ...

@@ -1,0 +1,1 @@
+"""The daemon: everything that has an event loop."""

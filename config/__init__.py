@@ -1,0 +1,1 @@
+"""What may be configured: one table of keys, the parser of `server.properties`, typed views."""

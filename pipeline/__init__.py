@@ -1,0 +1,1 @@
+"""PySpark jobs that read from and write to the broker."""

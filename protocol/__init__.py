@@ -1,0 +1,1 @@
+"""Bytes to values and back: no sockets, no event loop, no clock."""

@@ -1,0 +1,1 @@
+"""One broker's disk: plain synchronous Python, no event loop."""

@@ -1,0 +1,1 @@
+"""The `pykafkalog` command line, one file per command."""

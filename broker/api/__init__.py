@@ -1,0 +1,1 @@
+"""One thin file per API key: check, delegate, answer."""

@@ -1,0 +1,1 @@
+"""Cluster metadata: the store, the image read by handlers, the controller."""

@@ -1,0 +1,1 @@
+"""Coordinators: state kept in internal topics, decided purely, run by a runtime."""

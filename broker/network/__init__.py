@@ -1,0 +1,1 @@
+"""Sockets, connections, the request channel and its handler workers."""

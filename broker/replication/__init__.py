@@ -1,0 +1,1 @@
+"""Partitions as clients see them: append, read, watermarks, long polls."""

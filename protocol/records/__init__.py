@@ -1,0 +1,1 @@
+"""Record batches: the hot path of the wire and of the log."""

@@ -1,0 +1,1 @@
+"""Message declarations turned into codecs; the only importer of construct."""

@@ -1,0 +1,1 @@
+"""Sparse indexes beside a segment, memory-mapped and searched with numpy."""

@@ -1,0 +1,1 @@
+"""What a partition remembers of its idempotent and transactional producers."""

@@ -1,0 +1,1 @@
+"""The group coordinator: members, generations, committed offsets."""

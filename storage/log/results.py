@@ -1,0 +1,185 @@
+"""What a `Log` answers, and the enums that say how it was asked and why it acted.
+
+Values of the produce and fetch path (`AppendInfo`, `ReadInfo`, `FileSlice`) are slotted but not
+frozen: a frozen dataclass costs two microseconds to build. Nobody changes one after it was handed
+out. Decisions come back as enums, which logs, metrics and tests read alike.
+
+Any room above storage may import this module.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from protocol.types import NO_TIMESTAMP
+from storage.filesystem import File
+
+if TYPE_CHECKING:
+    from storage.index.transaction_index import AbortedTxn
+
+
+class AppendOrigin(Enum):
+    """Who appends: decides which checks apply (`org.apache.kafka…AppendOrigin`)."""
+
+    CLIENT = "client"
+    """A produce request: nothing is trusted."""
+    COORDINATOR = "coordinator"
+    """The broker's own coordinators: control batches are allowed, duplicates are not looked for."""
+    REPLICATION = "replication"
+    """A follower or recovery: the leader has checked already."""
+
+
+class FetchIsolation(Enum):
+    """How far a reader may see (S-READ-5)."""
+
+    LOG_END = "log_end"
+    """Followers: all that is in the log."""
+    HIGH_WATERMARK = "high_watermark"
+    """Consumers with read_uncommitted: what every in-sync replica has."""
+    TXN_COMMITTED = "txn_committed"
+    """Consumers with read_committed: below the last stable offset."""
+
+
+class RollReason(Enum):
+    """Why a new segment was started (checklist B4.2)."""
+
+    SIZE = "segment.bytes"
+    TIME = "segment.ms"
+    OFFSET_INDEX_FULL = "offset index full"
+    TIME_INDEX_FULL = "time index full"
+    OFFSET_OVERFLOW = "relative offset overflow"
+    REQUESTED = "requested"
+    """Retention deletes the active segment, or a caller asked."""
+
+
+class DeletionReason(Enum):
+    """Why a segment was taken out of the log (checklist B4.5)."""
+
+    RETENTION_TIME = "retention.ms"
+    RETENTION_SIZE = "retention.bytes"
+    LOG_START_OFFSET = "log start offset"
+    TRUNCATION = "truncation"
+    RECOVERY = "recovery"
+    ROLL = "roll"
+    """An empty segment whose index is full is replaced by a fresh one (KAFKA-6388)."""
+
+
+class StartOffsetReason(Enum):
+    """Why the log start offset moved (`LogStartOffsetIncrementReason`)."""
+
+    CLIENT_RECORD_DELETION = "client delete records request"
+    LEADER_OFFSET_INCREMENTED = "leader offset increment"
+    SEGMENT_DELETION = "segment deletion"
+    SNAPSHOT_GENERATED = "snapshot generated"
+
+
+class FileSlice:
+    """A range of bytes of one segment file, read when somebody needs it.
+
+    Holds the `File`, so the bytes stay readable after the segment was deleted (S-RET-7), and never
+    reaches past what was exposed when it was made (S-READ-7). The network sends it with sendfile.
+    """
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self.file = file
+        self.position = position
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def read(self) -> bytes:
+        """The bytes themselves. Raises OSError."""
+        return self.file.pread(self.size, self.position)
+
+    def fileno(self) -> int:
+        """The descriptor, for sendfile."""
+        return self.file.fileno()
+
+    def __repr__(self) -> str:
+        return f"FileSlice({self.file.path}, position={self.position}, size={self.size})"
+
+
+@dataclass(slots=True)
+class AppendInfo:
+    """What became of an append (`LogAppendInfo`)."""
+
+    first_offset: int
+    """Offset of the first record; -1 when nothing was appended."""
+    last_offset: int
+    max_timestamp: int = NO_TIMESTAMP
+    offset_of_max_timestamp: int = -1
+    """Last offset of the batch with the greatest timestamp, as the time index stores it."""
+    log_append_time: int = NO_TIMESTAMP
+    """Milliseconds when the topic uses LogAppendTime (or a duplicate's stored time), else -1."""
+    log_start_offset: int = 0
+    leader_epoch: int = -1
+    record_count: int = 0
+    valid_bytes: int = 0
+    """Bytes of whole batches in what was handed in; a torn tail is trimmed (S-APP-6)."""
+    duplicate: bool = False
+    """True: the batch was in the log already; the offsets are those of the first time."""
+    rolled: RollReason | None = None
+
+
+@dataclass(slots=True)
+class ReadInfo:
+    """What a read found (`FetchDataInfo`)."""
+
+    offset: int
+    """The offset that was asked for."""
+    records: "FileSlice | bytes"
+    """Whole batches from the one that holds `offset`; only the last may be cut (S-READ-2, -4)."""
+    segment_base: int = -1
+    """Base offset of the segment `records` lies in; -1 when nothing was read."""
+    position: int = -1
+    """Where in that segment's file."""
+    first_entry_incomplete: bool = False
+    """Even the first batch did not fit into max_bytes (only without minOneMessage)."""
+    aborted: "list[AbortedTxn] | None" = None
+    """Aborted transactions that overlap `records`; None unless read_committed was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimestampOffset:
+    """A record's place in time (`FileRecords.TimestampAndOffset`)."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int = -1
+    """Epoch of the batch that holds it; -1 when it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """One segment that was taken out of the log."""
+
+    base_offset: int
+    size: int
+    reason: DeletionReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingDeletion:
+    """A renamed file that is unlinked once it is due (S-RET-7)."""
+
+    path: str
+    due_ms: int
+    """Wall-clock milliseconds: when it was renamed, plus `file.delete.delay.ms`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogStatistics:
+    """A log's gauges (`kafka.log:type=Log,name=…`)."""
+
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    size: int
+    segment_count: int
+    recovery_point: int
+    last_flush_ms: int
+    producer_count: int

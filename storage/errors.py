@@ -1,0 +1,143 @@
+"""What can go wrong in storage, sorted by who has to act.
+
+* `StorageError`: the disk failed. The log directory goes offline; clients get
+  KAFKA_STORAGE_ERROR (S-REC-11).
+* `Corrupt…`, `CheckpointError`: a file does not hold what its format promises. The loader rebuilds
+  or ignores it; it never reaches a client.
+* `Inconsistent…`, `DirectoryLocked`: the broker must not start (S-START-6, S-REC-7).
+* The other `KafkaError`s: a request was refused; the code goes on the wire.
+
+Any room may catch these; only storage raises them.
+"""
+
+from protocol.errors import ErrorCode, KafkaError
+
+
+class StorageError(KafkaError):
+    """Reading or writing below `path` failed; its log directory can no longer be trusted.
+
+    Kafka's KafkaStorageException. `cause` is the OSError (or a sentence where there is none).
+    """
+
+    def __init__(self, path: str, cause: OSError | str) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {cause}")
+        self.path = path
+        self.cause = cause
+
+
+class OffsetOutOfRange(KafkaError):
+    """A read or truncation outside [start, end]; carries what the response tells the client."""
+
+    def __init__(self, offset: int, *, start: int, high_watermark: int, end: int) -> None:
+        super().__init__(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Offset {offset} is not between log start offset {start} and log end offset {end}.",
+        )
+        self.offset = offset
+        self.start = start
+        self.high_watermark = high_watermark
+        self.end = end
+
+
+class OutOfOrderSequence(KafkaError):
+    """A batch's first sequence does not follow the producer's last one (S-IDEM-1)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message)
+
+
+class InvalidProducerEpoch(KafkaError):
+    """A batch or marker of a fenced producer incarnation (S-IDEM-1)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.INVALID_PRODUCER_EPOCH, message)
+
+
+class DuplicateSequence(KafkaError):
+    """A batch was appended before but its offsets are no longer known."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.DUPLICATE_SEQUENCE_NUMBER, message)
+
+
+class InvalidTransactionState(KafkaError):
+    """A non-transactional batch of a producer whose transaction is open (S-TXN-1)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.INVALID_TXN_STATE, message)
+
+
+class TransactionCoordinatorFenced(KafkaError):
+    """A transaction marker written by a deposed coordinator (S-TXN-2)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message)
+
+
+class CheckpointError(Exception):
+    """A checkpoint file is malformed. Kafka raises IOException here; the reader decides (S-FL-3).
+
+    `line` counts from 1; 0 means the file as a whole.
+    """
+
+    def __init__(self, path: str, line: int, reason: str) -> None:
+        where = f"{path}:{line}" if line else path
+        super().__init__(f"{where}: {reason}")
+        self.path = path
+        self.line = line
+        self.reason = reason
+
+
+class CorruptIndex(Exception):
+    """An index contradicts itself or its segment: rebuild it from the log (S-IDX-6)."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class CorruptSnapshot(Exception):
+    """A producer snapshot is unreadable: delete it and use an older one (S-REC-5)."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class IndexOffsetOverflow(Exception):
+    """An offset is too far from the segment's base for a 4-byte relative offset (S-IDX-4)."""
+
+    def __init__(self, path: str, base_offset: int, offset: int) -> None:
+        super().__init__(f"{path}: offset {offset} does not fit a segment based at {base_offset}")
+        self.path = path
+        self.base_offset = base_offset
+        self.offset = offset
+
+
+class InvalidIndexAppend(Exception):
+    """An index was handed an entry that does not follow its last one: a bug or a damaged log."""
+
+
+class InconsistentBrokerId(Exception):
+    """`meta.properties` names another broker id than the configuration or a sibling directory."""
+
+
+class InconsistentClusterId(Exception):
+    """`meta.properties` names another cluster."""
+
+
+class InconsistentMetaProperties(Exception):
+    """`meta.properties` is unreadable or contradicts itself."""
+
+
+class DirectoryLocked(Exception):
+    """Another process owns the log directory (S-REC-7)."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"Failed to acquire lock on file .lock in {path}. A Kafka instance in another process "
+            "or thread is using this directory."
+        )
+        self.path = path

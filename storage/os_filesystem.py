@@ -1,0 +1,190 @@
+"""The real disk behind `storage.filesystem`: raw descriptors, positional reads and writes.
+
+Rules:
+* No buffering and no shared file offset: `pread`/`pwrite` with the position of the caller, so a
+  reader and the appender of one file never disturb each other.
+* A write either takes all bytes or raises; a short write (signal, nearly full disk) goes on.
+* A descriptor is closed by `close` or with the last reference, never by deleting the path: slices
+  of a deleted segment stay readable (S-RET-7).
+* Nothing here catches `OSError`: the owner of the log directory decides what it means.
+
+The only module of the engine that may import `os` for files. Anyone gets it injected as a
+`FileSystem`.
+"""
+# ruff: noqa: D102 - the methods are documented once, on the protocols they implement
+
+import fcntl
+import mmap
+import os
+from collections.abc import Iterable
+from typing import Final
+
+_MAX_PIECES: Final = 1024
+"""Linux's IOV_MAX: the most pieces one writev takes."""
+
+Piece = bytes | bytearray | memoryview
+
+
+class OsFile:
+    """One open descriptor; see `storage.filesystem.File`."""
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+
+    def __repr__(self) -> str:
+        return f"OsFile({self.path!r}, fd={self._fd})"
+
+    def __del__(self) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def pread(self, size: int, position: int) -> bytes:
+        data = os.pread(self._fd, size, position)
+        if len(data) == size or not data:
+            return data
+        return self._pread_rest(data, size, position)
+
+    def _pread_rest(self, data: bytes, size: int, position: int) -> bytes:
+        # A short read is the end of the file, or a signal or 2 GB limit in between: only an empty
+        # read is proof of the end.
+        pieces = [data]
+        done = len(data)
+        while done < size:
+            data = os.pread(self._fd, size - done, position + done)
+            if not data:
+                break
+            pieces.append(data)
+            done += len(data)
+        return b"".join(pieces)
+
+    def pwrite(self, data: Piece, position: int) -> None:
+        written = os.pwrite(self._fd, data, position)
+        if written == len(data):
+            return
+        view = memoryview(data).cast("B")
+        while written < len(view):
+            written += os.pwrite(self._fd, view[written:], position + written)
+
+    def pwritev(self, pieces: list[Piece], position: int) -> None:
+        for first in range(0, len(pieces), _MAX_PIECES):
+            group = pieces[first : first + _MAX_PIECES]
+            total = sum(map(len, group))
+            written = os.pwritev(self._fd, group, position)
+            if written < total:
+                rest = memoryview(b"".join(group))[written:]
+                self.pwrite(rest, position + written)
+            position += total
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+
+    def allocate(self, size: int) -> None:
+        if size > 0:
+            os.posix_fallocate(self._fd, 0, size)
+
+    def map(self, size: int, *, writable: bool) -> memoryview:
+        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+        # The view keeps the mapping alive; the mapping goes when the last view does.
+        return memoryview(mmap.mmap(self._fd, size, access=access))
+
+    def fsync(self) -> None:
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class OsFileSystem:
+    """The volume as the operating system shows it; see `storage.filesystem.FileSystem`."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> OsFile:
+        flags = os.O_CLOEXEC | (os.O_RDWR if writable else os.O_RDONLY)
+        if create:
+            flags |= os.O_CREAT
+        return OsFile(path, os.open(path, flags, 0o644))
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def list_dir(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_dirs(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def unlink(self, path: str, *, missing_ok: bool = False) -> None:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def remove_tree(self, path: str) -> None:
+        import shutil  # not needed to start: only deleting a topic comes here
+
+        shutil.rmtree(path)
+
+    def fsync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def mtime_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_mtime_ms(self, path: str, mtime_ms: int) -> None:
+        stamp = mtime_ms * 1_000_000
+        os.utime(path, ns=(stamp, stamp))
+
+    def read_bytes(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_atomic(self, path: str, pieces: Iterable[bytes]) -> None:
+        temporary = path + ".tmp"
+        # "w": what a crashed writer left in the .tmp must not survive at the end of ours.
+        with open(temporary, "wb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        self.fsync_dir(os.path.dirname(path) or ".")
+
+    def lock(self, path: str) -> OsFile | None:
+        file = self.open(path, create=True)
+        try:
+            # flock: two owners in one process exclude each other. lockf: so do we and a Java broker,
+            # whose FileChannel.tryLock takes this other kind of lock.
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            file.close()
+            return None
+        return file
+
+    def usage(self, path: str) -> tuple[int, int]:
+        volume = os.statvfs(path)
+        return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize

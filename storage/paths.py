@@ -1,0 +1,175 @@
+"""Names on disk: what every file and directory of a log is called, and how names are read back.
+
+Layout (one directory per partition inside each log directory):
+
+    <log dir>/meta.properties  .lock  .kafka_cleanshutdown  *-checkpoint
+    <log dir>/<topic>-<partition>/                       a log
+    <log dir>/<topic>-<partition>.<32 hex>-delete/       a log waiting to be removed (S-RET-8)
+    <log dir>/<topic>-<partition>.<32 hex>-future/       a log being moved here
+    <log dir>/<topic>-<partition>.<32 hex>-stray/        a log nobody knows
+    .../<20 digits>.log .index .timeindex .txnindex .snapshot   [.cleaned | .swap | .deleted]
+
+Pure functions on strings; nothing here touches a disk. Paths are joined with "/".
+"""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from protocol.types import TopicPartition
+
+LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+TXN_INDEX_SUFFIX: Final = ".txnindex"
+SNAPSHOT_SUFFIX: Final = ".snapshot"
+SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
+INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
+DELETED_SUFFIX: Final = ".deleted"
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+STATE_SUFFIXES: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)
+
+DELETE_DIR_SUFFIX: Final = "-delete"
+FUTURE_DIR_SUFFIX: Final = "-future"
+STRAY_DIR_SUFFIX: Final = "-stray"
+
+LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
+RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
+LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
+CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
+META_PROPERTIES: Final = "meta.properties"
+LOCK_FILE: Final = ".lock"
+CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+
+MAX_NAME_LENGTH: Final = 255
+"""Bytes one path component may have on common file systems."""
+
+_UNIQUE_LENGTH = 1 + 32
+"""A dot and 32 hexadecimal digits before `-delete` and its kin."""
+
+
+class DirState(StrEnum):
+    """What the name of a partition directory says about it."""
+
+    LIVE = ""
+    DELETE = DELETE_DIR_SUFFIX
+    FUTURE = FUTURE_DIR_SUFFIX
+    STRAY = STRAY_DIR_SUFFIX
+
+
+class PartitionDir(NamedTuple):
+    """A partition directory's name, read back."""
+
+    topic_partition: TopicPartition
+    state: DirState
+
+
+class SegmentFile(NamedTuple):
+    """A segment file's name, read back: `00000000000000000042.log.swap` is (42, .log, .swap)."""
+
+    base_offset: int
+    suffix: str
+    state: str
+
+
+def join(directory: str, name: str) -> str:
+    """The path of `name` inside `directory`."""
+    return f"{directory}/{name}"
+
+
+def file_name(path: str) -> str:
+    """The last component of a path."""
+    return path.rsplit("/", 1)[-1]
+
+
+def parent_dir(path: str) -> str:
+    """The directory that holds `path`."""
+    head, slash, _ = path.rpartition("/")
+    return head or slash or "."
+
+
+def offset_prefix(offset: int) -> str:
+    """An offset as 20 digits, so that names sort as offsets do."""
+    return f"{offset:020d}"
+
+
+def log_file(directory: str, base_offset: int, state: str = "") -> str:
+    """Path of the segment's record file."""
+    return f"{directory}/{base_offset:020d}{LOG_SUFFIX}{state}"
+
+
+def index_file(directory: str, base_offset: int, state: str = "") -> str:
+    """Path of the segment's offset index."""
+    return f"{directory}/{base_offset:020d}{INDEX_SUFFIX}{state}"
+
+
+def time_index_file(directory: str, base_offset: int, state: str = "") -> str:
+    """Path of the segment's time index."""
+    return f"{directory}/{base_offset:020d}{TIME_INDEX_SUFFIX}{state}"
+
+
+def txn_index_file(directory: str, base_offset: int, state: str = "") -> str:
+    """Path of the segment's index of aborted transactions."""
+    return f"{directory}/{base_offset:020d}{TXN_INDEX_SUFFIX}{state}"
+
+
+def snapshot_file(directory: str, offset: int, state: str = "") -> str:
+    """Path of the producer snapshot that is valid up to `offset` (exclusive)."""
+    return f"{directory}/{offset:020d}{SNAPSHOT_SUFFIX}{state}"
+
+
+def parse_segment_file(name: str) -> SegmentFile | None:
+    """Read a file name back; None when it is not one of a segment's files."""
+    state = ""
+    for candidate in STATE_SUFFIXES:
+        if name.endswith(candidate):
+            state = candidate
+            name = name[: -len(candidate)]
+            break
+    digits, dot, rest = name.partition(".")
+    suffix = dot + rest
+    if suffix not in SUFFIXES or not (digits.isascii() and digits.isdigit()):
+        return None
+    return SegmentFile(int(digits), suffix, state)
+
+
+def partition_dir_name(topic_partition: TopicPartition) -> str:
+    """`topic-partition`."""
+    return f"{topic_partition.topic}-{topic_partition.partition}"
+
+
+def state_dir_name(topic_partition: TopicPartition, state: DirState, unique: str) -> str:
+    """Name of a directory in `state`; `unique` is 32 hexadecimal digits.
+
+    The topic is cut where the whole name would pass 255 characters, as Kafka does; so the topic
+    cannot always be read back from such a name.
+    """
+    suffix = f"-{topic_partition.partition}.{unique}{state.value}"
+    return topic_partition.topic[: MAX_NAME_LENGTH - len(suffix)] + suffix
+
+
+def parse_partition_dir(name: str) -> PartitionDir | None:
+    """Read a directory name back, split at the *last* dash (topics may contain dashes, dots).
+
+    None when the name is not one of a partition: no dash, an empty topic, a partition that is no
+    number, or a state suffix without its 32 hexadecimal digits.
+    """
+    state = DirState.LIVE
+    for candidate in (DirState.DELETE, DirState.FUTURE, DirState.STRAY):
+        if name.endswith(candidate.value):
+            stem = name[: -len(candidate.value)]
+            if len(stem) > _UNIQUE_LENGTH and _is_unique(stem[-_UNIQUE_LENGTH:]):
+                state, name = candidate, stem[:-_UNIQUE_LENGTH]
+                break
+            return None
+    topic, _, partition = name.rpartition("-")
+    if not topic or not (partition.isascii() and partition.isdigit()):
+        return None
+    return PartitionDir(TopicPartition(topic, int(partition)), state)
+
+
+def _is_unique(text: str) -> bool:
+    return text[0] == "." and all(digit in "0123456789abcdef" for digit in text[1:])

@@ -1,0 +1,166 @@
+"""Code that builds one version of a message: a list of byte pieces, appended one by one.
+
+The generated function is `build_into(value, w)`; `w` takes pieces and is usually `list.append`.
+Pieces are bytes-like, but for the content of a records field, which is passed on as it is: a slice
+of a file stays a slice of a file, for the network to send without reading it.
+
+Runs of fixed-size fields are one `pack` (with the empty tagged tail where it follows), and a tagged
+field costs one comparison when it holds its default.
+
+A value that does not fit its declaration is a bug of the caller: struct.error, TypeError,
+AttributeError or ValueError, never a malformed message.
+"""
+
+import struct
+from itertools import groupby
+from typing import Any
+
+from protocol.schema.constructs import ArrayOf, Fields, Prefixed, Tagged, Text, UuidBytes, Wire
+from protocol.schema.source import Source
+from protocol.schema.wire import SHORT_VARINTS, long_string_prefix, uvarint
+
+ARGUMENTS = "message, w"
+GLOBALS: dict[str, Any] = {
+    "SHORT": SHORT_VARINTS,
+    "uvarint": uvarint,
+    "long_string_prefix": long_string_prefix,
+    "pack": struct.pack,
+}
+
+
+def build_function(node: Wire, label: str) -> Any:
+    """The generated `build_into` for one version's tree."""
+    return build_source(node).function("build_into", ARGUMENTS, f"build {label}", GLOBALS)
+
+
+def build_source(node: Wire) -> Source:
+    """The source of `build_into`, for those who want to read it."""
+    source = Source()
+    _any(source, node, "message")
+    source.line("return")
+    return source
+
+
+def _any(source: Source, node: Wire, value: str) -> None:
+    """Statements that write the variable `value` as `node`."""
+    if node.code is not None:
+        source.line(f"w({source.packer(node.code)}({value}))")
+    elif isinstance(node, Fields):
+        if node.nullable:
+            with source.block(f"if {value} is None:"):
+                source.line(r"w(b'\xff')")
+            with source.block("else:"):
+                source.line(r"w(b'\x01')")
+                _present_fields(source, node, value)
+        else:
+            _present_fields(source, node, value)
+    elif isinstance(node, Prefixed):
+        if node.nullable:
+            with source.block(f"if {value} is None:"):
+                source.line(f"w({node.null!r})")
+            with source.block("else:"):
+                _prefixed(source, node, value)
+        else:
+            _prefixed(source, node, value)
+    else:
+        raise TypeError(f"no code for {node!r}")
+
+
+def _length(source: Source, node: Prefixed) -> None:
+    """The prefix for the length in `n`."""
+    if not node.compact:
+        source.line(f"w({source.packer(node.prefix)}(n))")
+    elif isinstance(node, Text):
+        source.line("w(SHORT[n + 1] if n < 127 else long_string_prefix(n))")
+    else:
+        source.line("w(SHORT[n + 1] if n < 127 else uvarint(n + 1))")
+
+
+def _prefixed(source: Source, node: Prefixed, value: str) -> None:
+    if isinstance(node, Text):
+        source.line(f"b = {value}.encode()")
+        source.line("n = len(b)")
+        _length(source, node)
+        source.line("w(b)")
+        return
+    source.line(f"n = len({value})")
+    _length(source, node)
+    if isinstance(node, ArrayOf):
+        _elements(source, node.element, value)
+    else:
+        source.line(f"w({value})")
+
+
+def _elements(source: Source, element: Wire, value: str) -> None:
+    if element.code is not None and not isinstance(element, UuidBytes):
+        with source.block("if n:"):
+            source.line(f"w(pack(f'>{{n}}{element.code}', *{value}))")
+        return
+    item = source.name()
+    with source.block(f"for {item} in {value}:"):
+        _any(source, element, item)
+
+
+def _present_fields(source: Source, node: Fields, value: str) -> None:
+    empty_tail = node.flexible and not node.tagged
+    for is_fixed, members in groupby(node.fields, key=lambda field: field[1].code is not None):
+        run = list(members)
+        if is_fixed:
+            code = "".join(member.code or "" for _, member in run)
+            contents = ", ".join(f"{value}.{name}" for name, _ in run)
+            if empty_tail and run[-1] is node.fields[-1]:
+                code, contents, empty_tail = code + "B", contents + ", 0", False
+            source.line(f"w({source.packer(code)}({contents}))")
+        else:
+            for name, member in run:
+                content = source.name()
+                source.line(f"{content} = {value}.{name}")
+                _any(source, member, content)
+    if empty_tail:
+        source.line(r"w(b'\0')")
+    elif node.flexible and node.tagged:
+        _tagged_fields(source, node, value)
+
+
+def _default_test(source: Source, field: Tagged, content: str) -> str:
+    """An expression: does the variable `content` hold the field's default?"""
+    default = source.constant(field.default)
+    if field.default is None:
+        return f"{content} is None"
+    if isinstance(field.default, tuple):
+        if field.default:
+            raise TypeError(f"{field.name}: a default with elements is not supported")
+        return f"({content} is not None and not len({content}))"
+    if isinstance(field.default, bool | int | float | str | bytes):
+        return f"{content} == {default}"
+    return f"({content} is {default} or {content} == {default})"
+
+
+def _tagged_fields(source: Source, node: Fields, value: str) -> None:
+    """The tail of tagged fields, in ascending order of tags.
+
+    Each one's content is built apart first, because its size goes before it.
+    """
+    contents = []
+    for field in node.tagged:
+        content = source.name()
+        source.line(f"{content} = {value}.{field.name}")
+        contents.append((field, content, _default_test(source, field, content)))
+    with source.block(f"if {' and '.join(test for _, _, test in contents)}:"):
+        source.line(r"w(b'\0')")
+    with source.block("else:"):
+        written, outer, pieces, tag, raw = (source.name() for _ in range(5))
+        source.line(f"{written} = []")
+        source.line(f"{outer} = w")
+        for field, content, test in contents:
+            with source.block(f"if not ({test}):"):
+                source.line(f"{pieces} = []")
+                source.line(f"w = {pieces}.append")
+                _any(source, field.node, content)
+                source.line(f"{written}.append(({field.tag}, b''.join({pieces})))")
+        source.line(f"w = {outer}")
+        source.line(f"w(uvarint(len({written})))")
+        with source.block(f"for {tag}, {raw} in {written}:"):
+            source.line(f"w(uvarint({tag}))")
+            source.line(f"w(uvarint(len({raw})))")
+            source.line(f"w({raw})")

@@ -1,0 +1,66 @@
+"""A version's codec: the generated functions, made when first asked for.
+
+A broker parses requests and builds responses, so each direction is generated on its own: about half
+a millisecond, once per (message, version) that a client really uses.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from protocol.errors import ProtocolError
+from protocol.schema.build_code import build_function
+from protocol.schema.constructs import Wire
+from protocol.schema.parse_code import parse_function
+
+Buffer = bytes | bytearray
+ParseAt = Callable[[Buffer, memoryview, int, int], tuple[Any, int]]
+BuildInto = Callable[[Any, Callable[[Any], object]], None]
+
+
+class Codec:
+    """Bytes to values and back for one version of one message.
+
+    `parse_at` and `build_into` are for the hot path, `parse` and `build` for everyone else.
+    """
+
+    def __init__(self, node: Wire, label: str) -> None:
+        self.node = node
+        self.label = label
+
+    @cached_property
+    def parse_at(self) -> ParseAt:
+        """`parse_at(buf, mv, offset, end) -> (value, next offset)`; `mv` is a memoryview of `buf`.
+
+        Bytes and records fields are slices of `mv`: they live as long as the buffer is left alone.
+        Raises ProtocolError, and nothing else, when the bytes before `end` are no such message.
+        Bytes left between the next offset and `end` are the caller's to judge.
+        """
+        generated: ParseAt = parse_function(self.node, self.label)
+        return generated
+
+    @cached_property
+    def build_into(self) -> BuildInto:
+        """`build_into(value, append)` hands the pieces of the message to `append`, in order.
+
+        A records field that is not bytes-like is a piece of its own, as it is.
+        """
+        generated: BuildInto = build_function(self.node, self.label)
+        return generated
+
+    def parse(self, data: Buffer | memoryview) -> Any:
+        """The value that `data` is, all of it. Raises ProtocolError, also for bytes left over."""
+        buf = data.tobytes() if isinstance(data, memoryview) else data
+        value, offset = self.parse_at(buf, memoryview(buf), 0, len(buf))
+        if offset != len(buf):
+            raise ProtocolError(f"{self.label}: {len(buf) - offset} bytes left over")
+        return value
+
+    def build(self, value: Any) -> bytes:
+        """The message as one bytes object. Records must be bytes-like here."""
+        pieces: list[Any] = []
+        self.build_into(value, pieces.append)
+        return b"".join(pieces)
+
+    def __repr__(self) -> str:
+        return f"Codec({self.label})"

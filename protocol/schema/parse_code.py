@@ -1,0 +1,189 @@
+"""Code that parses one version of a message: straight-line Python over a buffer and an offset.
+
+The generated function is `parse_at(buf, mv, o, end) -> (value, offset behind it)`: `buf` is the
+frame's buffer (bytes or bytearray, indexing gives integers), `mv` a memoryview of it (slicing costs
+no copy), and the message lies in `o .. end`; the buffer may go on behind `end`.
+
+How it stays fast: runs of fixed-size fields are one `unpack_from`; a one-byte varint is read
+inline; an array of integers is one unpack; strings are decoded from a slice; bytes and records
+stay slices.
+
+How it stays safe:
+* offsets only grow, so one comparison with `end` when all is read catches every fixed-size field
+  that ran over; whatever allocates (slices, arrays) compares with `end` before it does;
+* an array claims at most as many elements as the bytes left can hold at the element's least size;
+* a tagged field must end where its size says;
+* IndexError and struct.error (the buffer itself ended) and UnicodeDecodeError become ProtocolError.
+"""
+
+import struct
+from itertools import groupby
+from typing import Any
+
+from protocol.errors import ProtocolError
+from protocol.schema.constructs import ArrayOf, Blob, Fields, Prefixed, Text, UuidBytes, Wire
+from protocol.schema.source import Source
+from protocol.schema.wire import MAX_STRING, read_uvarint, skip_tagged_fields
+
+ARGUMENTS = "buf, mv, o, end"
+GLOBALS: dict[str, Any] = {
+    "ProtocolError": ProtocolError,
+    "read_uvarint": read_uvarint,
+    "skip_tagged_fields": skip_tagged_fields,
+    "unpack_from": struct.unpack_from,
+    "BAD_BYTES": (IndexError, struct.error, UnicodeDecodeError),
+}
+
+
+def parse_function(node: Wire, label: str) -> Any:
+    """The generated `parse_at` for one version's tree."""
+    return parse_source(node, label).function("parse_at", ARGUMENTS, f"parse {label}", GLOBALS)
+
+
+def parse_source(node: Wire, label: str) -> Source:
+    """The source of `parse_at`, for those who want to read it."""
+    source = Source()
+    with source.block("try:"):
+        _any(source, node, "value", label)
+    with source.block("except BAD_BYTES as error:"):
+        source.line(f"raise ProtocolError(f'{label}: {{error}}') from error")
+    with source.block("if o > end:"):
+        source.line(f"raise ProtocolError('{label}: the frame ends too early')")
+    source.line("return value, o")
+    return source
+
+
+def _any(source: Source, node: Wire, target: str, path: str) -> None:
+    """Statements that parse `node` at `o` and leave its value in `target`."""
+    if node.code is not None:
+        source.line(f"{target}, = {source.unpacker(node.code)}(buf, o)")
+        source.line(f"o += {node.min_size}")
+    elif isinstance(node, Fields):
+        _fields(source, node, target, path)
+    elif isinstance(node, Prefixed):
+        _prefixed(source, node, target, path)
+    else:
+        raise TypeError(f"no code for {node!r}")
+
+
+def _varint(source: Source, name: str) -> None:
+    source.line(f"{name} = buf[o]")
+    source.line("o += 1")
+    with source.block(f"if {name} > 127:"):
+        source.line(f"{name}, o = read_uvarint(buf, o, {name})")
+
+
+def _prefixed(source: Source, node: Prefixed, target: str, path: str) -> None:
+    if node.compact:
+        _varint(source, "n")
+        null_test = "if n == 0:"
+    else:
+        source.line(f"n, = {source.unpacker(node.prefix)}(buf, o)")
+        source.line(f"o += {struct.calcsize('>' + node.prefix)}")
+        null_test = "if n < 0:"
+    with source.block(null_test):
+        if node.nullable:
+            source.line(f"{target} = None")
+        else:
+            source.line(f"raise ProtocolError('{path}: null where none is allowed')")
+    with source.block("else:"):
+        if isinstance(node, ArrayOf):
+            if node.compact:
+                source.line("n -= 1")
+            _elements(source, node.element, target, path)
+        else:
+            source.line("e = o + n - 1" if node.compact else "e = o + n")
+            _slice(source, node, target, path)
+
+
+def _slice(source: Source, node: Prefixed, target: str, path: str) -> None:
+    """A string or bytes between `o` and `e`."""
+    with source.block("if e > end:"):
+        source.line(f"raise ProtocolError('{path}: longer than the frame')")
+    if isinstance(node, Text):
+        if node.compact:
+            with source.block(f"if n > {MAX_STRING + 1}:"):
+                source.line(f"raise ProtocolError('{path}: longer than a string may be')")
+        source.line(f"{target} = buf[o:e].decode()")
+    elif isinstance(node, Blob):
+        source.line(f"{target} = mv[o:e]")
+    source.line("o = e")
+
+
+def _elements(source: Source, element: Wire, target: str, path: str) -> None:
+    """An array of `n` elements."""
+    size = element.min_size
+    with source.block(f"if n{f' * {size}' if size > 1 else ''} > end - o:"):
+        source.line(f"raise ProtocolError('{path}: more elements than the frame holds')")
+    if isinstance(element, UuidBytes):
+        source.line(f"{target} = [bytes(mv[i:i + 16]) for i in range(o, o + 16 * n, 16)]")
+        source.line("o += 16 * n")
+    elif element.code is not None:
+        source.line(f"{target} = list(unpack_from(f'>{{n}}{element.code}', buf, o))")
+        source.line(f"o += {size} * n")
+    else:
+        append, item = source.name(), source.name()
+        source.line(f"{target} = []")
+        source.line(f"{append} = {target}.append")
+        with source.block("for _ in range(n):"):
+            _any(source, element, item, path)
+            source.line(f"{append}({item})")
+
+
+def _fields(source: Source, node: Fields, target: str, path: str) -> None:
+    if node.nullable:
+        source.line("n = buf[o]")
+        source.line("o += 1")
+        with source.block("if n > 127:"):
+            source.line(f"{target} = None")
+        with source.block("else:"):
+            _present_fields(source, node, target, path)
+    else:
+        _present_fields(source, node, target, path)
+
+
+def _present_fields(source: Source, node: Fields, target: str, path: str) -> None:
+    source.line(f"{target} = {source.constant(node.cls)}()")
+    for is_fixed, members in groupby(node.fields, key=lambda field: field[1].code is not None):
+        run = list(members)
+        if is_fixed:
+            code = "".join(member.code or "" for _, member in run)
+            targets = ", ".join(f"{target}.{name}" for name, _ in run)
+            source.line(f"{targets}, = {source.unpacker(code)}(buf, o)")
+            source.line(f"o += {struct.calcsize('>' + code)}")
+        else:
+            for name, member in run:
+                content = source.name()
+                _any(source, member, content, f"{path} {name}")
+                source.line(f"{target}.{name} = {content}")
+    if node.flexible:
+        _tagged_fields(source, node, target, path)
+
+
+def _tagged_fields(source: Source, node: Fields, target: str, path: str) -> None:
+    source.line("n = buf[o]")
+    source.line("o += 1")
+    with source.block("if n:"):
+        with source.block("if n > 127:"):
+            source.line("n, o = read_uvarint(buf, o, n)")
+        if not node.tagged:
+            source.line("o = skip_tagged_fields(buf, o, n, end)")
+            return
+        tag, stop = source.name(), source.name()
+        with source.block("if n * 2 > end - o:"):
+            source.line(f"raise ProtocolError('{path}: more tagged fields than the frame holds')")
+        with source.block("for _ in range(n):"):
+            _varint(source, tag)
+            _varint(source, "n")
+            source.line(f"{stop} = o + n")
+            with source.block(f"if {stop} > end:"):
+                source.line(f"raise ProtocolError('{path}: tagged field longer than the frame')")
+            for position, field in enumerate(node.tagged):
+                with source.block(f"{'elif' if position else 'if'} {tag} == {field.tag}:"):
+                    content = source.name()
+                    _any(source, field.node, content, f"{path} {field.name}")
+                    source.line(f"{target}.{field.name} = {content}")
+            with source.block("else:"):
+                source.line(f"o = {stop}")
+            with source.block(f"if o != {stop}:"):
+                source.line(f"raise ProtocolError('{path}: tagged field of another size')")

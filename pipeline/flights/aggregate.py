@@ -1,0 +1,120 @@
+"""The Spark job: flights from one topic, totals per carrier into another.
+
+Structured Streaming's kafka source reads all that is there (`availableNow`), the totals are a
+streaming aggregate in complete mode, and the kafka sink writes each carrier's row as JSON keyed by
+the carrier. The connector comes from Maven Central for exactly this version of Spark.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline.flights.table import CarrierTotals, totals
+
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+SCHEMA = "carrier STRING, flight BIGINT, tailnum STRING, distance BIGINT, dep_delay DOUBLE"
+
+
+def start_spark() -> SparkSession:
+    """A local session with the kafka connector."""
+    spark = (
+        SparkSession.builder.appName("pykafkalog-flights")
+        .master("local[2]")
+        .config("spark.jars.packages", CONNECTOR)
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def totals_per_carrier(flights: DataFrame) -> DataFrame:
+    """Totals per carrier of a frame with the columns of SCHEMA."""
+    return flights.groupBy("carrier").agg(
+        F.count("*").alias("flights"),
+        F.sum("distance").alias("miles"),
+        F.count("dep_delay").alias("delays_known"),
+        F.sum("dep_delay").cast("bigint").alias("delay_minutes"),
+    )
+
+
+def run_streaming_job(
+    spark: SparkSession, bootstrap: str, source: str, sink: str, checkpoint: Path
+) -> None:
+    """Aggregate what `source` holds now into `sink`. Raises what the streaming query failed with."""
+    stream = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    flights = stream.select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("f")).select(
+        "f.*"
+    )
+    rows = totals_per_carrier(flights).select(
+        F.col("carrier").alias("key"),
+        F.to_json(F.struct("carrier", *CarrierTotals._fields)).alias("value"),
+    )
+    query = (
+        rows.writeStream.format("kafka")
+        .outputMode("complete")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("topic", sink)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+def totals_by_batch_read(
+    spark: SparkSession, bootstrap: str, source: str
+) -> dict[str, CarrierTotals]:
+    """The same totals through Spark's batch reader: carrier to totals."""
+    frame = (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", source)
+        .load()
+    )
+    flights = frame.select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("f")).select(
+        "f.*"
+    )
+    return {row["carrier"]: totals(row) for row in totals_per_carrier(flights).collect()}
+
+
+def read_totals(bootstrap: str, topic: str, timeout_s: float = 30) -> dict[str, CarrierTotals]:
+    """The last row of each carrier in the sink's topic, read from its beginning to its end.
+
+    Raises TimeoutError when the end does not come in time.
+    """
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "totals", "enable.auto.commit": False}
+    )
+    partitions = consumer.list_topics(topic, timeout=timeout_s).topics[topic].partitions
+    left: dict[int, int] = {}
+    for number in partitions:
+        _low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout_s)
+        if high:
+            left[number] = high
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in left])
+    rows: dict[str, Any] = {}
+    while left:
+        message = consumer.poll(timeout_s)
+        if message is None or message.error() is not None:
+            raise TimeoutError(f"{topic} was not read to its end: {message and message.error()}")
+        row = json.loads(message.value())
+        rows[row["carrier"]] = totals(row)
+        if message.offset() + 1 >= left[message.partition()]:
+            del left[message.partition()]
+    consumer.close()
+    return rows

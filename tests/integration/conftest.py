@@ -1,0 +1,50 @@
+"""One broker for all client tests of a run, and names that do not collide in it.
+
+`PYKAFKALOG_TEST_BROKER=apache` runs the same scenarios on Apache Kafka: a scenario that Apache
+Kafka does not pass says nothing about this broker.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.broker_process import BrokerProcess
+
+QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "100"}
+_numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything in this folder talks to a real broker process."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.integration)
+            # What client libraries warn of is theirs.
+            item.add_marker(pytest.mark.filterwarnings("default"))
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the shared broker listens: this project's, or Apache Kafka's as the oracle."""
+    directory = tmp_path_factory.mktemp("broker")
+    apache = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
+    broker = (ApacheKafka if apache else BrokerProcess)(directory, QUICK_GROUPS)
+    with broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture
+def topic() -> str:
+    """A topic name that no other test uses."""
+    return f"topic-{os.getpid()}-{next(_numbers)}"
+
+
+@pytest.fixture
+def group() -> str:
+    """A group name that no other test uses."""
+    return f"group-{os.getpid()}-{next(_numbers)}"

@@ -1,0 +1,132 @@
+"""A real Apache Kafka broker (KRaft, one node) on loopback: the oracle beside this broker."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from tests.support.kafka_jars import KAFKA_VERSION, LOGGING, java, kafka_jars
+
+START_TIMEOUT_S = 60
+
+
+def free_port() -> int:
+    """A port nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class ApacheKafka:
+    """Starts, stops and kills one Apache Kafka process; its log directory stays in `directory`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        version: str = KAFKA_VERSION,
+        heap: str = "1g",
+    ) -> None:
+        self.directory = directory
+        self.version = version
+        self.heap = heap
+        self.port = free_port()
+        self.controller_port = free_port()
+        self.log_dir = directory / "kafka-logs"
+        self.properties = directory / "kafka.properties"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log.dirs": str(self.log_dir),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            **(overrides or {}),
+        }
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def start(self) -> "ApacheKafka":
+        """Format the directory on first use, start the broker, wait until it answers."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.properties.write_text("".join(f"{k}={v}\n" for k, v in self.settings.items()))
+        if not (self.log_dir / "meta.properties").exists():
+            cluster = uuid.uuid4().hex[:22]
+            java(
+                "kafka.tools.StorageTool",
+                *("format", "--ignore-formatted", "-t", cluster, "-c", str(self.properties)),
+                version=self.version,
+            )
+        with (self.directory / "kafka.out").open("ab") as out:
+            self.process = subprocess.Popen(
+                [
+                    *("java", f"-Xmx{self.heap}", f"-Xms{self.heap}", "-XX:+UseG1GC", *LOGGING),
+                    *("-cp", kafka_jars(self.version), "kafka.Kafka", str(self.properties)),
+                ],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise AssertionError(f"Apache Kafka ended: {self.output()}")
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.port), 1) as s,
+            ):
+                # ApiVersions v0: it answers only once the broker serves.
+                s.settimeout(2)
+                s.sendall(bytes.fromhex("0000000a 0012 0000 00000001 ffff".replace(" ", "")))
+                if s.recv(4):
+                    return self
+            time.sleep(0.1)
+        raise AssertionError(f"Apache Kafka did not start: {self.output()}")
+
+    def output(self) -> str:
+        """The end of what it printed."""
+        return (self.directory / "kafka.out").read_text(errors="replace")[-4000:]
+
+    def stop(self) -> None:
+        """Clean shutdown."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: int) -> None:
+        if self.process is not None and self.process.poll() is None:
+            os.kill(self.process.pid, number)
+            self.process.wait(60)
+
+    def __enter__(self) -> "ApacheKafka":
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()

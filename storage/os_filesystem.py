@@ -176,7 +176,7 @@ class OsFileSystem:
     def lock(self, path: str) -> OsFile | None:
         file = self.open(path, create=True)
         try:
-            # flock: two owners in one process exclude each other. lockf: so do we and a Java broker,
+            # flock: two owners in one process exclude each other. lockf: we and a Java broker do,
             # whose FileChannel.tryLock takes this other kind of lock.
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

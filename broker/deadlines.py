@@ -1,0 +1,158 @@
+"""Timers: what must happen at some time unless something else happens first.
+
+One heap for the whole broker and one task that sleeps until the earliest entry: a parked fetch,
+a group member's session and a rebalance's delay cost an entry each and no task. Rules:
+
+* Callbacks are plain functions, run on the event loop one after the other; they must not block.
+* A cancelled handle lets go of its callback at once (a parked request must not live on here); its
+  place in the heap is taken out when it comes up, or when more than half of the heap is dead.
+* A callback that raises is a bug: it is logged with its traceback, and the other timers go on.
+* A callback may schedule; what it schedules is never run in the same `run_due`, so a timer that
+  schedules itself without delay cannot lock up the loop.
+
+Time comes from the injected clock: tests move a manual clock and call `run_due` themselves; only
+the broker starts `run`. Used by the purgatories and the coordinators.
+"""
+
+import heapq
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import trio
+
+from storage.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+_COMPACT_FROM = 64
+"""Dead entries below this number are not worth a pass over the heap."""
+
+
+class Handle:
+    """One scheduled callback."""
+
+    __slots__ = ("_callback", "_deadlines", "_queued", "deadline")
+
+    def __init__(
+        self, deadlines: "Deadlines", deadline: float, callback: Callable[[], object]
+    ) -> None:
+        self._deadlines = deadlines
+        self._callback: Callable[[], object] | None = callback
+        self._queued = True
+        self.deadline = deadline
+        """Monotonic seconds at which it is due."""
+
+    @property
+    def active(self) -> bool:
+        """Neither fired nor cancelled yet."""
+        return self._callback is not None
+
+    def cancel(self) -> bool:
+        """It will not fire any more. False when it has fired or was cancelled before."""
+        if self._callback is None:
+            return False
+        self._callback = None
+        if self._queued:
+            self._deadlines._note_cancelled()
+        return True
+
+    def _take(self) -> Callable[[], object] | None:
+        callback, self._callback = self._callback, None
+        return callback
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlinesStatistics:
+    """Numbers for metrics and tests."""
+
+    active: int
+    """Timers that wait for their time."""
+    fired: int
+    """Callbacks run since the start."""
+    failed: int
+    """Callbacks that raised."""
+
+
+class Deadlines:
+    """A heap of timers."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heap: list[tuple[float, int, Handle]] = []
+        self._sequence = 0
+        self._cancelled = 0
+        self._fired = 0
+        self._failed = 0
+        self._asleep_until = -math.inf
+        self._wake: trio.Event | None = None
+
+    def schedule(self, delay_s: float, callback: Callable[[], object]) -> Handle:
+        """Run `callback` in `delay_s` seconds; zero or less means at the next `run_due`."""
+        deadline = self._clock.monotonic() + delay_s
+        handle = Handle(self, deadline, callback)
+        self._sequence += 1
+        heapq.heappush(self._heap, (deadline, self._sequence, handle))
+        if deadline < self._asleep_until and self._wake is not None:
+            self._asleep_until = -math.inf
+            self._wake.set()
+        return handle
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds of the earliest timer; None when there is none."""
+        heap = self._heap
+        while heap and not heap[0][2].active:
+            heapq.heappop(heap)
+            self._cancelled -= 1
+        return heap[0][0] if heap else None
+
+    def run_due(self) -> int:
+        """Run every callback whose time has come, earliest first; how many were run."""
+        now = self._clock.monotonic()
+        heap = self._heap
+        due = []
+        while heap and heap[0][0] <= now:
+            handle = heapq.heappop(heap)[2]
+            if handle.active:
+                handle._queued = False
+                due.append(handle)
+            else:
+                self._cancelled -= 1
+        fired = 0
+        for handle in due:
+            callback = handle._take()
+            if callback is None:  # an earlier one of this round cancelled it
+                continue
+            fired += 1
+            try:
+                callback()
+            except Exception:
+                self._failed += 1
+                logger.exception("A timer's callback failed: %r", callback)
+        self._fired += fired
+        return fired
+
+    async def run(self) -> None:
+        """Fire timers until cancelled. Started once, by the server."""
+        while True:
+            self.run_due()
+            deadline = self.next_deadline()
+            self._wake = trio.Event()
+            self._asleep_until = math.inf if deadline is None else deadline
+            delay = math.inf if deadline is None else deadline - self._clock.monotonic()
+            with trio.move_on_after(max(delay, 0)):
+                await self._wake.wait()
+
+    def statistics(self) -> DeadlinesStatistics:
+        """A snapshot."""
+        return DeadlinesStatistics(
+            active=len(self._heap) - self._cancelled, fired=self._fired, failed=self._failed
+        )
+
+    def _note_cancelled(self) -> None:
+        self._cancelled += 1
+        if self._cancelled > _COMPACT_FROM and self._cancelled * 2 > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[2].active]
+            heapq.heapify(self._heap)
+            self._cancelled = 0

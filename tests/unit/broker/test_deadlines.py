@@ -1,0 +1,162 @@
+"""Timers: order, cancelling, failing callbacks, and the task that sleeps until the next one."""
+
+import logging
+import random
+
+import pytest
+import trio
+import trio.testing
+
+from broker.deadlines import Deadlines
+from tests.support.manual_clock import ManualClock
+
+
+class TrioClock:
+    """Virtual time: trio's own, moved by `trio.testing.MockClock`."""
+
+    def wall_ms(self) -> int:
+        return int(trio.current_time() * 1000)
+
+    def monotonic(self) -> float:
+        return trio.current_time()
+
+
+def test_due_callbacks_run_in_order_of_their_deadline() -> None:
+    clock = ManualClock()
+    deadlines = Deadlines(clock)
+    fired: list[str] = []
+    deadlines.schedule(2, lambda: fired.append("second"))
+    deadlines.schedule(1, lambda: fired.append("first"))
+    deadlines.schedule(3, lambda: fired.append("third"))
+    assert deadlines.run_due() == 0
+    clock.advance(2)
+    assert deadlines.run_due() == 2
+    assert fired == ["first", "second"]
+    assert deadlines.next_deadline() == pytest.approx(clock.monotonic() + 1)
+    clock.advance(5)
+    assert deadlines.run_due() == 1
+    assert deadlines.next_deadline() is None
+
+
+def test_a_cancelled_timer_does_not_fire_and_lets_go_of_its_callback() -> None:
+    clock = ManualClock()
+    deadlines = Deadlines(clock)
+    fired: list[int] = []
+    handle = deadlines.schedule(1, lambda: fired.append(1))
+    assert handle.active
+    assert handle.cancel()
+    assert not handle.cancel()
+    assert not handle.active
+    clock.advance(2)
+    assert deadlines.run_due() == 0
+    assert not fired
+    assert deadlines.statistics().active == 0
+
+
+def test_a_timer_may_cancel_another_that_is_due_at_the_same_time() -> None:
+    clock = ManualClock()
+    deadlines = Deadlines(clock)
+    fired: list[str] = []
+    deadlines.schedule(1, lambda: later.cancel())
+    later = deadlines.schedule(1, lambda: fired.append("later"))
+    clock.advance(1)
+    assert deadlines.run_due() == 1
+    assert not fired
+    assert deadlines.statistics().active == 0
+
+
+def test_a_timer_that_schedules_itself_without_delay_runs_once_a_round() -> None:
+    clock = ManualClock()
+    deadlines = Deadlines(clock)
+    rounds: list[int] = []
+
+    def again() -> None:
+        rounds.append(1)
+        deadlines.schedule(0, again)
+
+    deadlines.schedule(0, again)
+    for expected in (1, 2, 3):
+        assert deadlines.run_due() == 1
+        assert len(rounds) == expected
+
+
+def test_a_callback_that_raises_is_logged_and_the_others_go_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = ManualClock()
+    deadlines = Deadlines(clock)
+    fired: list[int] = []
+
+    def broken() -> None:
+        raise RuntimeError("broken timer")
+
+    deadlines.schedule(1, broken)
+    deadlines.schedule(1, lambda: fired.append(1))
+    clock.advance(1)
+    with caplog.at_level(logging.ERROR):
+        assert deadlines.run_due() == 2
+    assert fired == [1]
+    assert "broken timer" in caplog.text
+    assert deadlines.statistics().failed == 1
+
+
+def test_thousands_of_cancelled_timers_leave_the_heap() -> None:
+    clock = ManualClock()
+    deadlines = Deadlines(clock)
+    handles = [deadlines.schedule(60, lambda: None) for _ in range(10_000)]
+    for handle in handles[1:]:
+        handle.cancel()
+    assert deadlines.statistics().active == 1
+    assert len(deadlines._heap) < 200
+
+
+def test_random_schedules_and_cancels_agree_with_a_plain_list() -> None:
+    random_ = random.Random(7)
+    clock = ManualClock()
+    deadlines = Deadlines(clock)
+    fired: list[int] = []
+    model: dict[int, tuple[float, object]] = {}
+    handles = {}
+    for number in range(3000):
+        choice = random_.random()
+        if choice < 0.5:
+            delay = random_.randrange(0, 50)
+            handles[number] = deadlines.schedule(delay, lambda number=number: fired.append(number))  # type: ignore[misc]
+            model[number] = (clock.monotonic() + delay, number)
+        elif choice < 0.8 and model:
+            victim = random_.choice(list(model))
+            del model[victim]
+            assert handles[victim].cancel()
+        else:
+            clock.advance(random_.randrange(0, 4))
+            expected = sorted(value for value in model.values() if value[0] <= clock.monotonic())
+            fired.clear()
+            assert deadlines.run_due() == len(expected)
+            assert fired == [number for _, number in expected]
+            for _, number_ in expected:
+                del model[number_]  # type: ignore[arg-type]
+        assert deadlines.statistics().active == len(model)
+
+
+def test_the_task_sleeps_until_the_earliest_timer_and_wakes_for_an_earlier_one() -> None:
+    fired: list[tuple[str, float]] = []
+
+    async def main() -> None:
+        deadlines = Deadlines(TrioClock())
+        begin = trio.current_time()
+
+        def note(name: str) -> None:
+            fired.append((name, trio.current_time() - begin))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(deadlines.run)
+            await trio.sleep(1)
+            deadlines.schedule(10, lambda: note("ten"))
+            await trio.sleep(1)
+            deadlines.schedule(2, lambda: note("two"))
+            deadlines.schedule(3, lambda: note("never")).cancel()
+            await trio.sleep(20)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert [(name, round(at, 3)) for name, at in fired] == [("two", 4), ("ten", 11)]

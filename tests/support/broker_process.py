@@ -1,0 +1,176 @@
+"""A real broker process of this project on loopback, for tests that talk to it with real clients.
+
+    with BrokerProcess(tmp_path, {"num.partitions": "4"}) as broker:
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
+
+It listens on port 0 and is asked for the real port by its start message, so runs side by side do
+not disturb each other. A restart keeps the port and the log directory. What the broker printed is
+in `directory/broker.out`; an assertion that fails here brings the end of it along.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+ROOT = Path(__file__).resolve().parents[2]
+START_TIMEOUT_S = 30
+STOP_TIMEOUT_S = 30
+_LISTENING = re.compile(rb"^Listening on (\S+)://(\S+):(\d+)\s*$", re.MULTILINE)
+_STARTED = b"Kafka Server started"
+
+
+class BrokerProcess:
+    """Starts, stops, kills and restarts one broker; its log directory stays in `directory`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        python_options: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.log_dir = directory / "kafka-logs"
+        self.properties = directory / "server.properties"
+        self.output_file = directory / "broker.out"
+        self.port = 0
+        self.process: subprocess.Popen[bytes] | None = None
+        self.python_options = tuple(python_options)
+        self.environment = dict(environment or {})
+        self.settings = {
+            "broker.id": "1",
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": str(self.log_dir),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            **(overrides or {}),
+        }
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients are given as bootstrap servers."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process; only while one was started."""
+        assert self.process is not None, "the broker was never started"
+        return self.process.pid
+
+    @property
+    def running(self) -> bool:
+        """A process was started and has not ended."""
+        return self.process is not None and self.process.poll() is None
+
+    def start(self, timeout_s: float = START_TIMEOUT_S) -> "BrokerProcess":
+        """Start it and wait until it says that it serves. Raises AssertionError with its output."""
+        assert not self.running, "the broker runs already"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.properties.write_text("".join(f"{k}={v}\n" for k, v in self.settings.items()))
+        begin = self.output_file.stat().st_size if self.output_file.exists() else 0
+        with self.output_file.open("ab") as out:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, *self.python_options, "-m", "broker"),
+                    str(self.properties),
+                    *self._keep_port(),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **self.environment},
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + timeout_s
+        while True:
+            printed = self._read_from(begin)
+            found = _LISTENING.findall(printed)
+            if found and _STARTED in printed:
+                self.port = int(found[0][2])
+                return self
+            if self.process.poll() is not None:
+                raise AssertionError(
+                    f"the broker ended with {self.process.returncode}:\n{self.output()}"
+                )
+            if time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"no start within {timeout_s} s:\n{self.output()}")
+            time.sleep(0.01)
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Clean shutdown by SIGTERM. Raises AssertionError when it does not end with code 0."""
+        if not self.running:
+            return
+        code = self._end(signal.SIGTERM, timeout_s)
+        assert code == 0, f"the broker ended with {code}:\n{self.output()}"
+
+    def kill(self) -> None:
+        """kill -9: what was not synced is where the operating system left it."""
+        if self.running:
+            self._end(signal.SIGKILL, STOP_TIMEOUT_S)
+
+    def restart(self) -> "BrokerProcess":
+        """Stop cleanly and start again on the same port and directory."""
+        self.stop()
+        return self.start()
+
+    def output(self, limit: int = 8000) -> str:
+        """The end of what it printed."""
+        return self._read_from(0)[-limit:].decode(errors="replace")
+
+    def resident_bytes(self) -> int:
+        """Memory it holds now (RSS)."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def cpu_seconds(self) -> float:
+        """Processor time it has used, user and system."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _keep_port(self) -> list[str]:
+        """After the first start the clients know the port: a restart must use it again."""
+        if self.port == 0:
+            return []
+        listeners = re.sub(r":0\b", f":{self.port}", self.settings["listeners"], count=1)
+        return ["--override", f"listeners={listeners}"]
+
+    def _read_from(self, position: int) -> bytes:
+        if not self.output_file.exists():
+            return b""
+        with self.output_file.open("rb") as file:
+            file.seek(position)
+            return file.read()
+
+    def _end(self, number: int, timeout_s: float) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(STOP_TIMEOUT_S)
+            raise AssertionError(f"no end within {timeout_s} s:\n{self.output()}") from None
+
+    def __enter__(self) -> "BrokerProcess":
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.stop()
+        else:
+            self.kill()

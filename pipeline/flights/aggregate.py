@@ -49,7 +49,7 @@ def totals_per_carrier(flights: DataFrame) -> DataFrame:
 def run_streaming_job(
     spark: SparkSession, bootstrap: str, source: str, sink: str, checkpoint: Path
 ) -> None:
-    """Aggregate what `source` holds now into `sink`. Raises what the streaming query failed with."""
+    """Aggregate what `source` holds now into `sink`; raises what the query failed with."""
     stream = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)

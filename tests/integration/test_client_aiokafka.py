@@ -51,6 +51,6 @@ def test_two_members_share_a_topic(bootstrap: str, topic: str, group: str) -> No
                     break
             assert {p.partition for p in one.assignment() | two.assignment()} == {0, 1, 2, 3}
             assert len(one.assignment()) == len(two.assignment()) == 2
-            await one.commit({p: 0 for p in one.assignment()})
+            await one.commit(dict.fromkeys(one.assignment(), 0))
 
     asyncio.run(scenario())

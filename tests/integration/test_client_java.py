@@ -133,11 +133,15 @@ def test_kafka_consumer_groups(bootstrap: str, topic: str, group: str) -> None:
             f"{TOOLS}.consumer.group.ConsumerGroupCommand", "--bootstrap-server", bootstrap, *args
         ).stdout
 
+    def describe_row() -> list[str]:
+        lines = groups("--describe", "--group", group).splitlines()
+        return next(line for line in lines if topic in line).split()
+
     assert group in groups("--list").split()
-    row = next(l for l in groups("--describe", "--group", group).splitlines() if topic in l).split()
+    row = describe_row()
     assert row[:6] == [group, topic, "0", "10", "10", "0"]
     groups("--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "4", "--execute")
-    row = next(l for l in groups("--describe", "--group", group).splitlines() if topic in l).split()
+    row = describe_row()
     assert "4" in row and "6" in row
     assert "Empty" in groups("--describe", "--group", group, "--state")
     groups("--delete", "--group", group)

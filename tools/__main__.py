@@ -1,0 +1,46 @@
+"""`pykafkalog`: the command line. One module per command; each brings its arguments and its `run`.
+
+Commands that speak to a broker go through confluent-kafka and take `--bootstrap-server`, as
+Kafka's own tools do; `dump-log` reads files and needs no broker.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from tools.errors import CommandError
+
+COMMANDS = ("topics", "groups", "configs", "get_offsets", "produce", "consume", "dump_log")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="pykafkalog",
+        description="Look at and work with a Kafka broker and its files.",
+        epilog="`pykafkalog COMMAND --help` shows examples of each command.",
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        import_module(f"tools.{name}").add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; 0 when it did what was asked, 1 with one line on standard error if not."""
+    args = build_parser().parse_args(argv)
+    try:
+        return int(args.run(args) or 0)
+    except CommandError as error:
+        print(f"pykafkalog {args.command}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of a pipe went away, as `head` does
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""How commands reach a broker: shared arguments, clients, and failures turned into sentences."""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tools.errors import CommandError
+
+DEFAULT_BOOTSTRAP = "localhost:9092"
+TIMEOUT_S = 15.0
+
+
+def add_command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    *,
+    text: str,
+    examples: str,
+) -> argparse.ArgumentParser:
+    """A command's parser with the arguments that all of them share."""
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=text,
+        epilog=f"examples:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_connection_arguments(parser)
+    return parser
+
+
+def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
+    """`--bootstrap-server` and `--command-config`, named as in Kafka's tools."""
+    parser.add_argument(
+        "-b",
+        "--bootstrap-server",
+        default=DEFAULT_BOOTSTRAP,
+        metavar="HOST:PORT",
+        help=f"where to connect first (default: {DEFAULT_BOOTSTRAP})",
+    )
+    parser.add_argument(
+        "--command-config",
+        type=Path,
+        metavar="FILE",
+        help="client settings in librdkafka's names, one key=value a line",
+    )
+
+
+def client_settings(args: argparse.Namespace, **more: Any) -> dict[str, Any]:
+    """Settings for a confluent-kafka client. Raises CommandError when the file cannot be read."""
+    settings: dict[str, Any] = {"bootstrap.servers": args.bootstrap_server, "log_level": 2}
+    if args.command_config is not None:
+        from config.properties import load_properties
+
+        try:
+            settings |= load_properties(args.command_config.read_text())
+        except OSError as error:
+            raise CommandError(f"cannot read {args.command_config}: {error.strerror}") from None
+    return settings | more
+
+
+def admin_client(args: argparse.Namespace) -> Any:
+    """An admin client that has reached the broker. Raises CommandError when none answers."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient(client_settings(args))
+    try:
+        admin.list_topics(timeout=TIMEOUT_S)
+    except KafkaException as error:
+        raise CommandError(
+            f"no broker answers at {args.bootstrap_server} ({error.args[0].str()}). "
+            "Is it running, and is --bootstrap-server right?"
+        ) from None
+    return admin
+
+
+@contextmanager
+def refusals_as_sentences() -> Iterator[None]:
+    """What the broker or the client refuses becomes a CommandError."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as error:
+        raise CommandError(str(error.args[0].str())) from None
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def parse_settings(pairs: list[str]) -> dict[str, str]:
+    """`k=v` words to a mapping; square brackets around a list are dropped. Raises CommandError."""
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise CommandError(f"{pair!r} is not of the form key=value")
+        settings[key.strip()] = value.strip().removeprefix("[").removesuffix("]")
+    return settings

@@ -1,0 +1,61 @@
+"""`pykafkalog get-offsets`: first, last or time-based offsets of a topic's partitions."""
+
+import argparse
+
+from tools.connection import (
+    TIMEOUT_S,
+    add_command,
+    admin_client,
+    refusals_as_sentences,
+)
+from tools.errors import CommandError
+
+EXAMPLES = """\
+  pykafkalog get-offsets orders                         the end of each partition
+  pykafkalog get-offsets orders --time earliest
+  pykafkalog get-offsets orders --time max-timestamp    the newest record by timestamp
+  pykafkalog get-offsets orders --time 1700000000000    the first record at or after that time"""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The command's arguments."""
+    parser = add_command(
+        commands, "get-offsets", text="Offsets of a topic's partitions.", examples=EXAMPLES
+    )
+    parser.add_argument("topic", nargs="+")
+    parser.add_argument(
+        "--time",
+        default="latest",
+        help="latest, earliest, max-timestamp, or milliseconds since the epoch (default: latest)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print `topic:partition:offset` lines, as kafka-get-offsets does."""
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    special = {
+        "latest": OffsetSpec.latest,
+        "earliest": OffsetSpec.earliest,
+        "max-timestamp": OffsetSpec.max_timestamp,
+    }
+    if args.time in special:
+        spec = special[args.time]()
+    elif args.time.isdigit():
+        spec = OffsetSpec.for_timestamp(int(args.time))
+    else:
+        raise CommandError(f"--time {args.time}: {', '.join(special)} or milliseconds")
+    admin = admin_client(args)
+    with refusals_as_sentences():
+        known = admin.list_topics(timeout=TIMEOUT_S).topics
+        for name in args.topic:
+            if name not in known:
+                raise CommandError(f"there is no topic {name}")
+            wanted = {
+                TopicPartition(name, number): spec for number in sorted(known[name].partitions)
+            }
+            for place, found in admin.list_offsets(wanted).items():
+                offset = found.result(TIMEOUT_S).offset
+                print(f"{place.topic}:{place.partition}:{'' if offset < 0 else offset}")

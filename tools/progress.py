@@ -1,0 +1,36 @@
+"""A progress bar on standard error, only where a person looks at it."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def progress_bar(title: str, total: int | None, *, bytes_: bool = False) -> Iterator[Any]:
+    """Yields `advance(amount, absolute=False)`; it does nothing without a terminal or a total."""
+    if total is None or not sys.stderr.isatty():
+        yield lambda _amount, absolute=False: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    counter = DownloadColumn() if bytes_ else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), counter, TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total)
+
+        def advance(amount: int, absolute: bool = False) -> None:
+            if absolute:
+                progress.update(task, completed=amount)
+            else:
+                progress.advance(task, amount)
+
+        yield advance

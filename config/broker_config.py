@@ -1,0 +1,210 @@
+"""A broker's configuration: frozen, typed, checked.
+
+Attributes are the keys with dots as underscores. Those that are declared below are the ones that
+the broker reads (the keys that are not marked `effective=False`); a test holds the two together.
+Some keep a resolved value:
+
+* `log_retention_ms`, `log_roll_ms`, `log_roll_jitter_ms`, `log_flush_interval_ms`: whichever unit
+  was set, in milliseconds; -1 keeps for ever;
+* `log_dirs`: never empty; `broker_id` and `node_id`: equal, -1 when it must be generated;
+* `listeners`, `advertised_listeners`: parsed. The second is empty when the operator said nothing:
+  then a client is told the address that it connected to.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from config.broker_keys import BROKER_KEYS
+from config.definition import ConfigError
+from config.listener import Listener
+from config.resolution import (
+    inter_broker_listener_name,
+    ip_overrides,
+    listener_endpoints,
+    log_directories,
+    resolve_broker_id,
+    resolve_times,
+)
+from config.startup_checks import check_values
+
+LISTENER_PREFIX = "listener.name."
+
+
+class BrokerConfig:
+    """Made by `parse`; never changes."""
+
+    if TYPE_CHECKING:
+        advertised_host_name: str | None
+        advertised_listeners: tuple[Listener, ...]
+        advertised_port: int | None
+        auto_create_topics_enable: bool
+        background_threads: int
+        broker_id: int
+        broker_id_generation_enable: bool
+        broker_rack: str | None
+        compression_gzip_level: int
+        compression_lz4_level: int
+        compression_type: str
+        compression_zstd_level: int
+        connections_max_idle_ms: int
+        controlled_shutdown_enable: bool
+        controller_listener_names: tuple[str, ...]
+        default_replication_factor: int
+        delete_topic_enable: bool
+        fetch_max_bytes: int
+        group_initial_rebalance_delay_ms: int
+        group_max_session_timeout_ms: int
+        group_max_size: int
+        group_min_session_timeout_ms: int
+        host_name: str
+        inter_broker_listener_name: str | None
+        listener_security_protocol_map: str
+        listeners: tuple[Listener, ...]
+        log_cleaner_delete_retention_ms: int
+        log_cleaner_max_compaction_lag_ms: int
+        log_cleaner_min_cleanable_ratio: float
+        log_cleaner_min_compaction_lag_ms: int
+        log_cleanup_policy: tuple[str, ...]
+        log_dir: tuple[str, ...]
+        log_dirs: tuple[str, ...]
+        log_flush_interval_messages: int
+        log_flush_interval_ms: int
+        log_flush_offset_checkpoint_interval_ms: int
+        log_flush_scheduler_interval_ms: int
+        log_flush_start_offset_checkpoint_interval_ms: int
+        log_index_interval_bytes: int
+        log_index_size_max_bytes: int
+        log_initial_task_delay_ms: int
+        log_message_downconversion_enable: bool
+        log_message_timestamp_after_max_ms: int
+        log_message_timestamp_before_max_ms: int
+        log_message_timestamp_difference_max_ms: int
+        log_message_timestamp_type: str
+        log_preallocate: bool
+        log_retention_bytes: int
+        log_retention_check_interval_ms: int
+        log_retention_hours: int
+        log_retention_minutes: int | None
+        log_retention_ms: int
+        log_roll_hours: int
+        log_roll_jitter_hours: int
+        log_roll_jitter_ms: int
+        log_roll_ms: int
+        log_segment_bytes: int
+        log_segment_delete_delay_ms: int
+        max_connections: int
+        max_connections_per_ip: int
+        max_connections_per_ip_overrides: str
+        max_incremental_fetch_session_cache_slots: int
+        message_max_bytes: int
+        metrics_http_listener: str
+        min_insync_replicas: int
+        node_id: int
+        num_io_threads: int
+        num_partitions: int
+        num_recovery_threads_per_data_dir: int
+        offset_metadata_max_bytes: int
+        offsets_commit_timeout_ms: int
+        offsets_retention_check_interval_ms: int
+        offsets_retention_minutes: int
+        offsets_topic_num_partitions: int
+        offsets_topic_replication_factor: int
+        offsets_topic_segment_bytes: int
+        port: int
+        producer_id_expiration_check_interval_ms: int
+        producer_id_expiration_ms: int
+        queued_max_request_bytes: int
+        queued_max_requests: int
+        replica_high_watermark_checkpoint_interval_ms: int
+        reserved_broker_max_id: int
+        security_inter_broker_protocol: str
+        socket_listen_backlog_size: int
+        socket_receive_buffer_bytes: int
+        socket_request_max_bytes: int
+        socket_send_buffer_bytes: int
+        transaction_state_log_min_isr: int
+        transaction_state_log_num_partitions: int
+        transaction_state_log_replication_factor: int
+        transaction_state_log_segment_bytes: int
+        unclean_leader_election_enable: bool
+
+    originals: Mapping[str, str]
+    """What the operator set, as text."""
+    unknown: tuple[str, ...]
+    """Names that the operator set and the table does not know: worth a warning (S-CFG-1)."""
+    values: Mapping[str, Any]
+    """Every key's value by its name, as parsed or defaulted, before units are resolved."""
+    inter_broker_listener: str
+    """The name of the listener for traffic between brokers."""
+    ip_connection_limits: Mapping[str, int]
+    """`max.connections.per.ip.overrides`, parsed."""
+
+    @classmethod
+    def parse(cls, props: Mapping[str, str]) -> "BrokerConfig":
+        """From the strings of a properties file. Raises ConfigError with one clear line."""
+        values = BROKER_KEYS.parse(props)
+        config = cls()
+        fields = config.__dict__
+        fields["values"] = values.copy()
+        resolve_broker_id(values, props)
+        resolve_times(values, props)
+        for name, value in values.items():
+            fields[name.replace(".", "_")] = value
+        fields["originals"] = dict(props)
+        fields["unknown"] = tuple(
+            name for name in props if name not in BROKER_KEYS and not _listener_key(name)
+        )
+        fields["log_dirs"] = log_directories(values)
+        fields["listeners"], fields["advertised_listeners"] = listener_endpoints(values, props)
+        fields["inter_broker_listener"] = inter_broker_listener_name(values, props)
+        fields["ip_connection_limits"] = ip_overrides(values["max.connections.per.ip.overrides"])
+        check_values(config, values)
+        return config
+
+    def for_listener(self, listener_name: str, key_name: str) -> Any:
+        """A key's value for one listener: `listener.name.<name>.<key>`, else None (S-CFG-6).
+
+        Listener names in keys are in lower case. Raises ConfigError for a bad value.
+        """
+        text = self.originals.get(f"{LISTENER_PREFIX}{listener_name.lower()}.{key_name}")
+        return None if text is None else BROKER_KEYS[key_name].parse(text)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a BrokerConfig does not change: {name}")
+
+    def __repr__(self) -> str:
+        return f"BrokerConfig(broker_id={self.broker_id}, log_dirs={self.log_dirs})"
+
+
+def _listener_key(name: str) -> bool:
+    """True for `listener.name.<name>.<key>` where the key (after a SASL mechanism) is known."""
+    if not name.startswith(LISTENER_PREFIX):
+        return False
+    rest = name[len(LISTENER_PREFIX) :].split(".", 1)
+    if len(rest) != 2:
+        return False
+    return rest[1] in BROKER_KEYS or rest[1].partition(".")[2] in BROKER_KEYS
+
+
+def _read_file(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def load_broker_config(
+    path: str,
+    overrides: Mapping[str, str] | None = None,
+    read_bytes: Callable[[str], bytes] = _read_file,
+) -> BrokerConfig:
+    """Read `server.properties` and apply `--override`s, which win (S-START-1).
+
+    Raises ConfigError also for a file that is missing or cannot be read.
+    """
+    from config.properties import load_properties
+
+    try:
+        text = read_bytes(path).decode("iso-8859-1")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(f"Cannot read the configuration file {path}: {reason}") from None
+    return BrokerConfig.parse({**load_properties(text), **(overrides or {})})

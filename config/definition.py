@@ -1,0 +1,295 @@
+"""What a configuration key is, and how a table of keys is parsed.
+
+A `ConfigTable` is built once from `ConfigKey`s and turns the strings of a properties file into
+typed values. Its errors read as those of Kafka's `ConfigException`, because people search for
+those sentences. Nothing here knows which keys exist: see `broker_keys` and `topic_keys`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+HIDDEN: Final = "[hidden]"
+"""What stands in for a password wherever a value is shown (Kafka's `Password.HIDDEN`)."""
+
+_WHOLE = re.compile(r"[+-]?[0-9]+\Z")
+_FRACTION = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?\Z")
+_COMMA = re.compile(r"\s*,\s*")
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used; the message is one clear line for the operator."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    @classmethod
+    def invalid(cls, name: str, value: object, reason: str | None = None) -> "ConfigError":
+        """The sentence Kafka forms for a bad value of one key."""
+        text = f"Invalid value {format_value(value)} for configuration {name}"
+        return cls(f"{text}: {reason}" if reason else text)
+
+
+class ConfigType(Enum):
+    """Types of values; `wire_id` is the number DescribeConfigs v3 and later tell the client."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+    @property
+    def wire_id(self) -> int:
+        """`DescribeConfigsResponse.ConfigType` of the Kafka protocol."""
+        return self.value
+
+
+class Importance(Enum):
+    """How likely it is that an operator needs to care."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class UpdateMode(Enum):
+    """Whether a broker key may change while the broker runs, as Kafka 4.3 documents it."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+@dataclass(frozen=True, slots=True)
+class Password:
+    """A secret: never shown by `str` or `repr`, so that it cannot end up in a log."""
+
+    value: str
+
+    def __str__(self) -> str:
+        return HIDDEN
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+
+@dataclass(frozen=True, slots=True)
+class Validator:
+    """A rule for one value: `check` returns what is wrong with it, or None."""
+
+    text: str
+    """The rule for people, in Kafka's notation (`[1,...]`)."""
+    check: Callable[[Any], str | None]
+
+
+def at_least(minimum: float) -> Validator:
+    """A number not below `minimum`; null is refused."""
+
+    def check(value: Any) -> str | None:
+        if value is None:
+            return "Value must be non-null"
+        return None if value >= minimum else f"Value must be at least {minimum}"
+
+    return Validator(f"[{minimum},...]", check)
+
+
+def between(minimum: float, maximum: float) -> Validator:
+    """A number from `minimum` to `maximum`, both included."""
+
+    def check(value: Any) -> str | None:
+        if value is None:
+            return "Value must be non-null"
+        if value < minimum:
+            return f"Value must be at least {minimum}"
+        return None if value <= maximum else f"Value must be no more than {maximum}"
+
+    return Validator(f"[{minimum},...,{maximum}]", check)
+
+
+def one_of(*allowed: str, ignore_case: bool = False) -> Validator:
+    """One of a few words."""
+    known = {word.lower() for word in allowed} if ignore_case else set(allowed)
+    names = ", ".join(allowed)
+
+    def check(value: Any) -> str | None:
+        word = value.lower() if ignore_case and value is not None else value
+        if word in known:
+            return None
+        case = " (case insensitive)" if ignore_case else ""
+        return f"String must be one of{case}: {names}"
+
+    return Validator(("(case insensitive) " if ignore_case else "") + f"[{names}]", check)
+
+
+def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
+    """A list of some of a few words, each at most once."""
+
+    def check(value: Any) -> str | None:
+        if not value and not may_be_empty:
+            return "List must not be empty"
+        if len(set(value)) != len(value):
+            return "List must not contain duplicates"
+        wrong = [word for word in value if word not in allowed]
+        return f"String must be one of: {', '.join(allowed)}" if wrong else None
+
+    return Validator(f"[{', '.join(allowed)}]", check)
+
+
+def gzip_level() -> Validator:
+    """1 to 9, or -1 for the library's own choice."""
+
+    def check(value: Any) -> str | None:
+        if value == -1 or 1 <= value <= 9:
+            return None
+        return "Value must be between 1 and 9 or equal to -1"
+
+    return Validator("[1,...,9] or -1", check)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigKey:
+    """One key of a table."""
+
+    name: str
+    type: ConfigType
+    default: Any
+    importance: Importance
+    doc: str
+    validator: Validator | None = None
+    dynamic: UpdateMode = UpdateMode.READ_ONLY
+    effective: bool = True
+    """False: the key is known and its value is checked, but nothing in this broker reads it yet."""
+    synonyms: tuple[str, ...] = ()
+    """Topic keys: the broker keys that give the default, the most specific first."""
+    own: bool = False
+    """A key of this broker that Apache Kafka does not have."""
+
+    @property
+    def attribute(self) -> str:
+        """The name in Python: dots and dashes become underscores."""
+        return self.name.replace(".", "_")
+
+    @property
+    def sensitive(self) -> bool:
+        """Passwords are never sent to a client or logged."""
+        return self.type is ConfigType.PASSWORD
+
+    def parse(self, text: str) -> Any:
+        """The typed and checked value. Raises ConfigError."""
+        value = parse_value(self.name, self.type, text)
+        self.check(value)
+        return value
+
+    def check(self, value: Any) -> None:
+        """Apply the validator. Raises ConfigError."""
+        if self.validator is None or (value is None and self.default is None):
+            return
+        wrong = self.validator.check(value)
+        if wrong is not None:
+            raise ConfigError.invalid(self.name, value, wrong)
+
+
+_RANGES = {
+    ConfigType.SHORT: (-(1 << 15), (1 << 15) - 1),
+    ConfigType.INT: (-(1 << 31), (1 << 31) - 1),
+    ConfigType.LONG: (-(1 << 63), (1 << 63) - 1),
+}
+
+
+def parse_value(name: str, kind: ConfigType, text: str) -> Any:
+    """`text` as a value of type `kind`, by the rules of Kafka's `ConfigDef.parseType`.
+
+    Raises ConfigError.
+    """
+    trimmed = text.strip()
+    limits = _RANGES.get(kind)
+    if limits is not None:
+        if _WHOLE.match(trimmed):
+            number = int(trimmed)
+            if limits[0] <= number <= limits[1]:
+                return number
+        raise ConfigError.invalid(name, text, f"Not a number of type {kind.name}")
+    if kind is ConfigType.BOOLEAN:
+        lowered = trimmed.lower()
+        if lowered in ("true", "false"):
+            return lowered == "true"
+        raise ConfigError.invalid(name, text, "Expected value to be either true or false")
+    if kind is ConfigType.LIST:
+        return tuple(_COMMA.split(trimmed)) if trimmed else ()
+    if kind is ConfigType.PASSWORD:
+        return Password(trimmed)
+    if kind is ConfigType.DOUBLE:
+        if _FRACTION.match(trimmed):
+            return float(trimmed.rstrip("dDfF"))
+        raise ConfigError.invalid(name, text, "Not a number of type DOUBLE")
+    return trimmed
+
+
+def format_value(value: object) -> str:
+    """A typed value as Kafka writes it: in DescribeConfigs, in errors, in the documentation."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case tuple() | list():
+            return ",".join(str(item) for item in value)
+        case float():
+            return _format_double(value)
+        case _:
+            return str(value)
+
+
+def _format_double(value: float) -> str:
+    """As Java's `Double.toString` writes it: 1.7976931348623157E308."""
+    if value == int(value) and abs(value) < 1e7:
+        return f"{value:.1f}"
+    return repr(value).replace("e+", "E").replace("e", "E")
+
+
+class ConfigTable:
+    """An ordered set of keys."""
+
+    def __init__(self, keys: Iterable[ConfigKey]) -> None:
+        self._keys: dict[str, ConfigKey] = {}
+        for key in keys:
+            if key.name in self._keys:
+                raise ValueError(f"configuration key {key.name} is defined twice")
+            self._keys[key.name] = key
+        self._defaults = {key.name: key.default for key in self._keys.values()}
+
+    def __iter__(self) -> Iterator[ConfigKey]:
+        return iter(self._keys.values())
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._keys
+
+    def __getitem__(self, name: str) -> ConfigKey:
+        return self._keys[name]
+
+    def get(self, name: str) -> ConfigKey | None:
+        """The key, or None when the table does not know it."""
+        return self._keys.get(name)
+
+    def parse(self, props: Mapping[str, str]) -> dict[str, Any]:
+        """Every key's value, in the table's order: what `props` says, else the default.
+
+        Unknown names in `props` are left to the caller. Raises ConfigError for the first bad value.
+        """
+        values = self._defaults.copy()
+        for name, text in props.items():
+            key = self._keys.get(name)
+            if key is not None:
+                values[name] = key.parse(text)
+        return values

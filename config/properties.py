@@ -1,0 +1,37 @@
+"""`server.properties`: the text format of `java.util.Properties`, and `--override key=value`.
+
+S-CFG-1: `#` and `!` comments, `\\` continuation, `\\uXXXX`, `:` `=` or blanks between key and
+value; of a key that is given twice the later one wins. The parser is the javaproperties package,
+imported when a file is read.
+"""
+
+from collections.abc import Iterable
+
+from config.definition import ConfigError
+
+
+def load_properties(text: str) -> dict[str, str]:
+    """Keys and values of a properties file's text. Raises ConfigError for a broken escape."""
+    import javaproperties
+
+    try:
+        return dict(javaproperties.loads(text))
+    except javaproperties.InvalidUEscapeError as error:
+        raise ConfigError(f"Malformed \\uxxxx encoding: {error}") from None
+
+
+def parse_override(text: str) -> tuple[str, str]:
+    """One `--override` argument: the key and the value around the first `=`.
+
+    Raises ConfigError, worded as Kafka's command lines do.
+    """
+    key, separator, value = text.partition("=")
+    key = key.strip()
+    if not separator or not key:
+        raise ConfigError(f"Invalid command line properties: {text}")
+    return key, value.strip()
+
+
+def parse_overrides(texts: Iterable[str]) -> dict[str, str]:
+    """All `--override` arguments; the later one wins."""
+    return dict(parse_override(text) for text in texts)

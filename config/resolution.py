@@ -1,0 +1,120 @@
+"""From single values to what they mean together: units, old names, directories, listeners.
+
+Each function takes the parsed values and the names that the operator set, and writes the resolved
+value back under the name that the rest of the broker reads (`log.retention.ms` for all three
+units). Used by `BrokerConfig.parse` only.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from config.definition import ConfigError
+from config.listener import Listener, parse_listeners, parse_protocol_map
+
+_MINUTE_MS = 60 * 1000
+_HOUR_MS = 60 * _MINUTE_MS
+
+Values = dict[str, Any]
+
+
+def resolve_broker_id(values: Values, props: Mapping[str, str]) -> None:
+    """`node.id` is Kafka 4's name for `broker.id`; either may be given, both if they agree."""
+    if "node.id" not in props:
+        values["node.id"] = values["broker.id"]
+    elif "broker.id" not in props:
+        values["broker.id"] = values["node.id"]
+    elif values["node.id"] != values["broker.id"]:
+        raise ConfigError("You must set `node.id` to the same value as `broker.id`.")
+
+
+def resolve_times(values: Values, props: Mapping[str, str]) -> None:
+    """Milliseconds go before minutes, minutes before hours (S-RET-9)."""
+    if values["log.retention.ms"] is None:
+        minutes = values["log.retention.minutes"]
+        hours_ms = values["log.retention.hours"] * _HOUR_MS
+        values["log.retention.ms"] = hours_ms if minutes is None else minutes * _MINUTE_MS
+    if values["log.retention.ms"] < 0:
+        values["log.retention.ms"] = -1
+    if values["log.roll.ms"] is None:
+        values["log.roll.ms"] = values["log.roll.hours"] * _HOUR_MS
+    if values["log.roll.jitter.ms"] is None:
+        values["log.roll.jitter.ms"] = values["log.roll.jitter.hours"] * _HOUR_MS
+    if values["log.flush.interval.ms"] is None:
+        values["log.flush.interval.ms"] = values["log.flush.scheduler.interval.ms"]
+    if "log.message.timestamp.difference.max.ms" in props:
+        for name in ("log.message.timestamp.before.max.ms", "log.message.timestamp.after.max.ms"):
+            if name not in props:
+                values[name] = values["log.message.timestamp.difference.max.ms"]
+
+
+def log_directories(values: Values) -> tuple[str, ...]:
+    """`log.dirs`, or else `log.dir`. Raises ConfigError when none is named or one is twice."""
+    directories: tuple[str, ...] | None = values["log.dirs"]
+    if directories is None:
+        directories = values["log.dir"]
+    directories = tuple(path.rstrip("/") or path for path in directories if path)
+    if not directories:
+        raise ConfigError("At least one log directory must be defined via log.dirs or log.dir.")
+    if len(set(directories)) != len(directories):
+        raise ConfigError.invalid("log.dirs", directories, "List must not contain duplicates")
+    return directories
+
+
+def listener_endpoints(
+    values: Values, props: Mapping[str, str]
+) -> tuple[tuple[Listener, ...], tuple[Listener, ...]]:
+    """(where to listen, what clients are told). The second is empty when nothing was said.
+
+    Listeners of a KRaft controller are left out: this process has none. Raises ConfigError.
+    """
+    protocols = parse_protocol_map(values["listener.security.protocol.map"])
+    controllers = {name.upper() for name in values["controller.listener.names"]}
+    if "listener.security.protocol.map" not in props:
+        for name in controllers:
+            protocols.setdefault(name, "PLAINTEXT")
+    texts = values["listeners"]
+    if "listeners" not in props and ("port" in props or "host.name" in props):
+        texts = (f"PLAINTEXT://{_in_url(values['host.name'])}:{values['port']}",)
+    listeners = parse_listeners("listeners", texts, protocols)
+    if not listeners:
+        raise ConfigError("listeners must contain at least one entry")
+    told = values["advertised.listeners"] or ()
+    old_host, old_port = values["advertised.host.name"], values["advertised.port"]
+    if not told and (old_host is not None or old_port is not None):
+        host = values["host.name"] if old_host is None else old_host
+        told = (f"PLAINTEXT://{_in_url(host)}:{old_port or listeners[0].port}",)
+    advertised = parse_listeners("advertised.listeners", told, protocols, same_port=True)
+    return (
+        tuple(listener for listener in listeners if listener.name not in controllers),
+        tuple(listener for listener in advertised if listener.name not in controllers),
+    )
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def inter_broker_listener_name(values: Values, props: Mapping[str, str]) -> str:
+    """The listener for traffic between brokers. Raises ConfigError when both ways are used."""
+    name: str | None = values["inter.broker.listener.name"]
+    if name is None:
+        return str(values["security.inter.broker.protocol"])
+    if "security.inter.broker.protocol" in props:
+        raise ConfigError(
+            "Only one of inter.broker.listener.name and security.inter.broker.protocol "
+            "should be set."
+        )
+    return name.upper()
+
+
+def ip_overrides(text: str) -> dict[str, int]:
+    """`max.connections.per.ip.overrides`: host or address to limit. Raises ConfigError."""
+    result: dict[str, int] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        host, _, limit = entry.rpartition(":")
+        if not host or not limit.strip().isdecimal():
+            raise ConfigError.invalid(
+                "max.connections.per.ip.overrides", text, f"entries are host:limit; found {entry}"
+            )
+        result[host.strip().strip("[]")] = int(limit)
+    return result

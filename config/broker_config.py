@@ -106,8 +106,10 @@ class BrokerConfig:
         num_recovery_threads_per_data_dir: int
         offset_metadata_max_bytes: int
         offsets_commit_timeout_ms: int
+        offsets_load_buffer_size: int
         offsets_retention_check_interval_ms: int
         offsets_retention_minutes: int
+        offsets_topic_compression_codec: int
         offsets_topic_num_partitions: int
         offsets_topic_replication_factor: int
         offsets_topic_segment_bytes: int

@@ -1,0 +1,245 @@
+"""The index of aborted transactions of a segment: which records a committed reader must skip.
+
+Entry (34 bytes, big endian):
+
+    int16  version              0
+    int64  producer id
+    int64  first offset         of the transaction's data
+    int64  last offset          of its ABORT marker (which lies in this segment)
+    int64  last stable offset   of the log when the marker was written
+
+Last offsets rise strictly, and a last stable offset never exceeds last offset + 1. The file is made
+by the first append (S-TXN-3); entries are rebuilt from the log where they are missing. Entries are
+few: they are read whole at the first question and kept as bytes; no descriptor stays open.
+
+Kafka's TransactionIndex and AbortedTxn. Only `storage.log` calls this.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from storage.errors import CorruptIndex, InvalidIndexAppend
+from storage.filesystem import FileSystem
+from storage.paths import file_name, join
+
+VERSION: Final = 0
+
+_ENTRY: Final = Struct(">hqqqq")
+ENTRY_SIZE: Final = _ENTRY.size
+_unpack_long = Struct(">q").unpack_from
+_LAST_OFFSET: Final = 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortedTxn:
+    """One aborted transaction as the index keeps it."""
+
+    producer_id: int
+    first_offset: int
+    """Of the transaction's first record."""
+    last_offset: int
+    """Of the ABORT marker."""
+    last_stable_offset: int
+    """The log's when the marker was appended: reads that end below it need no later entry."""
+
+    def pack(self) -> bytes:
+        """The 34 bytes of the entry."""
+        return _ENTRY.pack(
+            VERSION,
+            self.producer_id,
+            self.first_offset,
+            self.last_offset,
+            self.last_stable_offset,
+        )
+
+
+class TransactionIndex:
+    """Aborted transactions whose markers are in one segment, in the order of the markers."""
+
+    __slots__ = ("_data", "_fs", "_torn", "base_offset", "path")
+
+    def __init__(self, fs: FileSystem, path: str, base_offset: int) -> None:
+        self._fs = fs
+        self.path = path
+        self.base_offset = base_offset
+        self._data: bytes | None = None  # None: the file was not asked yet
+        self._torn = 0
+
+    def _load(self) -> bytes:
+        try:
+            raw = self._fs.read_bytes(self.path)
+        except FileNotFoundError:
+            raw = b""
+        # Half an entry at the end is a write that a crash cut short: it is not there (S-REC-9).
+        self._torn = len(raw) % ENTRY_SIZE
+        self._data = raw[: len(raw) - self._torn]
+        return self._data
+
+    def _all_bytes(self) -> bytes:
+        return self._data if self._data is not None else self._load()
+
+    @property
+    def entries(self) -> int:
+        """Number of aborted transactions."""
+        return len(self._all_bytes()) // ENTRY_SIZE
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no transaction was aborted in this segment."""
+        return not self._all_bytes()
+
+    @property
+    def last_offset(self) -> int | None:
+        """Offset of the last ABORT marker."""
+        data = self._all_bytes()
+        if not data:
+            return None
+        (offset,) = _unpack_long(data, len(data) - ENTRY_SIZE + _LAST_OFFSET)
+        return int(offset)
+
+    def append(self, txn: AbortedTxn) -> None:
+        """Add an entry, making the file if it is the first.
+
+        Raises InvalidIndexAppend when its last offset does not rise, OSError (nothing was added).
+        """
+        data = self._all_bytes()
+        last = self.last_offset
+        if last is not None and txn.last_offset <= last:
+            raise InvalidIndexAppend(
+                f"{self.path}: last offset {txn.last_offset} of an aborted transaction is not "
+                f"larger than {last}"
+            )
+        entry = txn.pack()
+        file = self._fs.open(self.path, create=True)
+        try:
+            # At the end of the whole entries: a torn one is written over.
+            file.pwrite(entry, len(data))
+        finally:
+            file.close()
+        self._data = data + entry
+        self._torn = 0
+
+    def collect_aborted(self, fetch_offset: int, upper: int) -> tuple[list[AbortedTxn], bool]:
+        """Transactions that touch [fetch_offset, upper), and whether these are all there can be.
+
+        False: the markers of further ones may be in later segments; ask those too (S-READ-5).
+        """
+        data = self._all_bytes()
+        result = []
+        # Entries whose marker is below fetch_offset - 1 neither match nor end the search.
+        for start in range(self._first_at_or_after(fetch_offset - 1), len(data), ENTRY_SIZE):
+            txn = _unpack(data, start)
+            if txn.last_offset >= fetch_offset and txn.first_offset < upper:
+                result.append(txn)
+            if txn.last_stable_offset >= upper:
+                return result, True
+        return result, False
+
+    def all_aborted(self) -> list[AbortedTxn]:
+        """Every entry."""
+        return list(self._iterate())
+
+    def _iterate(self) -> Iterator[AbortedTxn]:
+        data = self._all_bytes()
+        for start in range(0, len(data), ENTRY_SIZE):
+            yield _unpack(data, start)
+
+    def _first_at_or_after(self, offset: int) -> int:
+        """Byte position of the first entry whose last offset is >= `offset`."""
+        data = self._all_bytes()
+        low, high = 0, len(data) // ENTRY_SIZE
+        while low < high:
+            middle = (low + high) // 2
+            if _unpack_long(data, middle * ENTRY_SIZE + _LAST_OFFSET)[0] < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low * ENTRY_SIZE
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every entry whose marker is at or above `offset`. Raises OSError."""
+        data = self._all_bytes()
+        self._cut(self._first_at_or_after(offset), data)
+
+    def truncate(self) -> None:
+        """Drop all entries; a file that was made stays, empty (Kafka's `reset`). Raises OSError."""
+        self._cut(0, self._all_bytes())
+
+    def _cut(self, size: int, data: bytes) -> None:
+        if size == len(data) and not self._torn:
+            return
+        file = self._fs.open(self.path)
+        try:
+            file.truncate(size)
+        finally:
+            file.close()
+        self._data = data[:size]
+        self._torn = 0
+
+    def sanity_check(self) -> None:
+        """Raises CorruptIndex on half entries, versions to come, markers before the segment."""
+        data = self._load()
+        if self._torn:
+            raise CorruptIndex(self.path, f"{self._torn} bytes of an entry at the end")
+        last = -1
+        for start in range(0, len(data), ENTRY_SIZE):
+            version, producer_id, first, marker, _ = _ENTRY.unpack_from(data, start)
+            if version > VERSION:
+                raise CorruptIndex(self.path, f"unexpected version {version}")
+            if marker < self.base_offset:
+                raise CorruptIndex(
+                    self.path,
+                    f"last offset {marker} of an aborted transaction of producer {producer_id} is "
+                    f"below start offset {self.base_offset}",
+                )
+            if marker <= last or first > marker:
+                raise CorruptIndex(self.path, f"offsets {first}..{marker} follow {last}")
+            last = marker
+
+    # --- life of the file
+
+    def flush(self) -> None:
+        """Make the entries durable; nothing to do where there is no file. Raises OSError."""
+        try:
+            file = self._fs.open(self.path)
+        except FileNotFoundError:
+            return
+        try:
+            file.fsync()
+        finally:
+            file.close()
+
+    def close(self) -> None:
+        """Forget what was read."""
+        self._data = None
+
+    def rename(self, path: str) -> None:
+        """Give the file another name; nothing happens on disk if it was never made."""
+        try:
+            self._fs.rename(self.path, path)
+        except FileNotFoundError:
+            if self._fs.exists(self.path):
+                raise  # it is the target's directory that is missing
+        self.path = path
+
+    def update_parent_dir(self, directory: str) -> None:
+        """The partition directory was renamed."""
+        self.path = join(directory, file_name(self.path))
+
+    def delete(self) -> None:
+        """Remove the file. Who has read it may go on asking."""
+        self._fs.unlink(self.path, missing_ok=True)
+
+    def _check(self) -> None:
+        markers = [txn.last_offset for txn in self._iterate()]
+        assert markers == sorted(set(markers))
+        assert all(t.last_stable_offset <= t.last_offset + 1 for t in self._iterate())
+
+
+def _unpack(data: bytes, start: int) -> AbortedTxn:
+    _, producer_id, first, last, stable = _ENTRY.unpack_from(data, start)
+    return AbortedTxn(
+        producer_id=producer_id, first_offset=first, last_offset=last, last_stable_offset=stable
+    )

@@ -10,8 +10,9 @@ A declaration is version-neutral: it is a construct by its syntax, but cannot pa
 chose a version and turned it into the tree of `protocol.schema.constructs`.
 
 Defaults. A field that a version lacks, and one that was never set, reads as its default: 0, False,
-"", b"", 16 zero bytes, (), a group of defaults; None for every field that may be null and names no
-other default. A default matters on the wire for tagged fields only: they are left out when equal.
+"", b"", 16 zero bytes, a group of defaults; but None when it may be null in all its versions. An
+absent array is () unless it says `default=None`. On the wire a default matters for tagged fields
+only: they are left out when equal to it.
 """
 
 from typing import Any
@@ -136,12 +137,15 @@ class V(Subconstruct):  # type: ignore[misc]  # construct ships no types
         self.tagged = version_range(None if tag is None else tagged or versions)
         if default is not _UNSET:
             self.default = default
-        elif self.nullable:
+        elif self._always_nullable() and not isinstance(declaration, Array):
             self.default = None
         elif isinstance(declaration, Group):
             self.default = frozen_default(declaration.cls)
         else:
             self.default = declaration.zero
+
+    def _always_nullable(self) -> bool:
+        return self.versions[0] in self.nullable and self.versions[-1] in self.nullable
 
 
 class Group(Declaration):

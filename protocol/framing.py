@@ -1,0 +1,145 @@
+"""Frames and headers: what stands before a message on a connection.
+
+A frame is an int32 size and that many bytes: a request header and a request, or a response header
+and a response. Headers are few, fixed and on every request's path, so they are read with plain
+struct code instead of a declaration.
+
+Request header v1: api key, api version, correlation id, client id (nullable, never compact, not even
+in flexible versions, for the broker must read it before it trusts the version). v2, for flexible
+versions, appends tagged fields. v0, without a client id, is ControlledShutdown v0's alone.
+Response header v0: the correlation id. v1, for flexible versions, appends tagged fields. The
+response to ApiVersions always has v0: a client reads it before it knows the broker's versions.
+"""
+
+import struct
+from typing import Any, NamedTuple
+
+from protocol.api_keys import ApiKey
+from protocol.errors import ProtocolError
+from protocol.messages.registry import SPECS
+from protocol.schema.wire import read_uvarint, skip_tagged_fields
+
+SIZE_BYTES = 4
+"""The size field before each frame, not counted in the size."""
+MIN_REQUEST_SIZE = 8
+"""No request is shorter: key, version and correlation id."""
+
+_read_size = struct.Struct(">i").unpack_from
+_write_size = struct.Struct(">i").pack
+_read_fixed = struct.Struct(">hhi").unpack_from
+_read_length = struct.Struct(">h").unpack_from
+_write_header_v0 = struct.Struct(">i").pack
+_write_header_v1 = struct.Struct(">iB").pack
+
+
+class RequestHeader(NamedTuple):
+    """The envelope of a request."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body_offset: int
+    """Where in the buffer the request itself begins."""
+
+
+class UnsupportedVersion(ProtocolError):
+    """A well-formed header with an API key or version that is not served.
+
+    The connection closes, but for ApiVersions, which is answered in v0 with UNSUPPORTED_VERSION
+    (KIP-511): `header` has what that takes. Its body_offset means nothing: an unknown version may
+    have any layout.
+    """
+
+    def __init__(self, header: RequestHeader) -> None:
+        super().__init__(f"API key {header.api_key} version {header.api_version} is not served")
+        self.header = header
+
+
+def frame_size(buf: Any, offset: int, available: int, max_size: int) -> int | None:
+    """The size of the frame that begins at `offset`, its size field not counted.
+
+    None while fewer than four of the `available` bytes from there on have come. Raises
+    ProtocolError for a size that is negative, too small for a request or above `max_size`
+    (`socket.request.max.bytes`): Kafka closes the connection, before any memory is set aside.
+    """
+    if available < SIZE_BYTES:
+        return None
+    size: int = _read_size(buf, offset)[0]
+    if size < MIN_REQUEST_SIZE:
+        raise ProtocolError(f"a request of {size} bytes is too short")
+    if size > max_size:
+        raise ProtocolError(f"a request of {size} bytes is larger than the limit of {max_size}")
+    return size
+
+
+def parse_request_header(buf: Any, mv: memoryview, start: int, end: int) -> RequestHeader:
+    """The header of the request that lies in `start .. end` of `buf`; `mv` is a view of `buf`.
+
+    Raises UnsupportedVersion for a key or version that is not declared, ProtocolError for anything
+    that is no header.
+    """
+    if end - start < MIN_REQUEST_SIZE or end > len(mv):
+        raise ProtocolError("request header: the frame ends too early")
+    key, version, correlation_id = _read_fixed(buf, start)
+    offset = start + MIN_REQUEST_SIZE
+    if key == ApiKey.CONTROLLED_SHUTDOWN and version == 0:
+        client_id = None
+    else:
+        if offset + 2 > end:
+            raise ProtocolError("request header: the frame ends too early")
+        (length,) = _read_length(buf, offset)
+        offset += 2
+        client_id, offset = _client_id(buf, offset, length, end)
+    spec = SPECS.get(key)
+    if spec is None or not spec.min_version <= version <= spec.max_version:
+        raise UnsupportedVersion(RequestHeader(key, version, correlation_id, client_id, offset))
+    since = spec.flexible_since
+    if since is not None and version >= since:
+        offset = _skip_tail(buf, offset, end)
+    return RequestHeader(key, version, correlation_id, client_id, offset)
+
+
+def response_header(correlation_id: int, flexible: bool) -> bytes:
+    """A response header: v1 when `flexible`, else v0."""
+    if flexible:
+        return _write_header_v1(correlation_id, 0)
+    return _write_header_v0(correlation_id)
+
+
+def response_header_is_flexible(api_key: int, api_version: int) -> bool:
+    """Whether the response to this request has header v1. Raises KeyError for an unknown key."""
+    return api_key != ApiKey.API_VERSIONS and SPECS[api_key].flexible(api_version)
+
+
+def frame_prefix(size: int) -> bytes:
+    """The size field of a frame of `size` bytes."""
+    return _write_size(size)
+
+
+def _client_id(buf: Any, offset: int, length: int, end: int) -> tuple[str | None, int]:
+    if length < 0:
+        return None, offset
+    stop = offset + length
+    if stop > end:
+        raise ProtocolError("request header: client id longer than the frame")
+    try:
+        return buf[offset:stop].decode(), stop
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"request header: client id: {error}") from error
+
+
+def _skip_tail(buf: Any, offset: int, end: int) -> int:
+    """The offset behind the header's tagged fields; none is known."""
+    if offset >= end:
+        raise ProtocolError("request header: the frame ends too early")
+    count = buf[offset]
+    offset += 1
+    if count:
+        try:
+            if count > 127:
+                count, offset = read_uvarint(buf, offset, count)
+            offset = skip_tagged_fields(buf, offset, count, end)
+        except IndexError as error:
+            raise ProtocolError("request header: the frame ends too early") from error
+    return offset

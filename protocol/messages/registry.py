@@ -1,0 +1,117 @@
+"""Which messages belong to an API key, and their codecs.
+
+The table is plain data: a message's module, and with it the declaration, is imported when its API
+is used for the first time. What a broker advertises is another question (`broker/api/registry`);
+here stands what can be parsed and built.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+from protocol.api_keys import ApiKey
+from protocol.schema import Api, Codec
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSpec:
+    """One API: the versions that are declared and the module that declares them."""
+
+    key: ApiKey
+    min_version: int
+    max_version: int
+    flexible_since: int | None
+    """First version with compact lengths, tagged fields and header v2; None: it has none."""
+    module: str
+    """Its name within `protocol.messages`."""
+
+    def supports(self, version: int) -> bool:
+        """True when the version is declared."""
+        return self.min_version <= version <= self.max_version
+
+    def flexible(self, version: int) -> bool:
+        """True when the version is flexible: request header v2, response header v1."""
+        return self.flexible_since is not None and version >= self.flexible_since
+
+    @property
+    def message(self) -> str:
+        """What its messages' names begin with, such as `ListOffsets`."""
+        return "".join(part.capitalize() for part in self.module.split("_"))
+
+
+SPECS: dict[int, ApiSpec] = {
+    spec.key: spec
+    for spec in (
+        ApiSpec(ApiKey.PRODUCE, 0, 13, 9, "produce"),
+        ApiSpec(ApiKey.FETCH, 0, 18, 12, "fetch"),
+        ApiSpec(ApiKey.LIST_OFFSETS, 0, 11, 6, "list_offsets"),
+        ApiSpec(ApiKey.METADATA, 0, 13, 9, "metadata"),
+        ApiSpec(ApiKey.OFFSET_COMMIT, 0, 10, 8, "offset_commit"),
+        ApiSpec(ApiKey.OFFSET_FETCH, 0, 10, 6, "offset_fetch"),
+        ApiSpec(ApiKey.FIND_COORDINATOR, 0, 6, 3, "find_coordinator"),
+        ApiSpec(ApiKey.JOIN_GROUP, 0, 9, 6, "join_group"),
+        ApiSpec(ApiKey.HEARTBEAT, 0, 4, 4, "heartbeat"),
+        ApiSpec(ApiKey.LEAVE_GROUP, 0, 5, 4, "leave_group"),
+        ApiSpec(ApiKey.SYNC_GROUP, 0, 5, 4, "sync_group"),
+        ApiSpec(ApiKey.DESCRIBE_GROUPS, 0, 6, 5, "describe_groups"),
+        ApiSpec(ApiKey.LIST_GROUPS, 0, 5, 3, "list_groups"),
+        ApiSpec(ApiKey.API_VERSIONS, 0, 4, 3, "api_versions"),
+        ApiSpec(ApiKey.CREATE_TOPICS, 0, 7, 5, "create_topics"),
+        ApiSpec(ApiKey.DELETE_TOPICS, 0, 6, 4, "delete_topics"),
+        ApiSpec(ApiKey.DELETE_RECORDS, 0, 2, 2, "delete_records"),
+        ApiSpec(ApiKey.INIT_PRODUCER_ID, 0, 5, 2, "init_producer_id"),
+        ApiSpec(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4, 4, "offset_for_leader_epoch"),
+        ApiSpec(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, 3, "add_partitions_to_txn"),
+        ApiSpec(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, 3, "add_offsets_to_txn"),
+        ApiSpec(ApiKey.END_TXN, 0, 5, 3, "end_txn"),
+        ApiSpec(ApiKey.WRITE_TXN_MARKERS, 0, 2, 1, "write_txn_markers"),
+        ApiSpec(ApiKey.TXN_OFFSET_COMMIT, 0, 5, 3, "txn_offset_commit"),
+        ApiSpec(ApiKey.DESCRIBE_CONFIGS, 0, 4, 4, "describe_configs"),
+        ApiSpec(ApiKey.ALTER_CONFIGS, 0, 2, 2, "alter_configs"),
+        ApiSpec(ApiKey.DESCRIBE_LOG_DIRS, 0, 5, 2, "describe_log_dirs"),
+        ApiSpec(ApiKey.CREATE_PARTITIONS, 0, 3, 2, "create_partitions"),
+        ApiSpec(ApiKey.DELETE_GROUPS, 0, 2, 2, "delete_groups"),
+        ApiSpec(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, 1, "incremental_alter_configs"),
+        ApiSpec(ApiKey.OFFSET_DELETE, 0, 0, None, "offset_delete"),
+        ApiSpec(ApiKey.DESCRIBE_CLUSTER, 0, 2, 0, "describe_cluster"),
+        ApiSpec(ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0, "describe_producers"),
+        ApiSpec(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, 0, "describe_transactions"),
+        ApiSpec(ApiKey.LIST_TRANSACTIONS, 0, 2, 0, "list_transactions"),
+    )
+}
+
+
+def spec(key: int) -> ApiSpec:
+    """The API with this key. Raises KeyError for one that is not declared."""
+    return SPECS[key]
+
+
+@cache
+def request_api(key: int) -> Api:
+    """The declaration of an API's request. Raises KeyError."""
+    return _api(key, "Request")
+
+
+@cache
+def response_api(key: int) -> Api:
+    """The declaration of an API's response. Raises KeyError."""
+    return _api(key, "Response")
+
+
+@cache
+def request_codec(key: int, version: int) -> Codec:
+    """The codec of a request. Raises KeyError for the key, ValueError for the version."""
+    return request_api(key).codec(version)
+
+
+@cache
+def response_codec(key: int, version: int) -> Codec:
+    """The codec of a response. Raises KeyError for the key, ValueError for the version."""
+    return response_api(key).codec(version)
+
+
+def _api(key: int, kind: str) -> Api:
+    found = spec(key)
+    module = import_module(f"protocol.messages.{found.module}")
+    api: Api = getattr(module, found.message + kind)
+    return api

@@ -1,0 +1,56 @@
+"""TxnOffsetCommit (key 28): store a group's offsets within a transaction.
+
+* v2 adds leader epochs.
+* v3 is flexible and adds generation, member id and static name, so that a zombie is fenced
+  (KIP-447).
+* v4 may answer TRANSACTION_ABORTABLE; v5 adds the offsets to the transaction on its own (KIP-890).
+"""
+
+from protocol.api_keys import ApiKey
+from protocol.schema import Api, Array, Group, Int16, Int32, Int64, Str, V
+
+# fmt: off
+
+TxnOffsetCommitRequestPartition = Group(
+    "TxnOffsetCommitRequestPartition",
+    "partition_index"        / V("0+", Int32),
+    "committed_offset"       / V("0+", Int64),
+    "committed_leader_epoch" / V("2+", Int32, default=-1),
+    "committed_metadata"     / V("0+", Str, nullable="0+"),
+)
+
+TxnOffsetCommitRequestTopic = Group(
+    "TxnOffsetCommitRequestTopic",
+    "name"       / V("0+", Str),
+    "partitions" / V("0+", Array(TxnOffsetCommitRequestPartition)),
+)
+
+TxnOffsetCommitRequest = Api(
+    ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommitRequest", "0-5", "3+",
+    "transactional_id"  / V("0+", Str),
+    "group_id"          / V("0+", Str),
+    "producer_id"       / V("0+", Int64),
+    "producer_epoch"    / V("0+", Int16),
+    "generation_id"     / V("3+", Int32, default=-1),
+    "member_id"         / V("3+", Str),
+    "group_instance_id" / V("3+", Str, nullable="3+"),
+    "topics"            / V("0+", Array(TxnOffsetCommitRequestTopic)),
+)
+
+TxnOffsetCommitResponsePartition = Group(
+    "TxnOffsetCommitResponsePartition",
+    "partition_index" / V("0+", Int32),
+    "error_code"      / V("0+", Int16),
+)
+
+TxnOffsetCommitResponseTopic = Group(
+    "TxnOffsetCommitResponseTopic",
+    "name"       / V("0+", Str),
+    "partitions" / V("0+", Array(TxnOffsetCommitResponsePartition)),
+)
+
+TxnOffsetCommitResponse = Api(
+    ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommitResponse", "0-5", "3+",
+    "throttle_time_ms" / V("0+", Int32),
+    "topics"           / V("0+", Array(TxnOffsetCommitResponseTopic)),
+)

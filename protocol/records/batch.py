@@ -1,0 +1,315 @@
+"""The header of a record batch, and the few bytes of it that a broker may change in place.
+
+    0  base offset       i64   outside the CRC: the leader sets it
+    8  batch length      i32   bytes after this field
+   12  leader epoch      i32   outside the CRC: the leader sets it
+   16  magic             i8    2 here; 0 and 1 are message sets (`legacy`)
+   17  crc               u32   CRC-32C of everything from `attributes` to the end
+   21  attributes        i16   bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control,
+                               6 delete horizon (base timestamp is the horizon, KIP-534)
+   23  last offset delta i32
+   27  base timestamp    i64
+   35  max timestamp     i64
+   43  producer id       i64
+   51  producer epoch    i16
+   53  base sequence     i32
+   57  record count      i32
+   61  records
+
+Produce reads exactly one header per partition, so `read_header` is one unpack into a slotted
+object. All functions take any bytes-like buffer and a position and copy nothing; patches need a
+writable one. A header is a reading of the bytes at one moment: a patch function updates the header
+it was given.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Final
+
+from crc32c import crc32c
+
+from protocol.records.compression import BytesLike, CompressionType
+from protocol.records.errors import CorruptBatch
+
+BATCH_OVERHEAD: Final = 61
+LOG_OVERHEAD: Final = 12
+HEADER_UP_TO_MAGIC: Final = 17
+MAGIC_OFFSET: Final = 16
+CRC_OFFSET: Final = 17
+ATTRIBUTES_OFFSET: Final = 21
+MAX_TIMESTAMP_OFFSET: Final = 35
+
+CODEC_MASK: Final = 0x07
+TIMESTAMP_TYPE_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+DELETE_HORIZON_BIT: Final = 0x40
+
+# crc, magic, attributes, key length, value length: the least a magic 0 message holds.
+MIN_LEGACY_SIZE: Final = 14
+_MAX_SEQUENCE: Final = 0x7FFFFFFF
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_SIZE_AT: Final = struct.Struct(">i")
+_INT64: Final = struct.Struct(">q")
+_UINT32: Final = struct.Struct(">I")
+_INT16: Final = struct.Struct(">h")
+_unpack_header = HEADER.unpack_from
+
+
+class TimestampType(IntEnum):
+    """Who dated the records: the producer, or the log when it appended them."""
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class BatchHeader:
+    """One batch's header. Magic 0 and 1 messages appear as a batch of their own (see `legacy`).
+
+    The attributes are the raw fields; what can be derived is a property. `base_timestamp` of a
+    batch with a delete horizon is that horizon; record timestamps are still relative to it.
+    """
+
+    __slots__ = (
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "batch_length",
+        "crc",
+        "last_offset_delta",
+        "magic",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "producer_epoch",
+        "producer_id",
+        "record_count",
+    )
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, overhead included."""
+        return self.batch_length + LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record the batch stands for (kept when compaction removed it)."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """Offset after the batch."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> CompressionType:
+        """Raises UnsupportedCompression for ids 5 to 7."""
+        return CompressionType.for_id(self.attributes & CODEC_MASK)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the records are behind a codec, known or not."""
+        return self.attributes & CODEC_MASK != 0
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who dated the records."""
+        if self.attributes & TIMESTAMP_TYPE_BIT:
+            return TimestampType.LOG_APPEND_TIME
+        return TimestampType.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Part of a transaction."""
+        return self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def is_control(self) -> bool:
+        """Holds control records (`control`), written by brokers only."""
+        return self.attributes & CONTROL_BIT != 0
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """Compaction has set the time after which tombstones and markers may go (KIP-534)."""
+        return self.attributes & DELETE_HORIZON_BIT != 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """That time, None when unset."""
+        return self.base_timestamp if self.has_delete_horizon else None
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record; -1 without one. Wraps after 2147483647 to 0."""
+        if self.base_sequence < 0:
+            return -1
+        return (self.base_sequence + self.last_offset_delta) & _MAX_SEQUENCE
+
+    @property
+    def has_producer_id(self) -> bool:
+        """Written by an idempotent or transactional producer."""
+        return self.producer_id > -1
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BatchHeader):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # patched in place, so never a key
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name, '?')}" for name in self.__slots__)
+        return f"BatchHeader({fields})"
+
+
+def read_header(buf: BytesLike, pos: int = 0) -> BatchHeader:
+    """The header at `pos`. Raises CorruptBatch when the bytes end early or size or magic is
+    nonsense.
+
+    Magic 0 and 1 cost more: a compressed wrapper is opened to learn its first offset.
+    """
+    header = BatchHeader.__new__(BatchHeader)
+    try:
+        (
+            header.base_offset,
+            header.batch_length,
+            header.partition_leader_epoch,
+            header.magic,
+            header.crc,
+            header.attributes,
+            header.last_offset_delta,
+            header.base_timestamp,
+            header.max_timestamp,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.record_count,
+        ) = _unpack_header(buf, pos)
+    except struct.error:
+        return _read_other(buf, pos)
+    if header.magic != 2:
+        return _read_other(buf, pos)
+    if header.batch_length < BATCH_OVERHEAD - LOG_OVERHEAD:
+        raise CorruptBatch(
+            f"Record batch is corrupt (the size {header.size} is smaller than "
+            f"the minimum allowed overhead {BATCH_OVERHEAD})"
+        )
+    return header
+
+
+def _read_other(buf: BytesLike, pos: int) -> BatchHeader:
+    """Anything that is not a plain v2 header: legacy messages, and what deserves an error."""
+    if len(buf) - pos < HEADER_UP_TO_MAGIC:
+        raise CorruptBatch(f"Batch header needs {HEADER_UP_TO_MAGIC} bytes, found {len(buf) - pos}")
+    if buf[pos + MAGIC_OFFSET] in (0, 1):
+        from protocol.records.message_set import read_legacy_header
+
+        return read_legacy_header(buf, pos)
+    if buf[pos + MAGIC_OFFSET] != 2:
+        raise CorruptBatch(f"Invalid magic found in record: {buf[pos + MAGIC_OFFSET]}")
+    raise CorruptBatch(f"Batch header needs {BATCH_OVERHEAD} bytes, found {len(buf) - pos}")
+
+
+def iter_batches(
+    buf: BytesLike, start: int = 0, end: int | None = None
+) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each whole batch in `buf[start:end]`, ending silently at a partial one.
+
+    Raises CorruptBatch at a size below the format's least or a magic other than 0, 1, 2. Checksums
+    are not looked at. As Kafka's `ByteBufferLogInputStream`.
+    """
+    if end is None:
+        end = len(buf)
+    while end - start >= HEADER_UP_TO_MAGIC:
+        (length,) = _SIZE_AT.unpack_from(buf, start + 8)
+        if length < MIN_LEGACY_SIZE:
+            raise CorruptBatch(
+                f"Record size {length} is less than the minimum record overhead ({MIN_LEGACY_SIZE})"
+            )
+        magic = buf[start + MAGIC_OFFSET]
+        if magic > 2:
+            raise CorruptBatch(f"Invalid magic found in record: {magic}")
+        following = start + LOG_OVERHEAD + length
+        if following > end:
+            return
+        yield start, read_header(buf, start)
+        start = following
+
+
+def crc_of(buf: BytesLike, pos: int, size: int) -> int:
+    """CRC-32C that the v2 batch of `size` bytes at `pos` should carry."""
+    view = memoryview(buf)[pos + ATTRIBUTES_OFFSET : pos + size]
+    crc: int = crc32c(view)
+    return crc
+
+
+def verify_crc(buf: BytesLike, pos: int, header: BatchHeader) -> bool:
+    """Whether the bytes at `pos` are whole and match the header's checksum, any magic."""
+    size = header.batch_length + LOG_OVERHEAD
+    if pos + size > len(buf):
+        return False
+    if header.magic == 2:
+        return crc_of(buf, pos, size) == header.crc
+    return zlib.crc32(memoryview(buf)[pos + MAGIC_OFFSET : pos + size]) == header.crc
+
+
+def set_offset_and_epoch(
+    buf: bytearray | memoryview, pos: int, base_offset: int, leader_epoch: int
+) -> None:
+    """Gives the v2 batch at `pos` its place in the log. Both fields lie outside the checksum."""
+    _INT64.pack_into(buf, pos, base_offset)
+    _SIZE_AT.pack_into(buf, pos + 12, leader_epoch)
+
+
+def set_log_append_time(
+    buf: bytearray | memoryview, pos: int, header: BatchHeader, now_ms: int
+) -> None:
+    """Marks the v2 batch as dated by the log: attribute bit 3, max timestamp `now_ms`, new CRC.
+
+    The base timestamp and the records stay untouched; readers use the max timestamp for every
+    record
+    (S-APP-4). Updates `header`.
+    """
+    set_max_timestamp(buf, pos, header, TimestampType.LOG_APPEND_TIME, now_ms)
+
+
+def set_max_timestamp(
+    buf: bytearray | memoryview,
+    pos: int,
+    header: BatchHeader,
+    timestamp_type: TimestampType,
+    max_timestamp: int,
+) -> None:
+    """Sets timestamp type and max timestamp of the v2 batch, with a new CRC unless nothing changes.
+
+    Unknown attribute bits stay (S-FMT-4). Updates `header`.
+    As `DefaultRecordBatch.setMaxTimestamp`.
+    """
+    attributes = header.attributes & ~TIMESTAMP_TYPE_BIT
+    if timestamp_type == TimestampType.LOG_APPEND_TIME:
+        attributes |= TIMESTAMP_TYPE_BIT
+    if attributes == header.attributes and max_timestamp == header.max_timestamp:
+        return
+    _INT16.pack_into(buf, pos + ATTRIBUTES_OFFSET, attributes)
+    _INT64.pack_into(buf, pos + MAX_TIMESTAMP_OFFSET, max_timestamp)
+    crc = crc_of(buf, pos, header.batch_length + LOG_OVERHEAD)
+    _UINT32.pack_into(buf, pos + CRC_OFFSET, crc)
+    header.attributes = attributes
+    header.max_timestamp = max_timestamp
+    header.crc = crc

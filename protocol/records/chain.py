@@ -1,0 +1,115 @@
+"""Where records start: the one sequential step of looking into a batch.
+
+Each record begins with the varint length of its body, so the next start is known only from this
+one, and no vector operation finds them all. What makes the walk cheap:
+
+* the first two bytes of a length index a table that gives the distance to the next record, or a
+  distance so large that the next look fails with IndexError; so the loop has no branch;
+* records of one size (fixed-size payloads) have equal length bytes at equal distances, which a
+  strided slice and `lstrip` compare in C, a few hundred records at a time. One record's length
+  fixes where the next one's lies, so equal bytes at the stride prove the run, by induction.
+
+A body holds at least six bytes: attributes, two deltas, two lengths, the header count.
+"""
+
+from typing import Final
+
+from protocol.records.errors import InvalidRecord
+from protocol.records.varint import read_varint
+
+_MIN_BODY: Final = 6
+_FAR: Final = 1 << 60  # added to a position, it makes the next index fail
+_RUN_WINDOW: Final = 256
+_WALK: Final = 32  # records walked one by one before a run is looked for again
+_MIN_RUN: Final = 8
+
+_table: list[tuple[int, ...]] = []
+
+
+def _fill_table() -> None:
+    """`_table[first byte][second byte]`: bytes from here to the next record. Built at first use."""
+    for first in range(128):
+        body = first >> 1
+        legal = not first & 1 and body >= _MIN_BODY
+        _table.append((body + 1 if legal else _FAR,) * 256)
+    for first in range(128, 256):
+        low = first & 0x7F
+        row = [
+            _FAR
+            if first & 1 or (high << 7 | low) >> 1 < _MIN_BODY
+            else ((high << 7 | low) >> 1) + 2
+            for high in range(128)
+        ]
+        _table.append((*row, *(_FAR,) * 128))
+
+
+def record_starts(payload: bytes, count: int) -> list[int]:
+    """The position of each record's length in `payload`, plus the end of the last one.
+
+    Raises InvalidRecord unless exactly `count` records fill `payload`.
+    """
+    if not _table:
+        _fill_table()
+    table = _table
+    end = len(payload)
+    if count > end // (_MIN_BODY + 1):
+        raise InvalidRecord(
+            f"Incorrect declared batch size, {end} bytes cannot hold {count} records"
+        )
+    starts: list[int] = []
+    add = starts.append
+    at = 0
+    while len(starts) < count:
+        ran, step = _run(payload, at, count - len(starts))
+        starts.extend(range(at, at + ran * step, step))
+        at += ran * step
+        if ran >= _MIN_RUN:
+            continue
+        try:
+            for _ in range(min(_WALK, count - len(starts))):
+                add(at)
+                at += table[payload[at]][payload[at + 1]]
+        except IndexError:
+            starts.pop()
+        if at >= _FAR:
+            at = _long_step(payload, at - _FAR)
+        elif at > end or (at == end and len(starts) < count):
+            break
+    if at != end or len(starts) != count:
+        raise InvalidRecord(
+            f"Incorrect declared batch size: {count} records do not fill "
+            f"the {end} bytes of the batch"
+        )
+    add(at)
+    return starts
+
+
+def _run(payload: bytes, at: int, most: int) -> tuple[int, int]:
+    """(records of equal size from `at` on, their size); (0, 1) where no short length stands."""
+    head = payload[at : at + 2]
+    if len(head) < 2:
+        return 0, 1
+    step = _table[head[0]][head[1]]
+    if step == _FAR:
+        return 0, 1
+    stop = at + step * min(_RUN_WINDOW, most)
+    firsts = payload[at:stop:step]
+    ran = len(firsts) - len(firsts.lstrip(head[:1]))
+    if head[0] > 0x7F:
+        seconds = payload[at + 1 : stop : step]
+        ran = min(ran, len(seconds) - len(seconds.lstrip(head[1:])))
+    return ran, step
+
+
+def _long_step(payload: bytes, at: int) -> int:
+    """The start after the record at `at`, whose length has three bytes or more, or is wrong."""
+    try:
+        length, body = read_varint(payload, at)
+    except IndexError:
+        raise InvalidRecord("The length of a record reaches beyond the batch") from None
+    if length < _MIN_BODY or length > len(payload) - body:
+        raise InvalidRecord(
+            f"Invalid record size: expected {length} bytes in record payload, "
+            f"but the batch has only {len(payload) - body} left"
+        )
+    return body + length

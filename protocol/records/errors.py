@@ -1,0 +1,31 @@
+"""What can be wrong with a record batch, by who is told what.
+
+The storage and the handlers turn each class into its Kafka code in one place; nothing in this room
+raises anything else for bad bytes.
+"""
+
+from collections.abc import Sequence
+
+
+class RecordsError(Exception):
+    """Base of all complaints about record data."""
+
+
+class CorruptBatch(RecordsError):
+    """The batch frame makes no sense: size, magic, checksum (CORRUPT_MESSAGE; clients retry)."""
+
+
+class InvalidRecord(RecordsError):
+    """The frame is sound, its content is not (INVALID_RECORD; final for the client that sent it).
+
+    `record_errors` lists (index in the batch, message) for `record_errors` of Produce v8+; it is
+    empty when the structure itself is broken, as Kafka then blames no single record.
+    """
+
+    def __init__(self, message: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
+        super().__init__(message)
+        self.record_errors: list[tuple[int, str]] = list(record_errors)
+
+
+class UnsupportedCompression(RecordsError):
+    """A codec id nobody knows, or one this format cannot carry (UNSUPPORTED_COMPRESSION_TYPE)."""

@@ -1,0 +1,125 @@
+"""Records as Python values, for what is not the hot path: coordinators, tools, compaction, tests.
+
+Each record costs about a microsecond here. Who only wants to know whether a batch is sound, has
+keys, or where a timestamp lies, takes the functions of `scan`, which are handed on from this
+module.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from protocol.records.batch import BatchHeader, TimestampType, read_header
+from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
+from protocol.records.errors import InvalidRecord
+from protocol.records.payload import payload_of
+from protocol.records.scan import (
+    RecordScan,
+    check_records,
+    first_at_or_after,
+    timestamp_scan,
+    validate_records,
+)
+from protocol.records.varint import read_varint, read_varlong, wrap_int64
+
+__all__ = [
+    "Record",
+    "RecordScan",
+    "check_records",
+    "first_at_or_after",
+    "iter_records",
+    "payload_of",
+    "timestamp_scan",
+    "validate_records",
+]
+
+
+class Record(NamedTuple):
+    """One record of a batch of any magic; offset and timestamp (ms, -1 for none) are absolute.
+
+    Header names that are not UTF-8 carry their bytes as surrogate escapes, which `builder` undoes.
+    `attributes` is the record's own byte, without meaning in format 2.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    attributes: int = 0
+
+
+def iter_records(
+    buf: BytesLike, pos: int = 0, *, max_size: int = MAX_DECOMPRESSED_SIZE
+) -> Iterator[Record]:
+    """The records of the batch at `pos`, any magic, decompressed; the checksum is not looked at.
+
+    In a LogAppendTime batch each record bears the batch's max timestamp. Control batches give their
+    control records (see `control`). Raises CorruptBatch, InvalidRecord, UnsupportedCompression, at
+    the first record or later ones; a batch inflating beyond `max_size` bytes is an InvalidRecord.
+    """
+    header = read_header(buf, pos)
+    if header.magic < 2:
+        from protocol.records.message_set import iter_legacy_records
+
+        yield from iter_legacy_records(buf, pos, max_size=max_size)
+        return
+    payload = payload_of(buf, pos, header, max_size=max_size)
+    append_time = (
+        header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND_TIME else None
+    )
+    at = 0
+    for index in range(header.record_count):
+        try:
+            record, at = _decode(payload, at, header, append_time)
+        except IndexError:
+            raise InvalidRecord(f"Record {index} reaches beyond the end of its batch") from None
+        yield record
+    if at != len(payload):
+        raise InvalidRecord("Incorrect declared batch size, records still remaining in the batch")
+
+
+def _decode(
+    payload: bytes, at: int, header: BatchHeader, append_time: int | None
+) -> tuple[Record, int]:
+    """One record and the position after it. IndexError when the payload ends in it."""
+    length, at = read_varint(payload, at)
+    end = at + length
+    if length < 0 or end > len(payload):
+        raise InvalidRecord(
+            f"Invalid record size: expected {length} bytes in record payload, "
+            f"but the batch has only {len(payload) - at} left"
+        )
+    attributes = payload[at]
+    delta, at = read_varlong(payload, at + 1)
+    timestamp = wrap_int64(header.base_timestamp + delta) if append_time is None else append_time
+    offset_delta, at = read_varint(payload, at)
+    key, at = _nullable_bytes(payload, at, end)
+    value, at = _nullable_bytes(payload, at, end)
+    count, at = read_varint(payload, at)
+    if count < 0 or count > end - at:
+        raise InvalidRecord(f"Found invalid number of record headers {count}")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, at = _nullable_bytes(payload, at, end)
+        if name is None:
+            raise InvalidRecord("Invalid negative header key size")
+        content, at = _nullable_bytes(payload, at, end)
+        headers.append((name.decode("utf-8", "surrogateescape"), content))
+    if at != end:
+        raise InvalidRecord(
+            f"Invalid record size: expected to read {length} bytes in record payload, "
+            f"but instead read {at - end + length}"
+        )
+    offset = header.base_offset + offset_delta
+    return Record(offset, timestamp, key, value, headers, attributes), at
+
+
+def _nullable_bytes(payload: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    """Bytes behind a varint length; a negative length is null, as Kafka's `Utils.readBytes`."""
+    length, at = read_varint(payload, at)
+    if length < 0:
+        return None, at
+    stop = at + length
+    if stop > end:
+        raise InvalidRecord("Found invalid record structure: a field reaches beyond its record")
+    return payload[at:stop], stop

@@ -164,6 +164,12 @@ class BrokerConfig:
         check_values(config, values)
         return config
 
+    def with_broker_id(self, broker_id: int) -> "BrokerConfig":
+        """The same configuration with the id that was found or generated (S-START-6)."""
+        config = BrokerConfig()
+        config.__dict__.update(self.__dict__, broker_id=broker_id, node_id=broker_id)
+        return config
+
     def for_listener(self, listener_name: str, key_name: str) -> Any:
         """A key's value for one listener: `listener.name.<name>.<key>`, else None (S-CFG-6).
 

@@ -1,0 +1,475 @@
+"""The controller of a stand-alone broker: every change of topics goes through here.
+
+Rules
+1. One change at a time (`_changing`), so that concurrent creations of one topic, or a config change
+   during a creation, have an order (S-CFG-5: the later change wins).
+2. Store first, then the disk, then the image: a client never sees a topic that a crash could take
+   back, nor one whose partitions cannot be written to yet.
+3. A deletion is marked in the tree before the first log goes and unmarked with the topic's own
+   nodes, so that a crash in the middle is finished at the next start.
+4. What has begun is finished: the client's going away does not cancel a change half-way.
+5. A partition whose log cannot be opened (failed disk) has no leader; the rest serves on.
+
+Start-up, called by `broker.server`: `load` (before the logs are loaded: they need the topics'
+configs), `adopt` (only for a directory that was another broker's), `lead` (after), `register` (when
+the sockets are bound). Refusals are `KafkaError`s. After Kafka's `TopicDeletionManager`,
+`AdminZkClient` and `PartitionStateMachine`.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import trio
+
+from broker.cluster.identity import random_uuid
+from broker.cluster.image import (
+    NO_LEADER,
+    BrokerImage,
+    MetadataImage,
+    PartitionImage,
+    TopicImage,
+)
+from broker.cluster.internal_topics import internal_topic
+from broker.cluster.metadata_store import (
+    Create,
+    Delete,
+    MetadataStore,
+    MetadataStoreError,
+    Operation,
+    Put,
+)
+from broker.cluster.topic_plan import (
+    NewTopic,
+    check_config,
+    new_partition,
+    plan_more_partitions,
+    plan_topic,
+)
+from broker.cluster.tree_reader import read_controller_epoch, read_topics
+from broker.cluster.tree_values import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    DELETE_TOPICS,
+    broker_path,
+    deletion_path,
+    encode,
+    encode_broker,
+    encode_partition_state,
+    encode_topic,
+    encode_topic_config,
+    partition_state_path,
+    topic_config_path,
+    topic_path,
+)
+from config.broker_config import BrokerConfig
+from config.definition import ConfigError
+from config.listener import Listener
+from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from storage.clock import Clock
+
+log = logging.getLogger(__name__)
+
+
+class Replicas(Protocol):
+    """What the controller tells `broker.replication.replica_manager.ReplicaManager`."""
+
+    def make_leader(
+        self,
+        tp: TopicPartition,
+        topic_id: bytes,
+        leader_epoch: int,
+        config: TopicConfig,
+        is_new: bool = False,
+    ) -> Any:
+        """Open or make the log and serve the partition. Raises KafkaError."""
+        ...
+
+    def delete_partition(self, tp: TopicPartition) -> None:
+        """Stop serving it and delete its log; no error when it is not here."""
+        ...
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop the counters of a deleted topic."""
+        ...
+
+
+class LogConfigs(Protocol):
+    """What the controller tells `storage.log_manager.LogManager`."""
+
+    def update_topic_config(self, topic: str, config: TopicConfig) -> None:
+        """The logs of `topic` follow this from now on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerStatistics:
+    """Gauges of `kafka.controller:type=KafkaController`."""
+
+    active_controller_count: int
+    global_topic_count: int
+    global_partition_count: int
+    offline_partitions_count: int
+    topics_to_delete_count: int
+
+
+class Controller:
+    """Owns the image and the tree."""
+
+    def __init__(
+        self,
+        *,
+        store: MetadataStore,
+        image: MetadataImage,
+        config: BrokerConfig,
+        broker_id: int,
+        replicas: Replicas,
+        log_configs: LogConfigs,
+        clock: "Clock",
+    ) -> None:
+        self._store = store
+        self._image = image
+        self._config = config
+        self._broker_id = broker_id
+        self._replicas = replicas
+        self._log_configs = log_configs
+        self._clock = clock
+        self._changing = trio.Lock()
+        self._epoch = 0
+        self._deleting: set[str] = set()
+        self.deletion_listeners: list[Callable[[Collection[str]], None]] = []
+        """Called with the names of deleted topics, after the image has forgotten them."""
+
+    # ------------------------------------------------------------------ start
+
+    async def load(self) -> None:
+        """Fill the image from the tree; this broker leads every partition it has a replica of.
+
+        Raises BadValueError when the tree cannot be read.
+        """
+        self._epoch = await read_controller_epoch(self._store) + 1
+        self._deleting = set(await self._store.children(DELETE_TOPICS))
+        self._image.controller_id = self._broker_id
+        self._image.set_broker(
+            BrokerImage(
+                broker_id=self._broker_id,
+                endpoints=self._config.advertised_listeners,
+                rack=self._config.broker_rack,
+            )
+        )
+        for topic in await read_topics(self._store):
+            if topic.name not in self._deleting:
+                self._image.set_topic(self._elected(topic))
+
+    def _elected(self, topic: TopicImage) -> TopicImage:
+        """After a start every leader is elected anew: the epoch grows, as Kafka's does."""
+        return replace(
+            topic,
+            partitions={
+                index: replace(
+                    partition,
+                    leader=self._broker_id if self._broker_id in partition.replicas else NO_LEADER,
+                    leader_epoch=partition.leader_epoch + 1,
+                    isr=(self._broker_id,) if self._broker_id in partition.replicas else (),
+                )
+                for index, partition in topic.partitions.items()
+            },
+        )
+
+    def topic_config(self, name: str) -> TopicConfig:
+        """The configuration of a topic's logs; the broker's defaults for an unknown topic."""
+        topic = self._image.topic(name)
+        if topic is not None:
+            own: Mapping[str, str | None] = topic.config
+        else:
+            wish = internal_topic(name, self._config, 1)
+            own = {} if wish is None else wish.config
+        return self._log_config(name, {key: value for key, value in own.items() if value})
+
+    def _log_config(self, name: str, own: Mapping[str, str]) -> TopicConfig:
+        try:
+            return TopicConfig.from_broker(self._config, own)
+        except ConfigError as error:
+            # Stored by another version or made impossible by a new server.properties: serve on.
+            log.error("Topic %s follows the broker's defaults: %s", name, error)
+            return TopicConfig.from_broker(self._config, {})
+
+    async def adopt(self, found: Mapping[str, tuple[bytes | None, Collection[int]]]) -> list[str]:
+        """Take over topics whose logs were found in the directories of a new metadata store.
+
+        `found`: name to (topic id from `partition.metadata`, partition numbers). Their own configs
+        were kept elsewhere and are lost. Returns the names that were taken over.
+        """
+        operations: list[Operation] = []
+        taken = []
+        for name, (topic_id, numbers) in sorted(found.items()):
+            if self._image.topic(name) is not None or name in self._deleting:
+                continue
+            wish = internal_topic(name, self._config, 1)
+            own = {} if wish is None else {k: v for k, v in wish.config.items() if v is not None}
+            topic = TopicImage(
+                name=name,
+                topic_id=topic_id or random_uuid(),
+                partitions={
+                    index: new_partition((self._broker_id,), (self._broker_id,))
+                    for index in range(max(numbers, default=-1) + 1)
+                },
+                config=own,
+            )
+            operations += self._creation(topic)
+            self._image.set_topic(topic)
+            taken.append(name)
+        if operations:
+            await self._store.apply(operations)
+            log.warning(
+                "Took over %d topics found in the log directories. Their topic configs are not"
+                " known here; set them again where they matter: %s",
+                len(taken),
+                ", ".join(taken),
+            )
+        return taken
+
+    async def lead(self) -> None:
+        """Write the new leader epochs, lead every partition, finish deletions of the last run."""
+        operations: list[Operation] = []
+        node = await self._store.get(CONTROLLER_EPOCH)
+        epoch = str(self._epoch).encode()
+        operations.append(
+            Create(CONTROLLER_EPOCH, epoch) if node is None else Put(CONTROLLER_EPOCH, epoch)
+        )
+        value = {"version": 1, "brokerid": self._broker_id, "timestamp": str(self._clock.wall_ms())}
+        operations.append(Create(CONTROLLER, encode(value), ephemeral=True))
+        for topic in self._image.topics():
+            for index, partition in topic.partitions.items():
+                path = partition_state_path(topic.name, index)
+                state = encode_partition_state(partition, self._epoch)
+                known = await self._store.get(path) is not None
+                operations.append(Put(path, state) if known else Create(path, state))
+        await self._store.apply(operations)
+        for topic in list(self._image.topics()):
+            await self._open(topic, topic.partitions, is_new=False)
+        for name in sorted(self._deleting):
+            await self._finish_deletion(name)
+
+    async def register(self, bound: Sequence[Listener]) -> None:
+        """Announce this broker; `bound` are its listeners with the ports that they got."""
+        broker = next(b for b in self._image.brokers() if b.broker_id == self._broker_id)
+        value = encode_broker(broker, tuple(bound), self._clock.wall_ms())
+        await self._store.create(broker_path(self._broker_id), value, ephemeral=True)
+
+    # ------------------------------------------------------------------ topics
+
+    async def create_topic(self, wish: NewTopic, *, validate_only: bool = False) -> TopicImage:
+        """Make a topic; when this returns its partitions can be written to. Raises KafkaError."""
+        async with self._changing:
+            if wish.name in self._deleting:
+                raise KafkaError(
+                    ErrorCode.TOPIC_ALREADY_EXISTS,
+                    f"Topic '{wish.name}' is marked for deletion.",
+                )
+            topic = plan_topic(wish, self._new_topic_id(), self._image, self._config)
+            if validate_only:
+                return topic
+            with trio.CancelScope(shield=True):
+                await self._write(self._creation(topic))
+                topic = await self._open(topic, topic.partitions, is_new=True)
+                self._image.set_topic(topic)
+        log.info("Created topic %s with %d partitions", topic.name, len(topic.partitions))
+        return topic
+
+    async def ensure_topic(self, name: str) -> TopicImage:
+        """The topic, made on the broker's defaults when it is missing. Raises KafkaError.
+
+        For auto-creation (S-META-1) and for the internal topics. Whether a client may have it
+        made is for the caller to ask.
+        """
+        known = self._image.topic(name)
+        if known is not None:
+            await trio.lowlevel.checkpoint()
+            return known
+        wish = internal_topic(name, self._config, len(self._image.brokers()))
+        try:
+            return await self.create_topic(wish or NewTopic(name=name))
+        except KafkaError as error:
+            made = self._image.topic(name)
+            if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and made is not None:
+                return made  # Somebody else was quicker.
+            raise
+
+    async def delete_topic(self, name: str) -> None:
+        """Remove a topic and its logs. Raises KafkaError.
+
+        When this returns the topic is gone for clients; the files follow `file.delete.delay.ms`
+        later (S-RET-8), and the name may be used again at once.
+        """
+        if not self._config.delete_topic_enable:
+            raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+        async with self._changing:
+            if self._image.topic(name) is None:
+                raise _unknown_topic()
+            with trio.CancelScope(shield=True):
+                await self._write([Create(deletion_path(name))])
+                self._deleting.add(name)
+                await self._finish_deletion(name)
+        log.info("Deleted topic %s", name)
+
+    async def _finish_deletion(self, name: str) -> None:
+        topic = self._image.topic(name)
+        if topic is None:
+            stored = {found.name: found for found in await read_topics(self._store, only=name)}
+            topic = stored.get(name)
+        self._image.remove_topic(name)
+        for index in () if topic is None else topic.partitions:
+            self._replicas.delete_partition(TopicPartition(name, index))
+            await trio.lowlevel.checkpoint()
+        self._replicas.forget_topic(name)
+        for listener in self.deletion_listeners:
+            listener((name,))
+        await self._write(
+            [
+                Delete(topic_path(name), recursive=True),
+                Delete(topic_config_path(name), recursive=True),
+                Delete(deletion_path(name), recursive=True),
+            ]
+        )
+        self._deleting.discard(name)
+
+    async def create_partitions(
+        self,
+        name: str,
+        count: int,
+        assignments: Sequence[tuple[int, ...]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Let a topic have `count` partitions; only ever more (S-META-2). Raises KafkaError."""
+        async with self._changing:
+            topic = self._image.topic(name)
+            if topic is None:
+                raise _unknown_topic()
+            brokers = [member.broker_id for member in self._image.brokers()]
+            added = plan_more_partitions(topic, count, assignments, brokers)
+            if validate_only:
+                return
+            grown = replace(topic, partitions={**topic.partitions, **added})
+            operations: list[Operation] = [
+                Put(topic_path(name), encode_topic(topic.topic_id, grown.partitions))
+            ]
+            operations += self._states(name, added)
+            with trio.CancelScope(shield=True):
+                await self._write(operations)
+                grown = await self._open(grown, added, is_new=True)
+                self._image.set_topic(grown)
+        log.info("Topic %s has %d partitions now", name, count)
+
+    async def alter_topic_config(
+        self,
+        name: str,
+        change: Callable[[Mapping[str, str]], Mapping[str, str | None]],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Change what a topic sets itself; `change` makes the new configs from the old ones.
+
+        Raises KafkaError: what `change` raises, UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG.
+        """
+        async with self._changing:
+            topic = self._image.topic(name)
+            if topic is None:
+                raise _unknown_topic(f"The topic '{name}' does not exist.")
+            own = check_config(change(topic.config), self._config)
+            if validate_only:
+                return
+            path, value = topic_config_path(name), encode_topic_config(own)
+            known = await self._store.get(path) is not None
+            with trio.CancelScope(shield=True):
+                await self._write([Put(path, value) if known else Create(path, value)])
+            self._image.set_topic(replace(topic, config=own))
+            self._log_configs.update_topic_config(name, self._log_config(name, own))
+        log.info("Topic %s has the configs %s now", name, own)
+
+    # ------------------------------------------------------------------ pieces
+
+    def _new_topic_id(self) -> bytes:
+        while self._image.topic_by_id(topic_id := random_uuid()) is not None:
+            pass
+        return topic_id
+
+    def _creation(self, topic: TopicImage) -> list[Operation]:
+        config = Create(topic_config_path(topic.name), encode_topic_config(topic.config))
+        node = Create(topic_path(topic.name), encode_topic(topic.topic_id, topic.partitions))
+        return [config, node, *self._states(topic.name, topic.partitions)]
+
+    def _states(self, name: str, partitions: Mapping[int, PartitionImage]) -> list[Operation]:
+        return [
+            Create(
+                partition_state_path(name, index), encode_partition_state(partition, self._epoch)
+            )
+            for index, partition in partitions.items()
+        ]
+
+    async def _open(
+        self, topic: TopicImage, partitions: Mapping[int, PartitionImage], *, is_new: bool
+    ) -> TopicImage:
+        """Lead `partitions` of `topic`; the topic as it is after failures (rule 5)."""
+        config = self._log_config(topic.name, topic.config)
+        failed: dict[int, PartitionImage] = {}
+        for index, partition in partitions.items():
+            if partition.leader != self._broker_id:
+                continue
+            try:
+                self._replicas.make_leader(
+                    TopicPartition(topic.name, index),
+                    topic.topic_id,
+                    partition.leader_epoch,
+                    config,
+                    is_new,
+                )
+            except KafkaError as error:
+                log.error("Partition %s-%d has no leader: %s", topic.name, index, error)
+                failed[index] = replace(
+                    partition, leader=NO_LEADER, offline_replicas=(self._broker_id,)
+                )
+            await trio.lowlevel.checkpoint()
+        if not failed:
+            return topic
+        topic = replace(topic, partitions={**topic.partitions, **failed})
+        if not is_new:
+            self._image.set_topic(topic)
+        return topic
+
+    async def _write(self, operations: Sequence[Operation]) -> None:
+        try:
+            await self._store.apply(operations)
+        except MetadataStoreError as error:
+            log.error("The metadata store refused a change: %s", error)
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"The metadata could not be written: {error}"
+            ) from error
+
+    def statistics(self) -> ControllerStatistics:
+        """Gauges for metrics."""
+        offline = sum(
+            partition.leader == NO_LEADER
+            for topic in self._image.topics()
+            for partition in topic.partitions.values()
+        )
+        return ControllerStatistics(
+            active_controller_count=1,
+            global_topic_count=sum(1 for _ in self._image.topics()),
+            global_partition_count=self._image.partition_count(),
+            offline_partitions_count=offline,
+            topics_to_delete_count=len(self._deleting),
+        )
+
+
+def _unknown_topic(message: str | None = None) -> KafkaError:
+    return KafkaError(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        message or "This server does not host this topic-partition.",
+    )

@@ -1,0 +1,88 @@
+"""Who this broker is: the cluster's id and its own (S-START-6, S-START-7).
+
+Both must be known before the logs are opened (`meta.properties` is checked against them), so they
+are resolved right after the metadata store is open. What an earlier run wrote to `meta.properties`
+comes first: a directory that was Kafka's keeps its ids.
+"""
+
+import secrets
+from collections.abc import Sequence
+
+from broker.cluster.metadata_store import Create, MetadataStore
+from broker.cluster.tree_values import (
+    BROKER_SEQUENCE,
+    CLUSTER_ID,
+    decode_cluster_id,
+    encode_cluster_id,
+)
+from config.broker_config import BrokerConfig
+from config.definition import ConfigError
+from protocol.types import ZERO_UUID, uuid_to_text
+
+_RESERVED_UUIDS = (ZERO_UUID, bytes(15) + b"\x01")
+"""Kafka's ids for "none" and for its own metadata topic."""
+
+
+def random_uuid() -> bytes:
+    """16 random bytes as version 4 id; never a reserved one, and no text that starts with '-'."""
+    while True:
+        raw = bytearray(secrets.token_bytes(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        value = bytes(raw)
+        if value not in _RESERVED_UUIDS and not uuid_to_text(value).startswith("-"):
+            return value
+
+
+async def resolve_cluster_id(store: MetadataStore, recorded: str | None = None) -> str:
+    """The cluster's id, made once (S-START-7): 22 characters of base64url.
+
+    `recorded` is the one in `meta.properties`, if any; a new store takes it over. That they agree
+    is for the log directories' own check.
+    """
+    node = await store.get(CLUSTER_ID)
+    if node is not None:
+        return decode_cluster_id(node.value)
+    cluster_id = recorded or uuid_to_text(random_uuid())
+    await store.create(CLUSTER_ID, encode_cluster_id(cluster_id))
+    return cluster_id
+
+
+async def resolve_broker_id(
+    store: MetadataStore, config: BrokerConfig, recorded: int | None = None
+) -> int:
+    """The configured id, else the recorded one, else a new one (S-START-6).
+
+    New ids are `reserved.broker.max.id` plus the version of /brokers/seqid after a write: 1001
+    first, and never the same twice. Raises ConfigError when generation is switched off.
+    """
+    if config.broker_id >= 0:
+        return config.broker_id
+    if recorded is not None and recorded >= 0:
+        return recorded
+    if not config.broker_id_generation_enable:
+        raise ConfigError("broker.id must be greater than or equal to 0")
+    if await store.get(BROKER_SEQUENCE) is None:
+        await store.apply([Create(BROKER_SEQUENCE)])
+    return config.reserved_broker_max_id + await store.put(BROKER_SEQUENCE, b"")
+
+
+def choose_store_directory(
+    live: Sequence[str], offline: Sequence[str], has_store: Sequence[str]
+) -> str:
+    """The log directory that holds the metadata store.
+
+    It is the one that has it already, else the first live one. Raises ConfigError when none has it
+    and a configured directory cannot be read: the store may be there, and starting without it
+    would forget every topic.
+    """
+    for directory in live:
+        if directory in has_store:
+            return directory
+    if offline:
+        raise ConfigError(
+            "No metadata store was found in the log directories that can be read "
+            f"({', '.join(live) or 'none'}); it may lie in {', '.join(offline)}. Repair that "
+            "directory or take it out of log.dirs."
+        )
+    return live[0]

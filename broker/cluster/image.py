@@ -1,0 +1,112 @@
+"""What this broker knows of the cluster, ready to be read at any moment without waiting.
+
+Values are frozen; the image swaps whole topics, so a reader that took a `TopicImage` sees one
+state of it. Only the controller (and, in a cluster, the watcher of the metadata store) writes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from config.listener import Listener
+
+NO_LEADER = -1
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionImage:
+    """One partition's place in the cluster."""
+
+    leader: int
+    """Broker id, or -1 while there is none."""
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline_replicas: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicImage:
+    """One topic."""
+
+    name: str
+    topic_id: bytes
+    partitions: Mapping[int, PartitionImage]
+    """By number, 0 to n-1 in order."""
+    config: Mapping[str, str] = field(default_factory=dict)
+    """What the topic itself sets; the rest comes from the broker."""
+
+    @property
+    def is_internal(self) -> bool:
+        """A topic that brokers keep for themselves."""
+        return self.name in INTERNAL_TOPICS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerImage:
+    """One live broker."""
+
+    broker_id: int
+    endpoints: tuple[Listener, ...]
+    """What clients are told, by listener; empty: what they connected to."""
+    rack: str | None = None
+
+
+class MetadataImage:
+    """Topics, brokers, ids."""
+
+    def __init__(self, *, cluster_id: str = "", controller_id: int = NO_LEADER) -> None:
+        self.cluster_id = cluster_id
+        self.controller_id = controller_id
+        self.generation = 0
+        """Grows with every change; what is derived from the image can be cached by it."""
+        self._topics: dict[str, TopicImage] = {}
+        self._names_by_id: dict[bytes, str] = {}
+        self._brokers: dict[int, BrokerImage] = {}
+
+    def topic(self, name: str) -> TopicImage | None:
+        """The topic, or None."""
+        return self._topics.get(name)
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        """The topic with this id (16 raw bytes), or None."""
+        name = self._names_by_id.get(topic_id)
+        return None if name is None else self._topics[name]
+
+    def topics(self) -> Iterable[TopicImage]:
+        """All topics."""
+        return self._topics.values()
+
+    def brokers(self) -> list[BrokerImage]:
+        """All live brokers, by id."""
+        return [self._brokers[broker_id] for broker_id in sorted(self._brokers)]
+
+    def partition_count(self) -> int:
+        """Partitions of all topics, for metrics."""
+        return sum(len(topic.partitions) for topic in self._topics.values())
+
+    def set_topic(self, topic: TopicImage) -> None:
+        """A topic is new or changed."""
+        old = self._topics.get(topic.name)
+        if old is not None and old.topic_id != topic.topic_id:
+            self._names_by_id.pop(old.topic_id, None)
+        self._topics[topic.name] = topic
+        self._names_by_id[topic.topic_id] = topic.name
+        self.generation += 1
+
+    def remove_topic(self, name: str) -> None:
+        """A topic is gone."""
+        topic = self._topics.pop(name, None)
+        if topic is not None:
+            self._names_by_id.pop(topic.topic_id, None)
+            self.generation += 1
+
+    def set_broker(self, broker: BrokerImage) -> None:
+        """A broker is there, or says something new of itself."""
+        self._brokers[broker.broker_id] = broker
+        self.generation += 1
+
+    def remove_broker(self, broker_id: int) -> None:
+        """A broker is gone."""
+        if self._brokers.pop(broker_id, None) is not None:
+            self.generation += 1

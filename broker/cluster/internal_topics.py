@@ -1,0 +1,41 @@
+"""The topics that brokers keep for themselves: how they are made.
+
+With fewer live brokers than the configured replication factor Kafka refuses to make them; a
+stand-alone broker would never have groups on the shipped defaults, so the factor (and for
+transactions the minimum in-sync replicas) is clamped to the live brokers (S-GRP-5, decision 9).
+"""
+
+from broker.cluster.topic_plan import NewTopic
+from config.broker_config import BrokerConfig
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+TRANSACTION_STATE = "__transaction_state"
+
+
+def internal_topic(name: str, broker: BrokerConfig, live_brokers: int) -> NewTopic | None:
+    """The wish for the internal topic `name`; None when it is an ordinary name."""
+    if name == CONSUMER_OFFSETS:
+        return NewTopic(
+            name=name,
+            partitions=broker.offsets_topic_num_partitions,
+            replication_factor=min(broker.offsets_topic_replication_factor, live_brokers),
+            config={
+                "compression.type": "producer",
+                "cleanup.policy": "compact",
+                "segment.bytes": str(broker.offsets_topic_segment_bytes),
+            },
+        )
+    if name == TRANSACTION_STATE:
+        return NewTopic(
+            name=name,
+            partitions=broker.transaction_state_log_num_partitions,
+            replication_factor=min(broker.transaction_state_log_replication_factor, live_brokers),
+            config={
+                "compression.type": "uncompressed",
+                "cleanup.policy": "compact",
+                "min.insync.replicas": str(min(broker.transaction_state_log_min_isr, live_brokers)),
+                "segment.bytes": str(broker.transaction_state_log_segment_bytes),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+    return None

@@ -1,0 +1,83 @@
+"""Producer ids: unique for ever, over restarts and brokers.
+
+Ids are taken in blocks of 1000 from /latest_producer_id_block; a block is recorded before any id of
+it is handed out, so a crash wastes ids and never repeats one (`ZkProducerIdManager`).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from broker.cluster.metadata_store import (
+    Create,
+    MetadataStore,
+    NodeExistsError,
+    Put,
+    VersionMismatchError,
+)
+from broker.cluster.tree_values import (
+    PRODUCER_ID_BLOCK,
+    decode_producer_id_block,
+    encode_producer_id_block,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+BLOCK_SIZE: Final = 1000
+_LAST_ID: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdStatistics:
+    """For metrics and tests."""
+
+    next_id: int
+    left_in_block: int
+
+
+class ProducerIdAllocator:
+    """Hands out producer ids; refills itself from the metadata store."""
+
+    def __init__(self, store: MetadataStore, broker_id: int) -> None:
+        self._store = store
+        self._broker_id = broker_id
+        self._next = 0
+        self._end = 0
+        self._refilling = trio.Lock()
+
+    def take_nowait(self) -> int | None:
+        """The next id, or None when the block is used up: then `take` must be awaited."""
+        if self._next >= self._end:
+            return None
+        self._next += 1
+        return self._next - 1
+
+    async def take(self) -> int:
+        """The next id. Raises KafkaError UNKNOWN_SERVER_ERROR when there are none left at all."""
+        async with self._refilling:
+            while (producer_id := self.take_nowait()) is None:
+                await self._refill()
+        return producer_id
+
+    async def _refill(self) -> None:
+        node = await self._store.get(PRODUCER_ID_BLOCK)
+        first = 0 if node is None else decode_producer_id_block(node.value) + 1
+        last = first + BLOCK_SIZE - 1
+        if last > _LAST_ID:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                "All producer ids have been handed out; no new producer can be served.",
+            )
+        value = encode_producer_id_block(self._broker_id, first, last)
+        try:
+            if node is None:
+                await self._store.apply([Create(PRODUCER_ID_BLOCK, value)])
+            else:
+                await self._store.apply([Put(PRODUCER_ID_BLOCK, value, node.version)])
+        except (NodeExistsError, VersionMismatchError):
+            return  # Another broker took this block: look again.
+        self._next, self._end = first, last + 1
+
+    def statistics(self) -> ProducerIdStatistics:
+        """Where the allocator stands."""
+        return ProducerIdStatistics(next_id=self._next, left_in_block=self._end - self._next)

@@ -1,0 +1,39 @@
+"""Which names a topic may have (Kafka's `Topic.java`, S-META-1)."""
+
+import re
+from collections.abc import Iterable
+
+MAX_LENGTH = 249
+"""So that `<topic>-<partition>.<32 hex digits>-delete` still is a file name."""
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
+
+
+def invalid_name_reason(name: str) -> str | None:
+    """Why `name` cannot be a topic's, worded as Kafka does; None when it can."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in (".", ".."):
+        return "Topic name is invalid: '.' or '..' is not allowed"
+    if len(name) > MAX_LENGTH:
+        return (
+            f"Topic name is invalid: the length of '{name}' is longer than the max allowed length "
+            f"{MAX_LENGTH}"
+        )
+    if not _LEGAL.match(name):
+        return (
+            f"Topic name is invalid: '{name}' contains one or more characters other than ASCII "
+            "alphanumerics, '.', '_' and '-'"
+        )
+    return None
+
+
+def colliding_name(name: str, existing: Iterable[str]) -> str | None:
+    """A topic that differs from `name` by `.` and `_` only: both would share metric names."""
+    if "." not in name and "_" not in name:
+        return None
+    plain = name.replace(".", "_")
+    for other in existing:
+        if other != name and other.replace(".", "_") == plain:
+            return other
+    return None

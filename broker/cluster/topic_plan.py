@@ -1,0 +1,164 @@
+"""What a new topic will be: every rule of creation, decided before anything is written.
+
+Pure: takes what is known and asked for, returns a `TopicImage` or raises the `KafkaError` that the
+client is told (S-META-1, S-META-2, S-CFG-4). `validate_only` requests end here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from broker.cluster.image import MetadataImage, PartitionImage, TopicImage
+from broker.cluster.placement import (
+    assign_replicas,
+    check_assignment,
+    check_replication_factor,
+)
+from broker.cluster.topic_names import colliding_name, invalid_name_reason
+from config.broker_config import BrokerConfig
+from config.definition import ConfigError
+from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
+
+USE_DEFAULT = -1
+"""Number of partitions or replicas: as the broker is configured (KIP-464)."""
+
+FIRST_LEADER_EPOCH = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A wish for a topic."""
+
+    name: str
+    partitions: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    assignment: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Replicas by partition; then the two numbers above must be -1."""
+    config: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def check_new_name(name: str, image: MetadataImage) -> None:
+    """Raises KafkaError: TOPIC_ALREADY_EXISTS or INVALID_TOPIC_EXCEPTION."""
+    reason = invalid_name_reason(name)
+    if reason is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+    if image.topic(name) is not None:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    other = colliding_name(name, (topic.name for topic in image.topics()))
+    if other is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' collides with existing topic: {other}",
+        )
+
+
+def check_config(config: Mapping[str, str | None], broker: BrokerConfig) -> dict[str, str]:
+    """A topic's own configs. Raises KafkaError INVALID_CONFIG (S-CFG-4)."""
+    nulls = sorted(name for name, value in config.items() if value is None)
+    if nulls:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Null value not supported for topic configs: {','.join(nulls)}",
+        )
+    values = {name: value for name, value in config.items() if value is not None}
+    try:
+        TopicConfig.from_broker(broker, values)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from error
+    return values
+
+
+def plan_topic(
+    wish: NewTopic,
+    topic_id: bytes,
+    image: MetadataImage,
+    broker: BrokerConfig,
+) -> TopicImage:
+    """The topic as it will be. Raises KafkaError."""
+    check_new_name(wish.name, image)
+    brokers = [member.broker_id for member in image.brokers()]
+    assignment = _assignment(wish, brokers, broker)
+    config = check_config(wish.config, broker)
+    return TopicImage(
+        name=wish.name,
+        topic_id=topic_id,
+        partitions={
+            index: new_partition(replicas, brokers) for index, replicas in assignment.items()
+        },
+        config=config,
+    )
+
+
+def _assignment(
+    wish: NewTopic, brokers: Sequence[int], broker: BrokerConfig
+) -> dict[int, tuple[int, ...]]:
+    if wish.assignment:
+        if (wish.partitions, wish.replication_factor) != (USE_DEFAULT, USE_DEFAULT):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "Both numPartitions or replicationFactor and replicasAssignments were set. Both "
+                "cannot be used at the same time.",
+            )
+        assignment = dict(sorted(wish.assignment.items()))
+        check_assignment(assignment, brokers)
+        return assignment
+    partitions, replication = wish.partitions, wish.replication_factor
+    if partitions == USE_DEFAULT:
+        partitions = broker.num_partitions
+    if replication == USE_DEFAULT:
+        replication = broker.default_replication_factor
+    if partitions <= 0:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0."
+        )
+    check_replication_factor(replication, len(brokers))
+    return assign_replicas(brokers, range(partitions), replication)
+
+
+def new_partition(replicas: tuple[int, ...], live: Sequence[int]) -> PartitionImage:
+    """A partition at its birth: led by the first live replica, all live replicas in sync."""
+    in_sync = tuple(broker for broker in replicas if broker in live)
+    return PartitionImage(
+        leader=in_sync[0] if in_sync else -1,
+        leader_epoch=FIRST_LEADER_EPOCH,
+        replicas=replicas,
+        isr=in_sync,
+    )
+
+
+def plan_more_partitions(
+    topic: TopicImage,
+    count: int,
+    assignments: Sequence[tuple[int, ...]] | None,
+    brokers: Sequence[int],
+) -> dict[int, PartitionImage]:
+    """The partitions that `topic` gets to have `count`. Raises KafkaError INVALID_PARTITIONS."""
+    have = len(topic.partitions)
+    if count == have:
+        message = f"Topic already has {have} partition(s)."
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
+    if count < have:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {have} partition(s); {count} would not be an "
+            "increase.",
+        )
+    replication = len(topic.partitions[0].replicas)
+    if assignments is None:
+        check_replication_factor(replication, len(brokers))
+        added = assign_replicas(brokers, range(have, count), replication)
+    else:
+        if len(assignments) != count - have:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Attempted to add {count - have} additional partition(s), but only "
+                f"{len(assignments)} assignment(s) were specified.",
+            )
+        added = dict(enumerate(assignments, start=have))
+        check_assignment(added, brokers, first_partition=have)
+        if any(len(replicas) != replication for replicas in added.values()):
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"All new partitions must have {replication} replica(s) as the others have.",
+            )
+    return {index: new_partition(replicas, brokers) for index, replicas in added.items()}

@@ -1,0 +1,151 @@
+"""Whether a batch may follow what a partition knows of its producer: checks without state.
+
+Rules (Kafka 4.3's ProducerAppendInfo):
+
+1. A repetition of one of the last five batches of a producer (same epoch, same first and last
+   sequence) is answered with the offsets of the first time (S-IDEM-1, S-APP-10).
+2. A client's batch must continue the producer's sequence, 0 following 2147483647; a new epoch
+   begins at 0; an older epoch is fenced. A producer the partition knows nothing of may begin
+   anywhere: its history may have been deleted (S-IDEM-3).
+3. Coordinators' batches have no sequences: only the epoch is checked. What was replicated or is
+   read back at recovery was checked by the leader and never comes here.
+4. A transaction opens with its first batch, closes with a marker. While it is open, other batches
+   of that producer are refused (S-TXN-1). Markers of a deposed coordinator are refused (S-TXN-2).
+
+Not here: verification of transactions with the coordinator before the first append (KIP-890),
+which comes with the transaction coordinator. Called by `storage.producers.state` only.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from protocol.records.batch import TRANSACTIONAL_BIT, BatchHeader
+from protocol.records.control import EndTransactionMarker
+from protocol.types import NO_PRODUCER_EPOCH
+from storage.errors import (
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    OutOfOrderSequence,
+    TransactionCoordinatorFenced,
+)
+from storage.producers.entry import MAX_SEQUENCE, BatchMetadata, ProducerStateEntry
+
+_MAX_EPOCH: Final = 2**15 - 1
+
+
+class ProducerDecision(Enum):
+    """Why a batch may be appended, or need not be."""
+
+    IN_SEQUENCE = "it continues the producer's sequence"
+    UNKNOWN_PRODUCER = "nothing is known of the producer, so any sequence is accepted"
+    NEW_EPOCH = "it begins a new producer epoch at sequence 0"
+    NOT_SEQUENCED = "a coordinator's batch or a marker: only epochs are checked"
+    REPLICATED = "the leader has checked it"
+    DUPLICATE = "it was appended before"
+
+
+@dataclass(slots=True, eq=False)
+class Verdict:
+    """What was decided about a batch that was not refused."""
+
+    decision: ProducerDecision
+    duplicate_of: BatchMetadata | None = None
+    """What to answer instead of appending."""
+
+
+# Shared: a verdict without a batch says the same each time.
+IN_SEQUENCE: Final = Verdict(ProducerDecision.IN_SEQUENCE)
+UNKNOWN_PRODUCER: Final = Verdict(ProducerDecision.UNKNOWN_PRODUCER)
+NEW_EPOCH: Final = Verdict(ProducerDecision.NEW_EPOCH)
+NOT_SEQUENCED: Final = Verdict(ProducerDecision.NOT_SEQUENCED)
+REPLICATED: Final = Verdict(ProducerDecision.REPLICATED)
+
+
+class Refused(Exception):
+    """A check failed; the caller, who knows the partition, raises `error` with its text."""
+
+    def __init__(
+        self,
+        error: type[
+            OutOfOrderSequence
+            | InvalidProducerEpoch
+            | InvalidTransactionState
+            | TransactionCoordinatorFenced
+        ],
+        message: str,
+    ) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+def analyze_data(entry: ProducerStateEntry, header: BatchHeader, *, is_client: bool) -> Verdict:
+    """Rules 1 to 4 for a data batch. Raises Refused."""
+    verdict = NOT_SEQUENCED
+    if header.producer_epoch != entry.producer_epoch:
+        verdict = _analyze_epoch(entry, header, is_client)
+    elif is_client:
+        sequence = header.base_sequence
+        last = entry.last_sequence
+        if sequence == last + 1 or (sequence == 0 and last == MAX_SEQUENCE):
+            verdict = IN_SEQUENCE
+        else:
+            verdict = _analyze_repetition(entry, header)
+            if verdict.duplicate_of is not None:
+                return verdict
+    if entry.current_txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_BIT:
+        raise Refused(InvalidTransactionState, "Expected a transactional write")
+    return verdict
+
+
+def check_marker(
+    entry: ProducerStateEntry, epoch: int, marker: EndTransactionMarker, transaction_version: int
+) -> None:
+    """Fencing of an end-of-transaction marker (rule 4). Raises Refused."""
+    current = entry.producer_epoch
+    if epoch < current:
+        raise Refused(InvalidProducerEpoch, _epoch_message(entry, epoch, "smaller than"))
+    # A repeated marker of a transaction that is closed already does no harm; nor is there a higher
+    # epoch to ask for at the last one.
+    is_open = entry.current_txn_first_offset >= 0
+    if transaction_version >= 2 and epoch == current and is_open and epoch != _MAX_EPOCH:
+        raise Refused(InvalidProducerEpoch, _epoch_message(entry, epoch, "not larger than"))
+    if marker.coordinator_epoch < entry.coordinator_epoch:
+        raise Refused(
+            TransactionCoordinatorFenced,
+            f"Invalid coordinator epoch: {marker.coordinator_epoch} (zombie), "
+            f"{entry.coordinator_epoch} (current)",
+        )
+
+
+def _analyze_epoch(entry: ProducerStateEntry, header: BatchHeader, is_client: bool) -> Verdict:
+    epoch = header.producer_epoch
+    if epoch < entry.producer_epoch:
+        raise Refused(InvalidProducerEpoch, _epoch_message(entry, epoch, "smaller than"))
+    if not is_client:
+        return NOT_SEQUENCED
+    if header.base_sequence != 0 and entry.producer_epoch != NO_PRODUCER_EPOCH:
+        raise Refused(
+            OutOfOrderSequence,
+            f"Invalid sequence number for new epoch: {epoch} (request epoch), "
+            f"{header.base_sequence} (seq. number), {entry.producer_epoch} (current epoch)",
+        )
+    return NEW_EPOCH
+
+
+def _analyze_repetition(entry: ProducerStateEntry, header: BatchHeader) -> Verdict:
+    first = header.base_sequence
+    duplicate = entry.find_duplicate(first, header.last_sequence)
+    if duplicate is not None:
+        return Verdict(ProducerDecision.DUPLICATE, duplicate)
+    if entry.producer_epoch == NO_PRODUCER_EPOCH:
+        return UNKNOWN_PRODUCER
+    raise Refused(
+        OutOfOrderSequence,
+        f"Out of order sequence number: {first} (incoming seq. number), "
+        f"{entry.last_sequence} (current end sequence number)",
+    )
+
+
+def _epoch_message(entry: ProducerStateEntry, epoch: int, relation: str) -> str:
+    return f"Epoch is {epoch}, which is {relation} the last seen epoch {entry.producer_epoch}"

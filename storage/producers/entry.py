@@ -1,0 +1,180 @@
+"""What a partition remembers of one producer: its epoch, its last five batches, its transaction.
+
+Five, because the Java client keeps at most five requests in flight per connection when it is
+idempotent: a retry of any of them must be recognised as such (S-IDEM-1). Kafka's
+ProducerStateEntry and BatchMetadata. Made and changed by `storage.producers.state` only.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from protocol.types import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
+
+BATCHES_TO_RETAIN: Final = 5
+MAX_SEQUENCE: Final = 2**31 - 1
+NO_OFFSET: Final = -1
+
+
+def decrement_sequence(sequence: int, by: int) -> int:
+    """`sequence - by`, going on at 2147483647 below 0."""
+    if sequence < by:
+        return MAX_SEQUENCE - (by - sequence) + 1
+    return sequence - by
+
+
+class BatchMetadata(NamedTuple):
+    """One appended batch, as far as recognising its repetition needs it."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    """Last offset minus first offset."""
+    timestamp: int
+    """Largest of the batch."""
+
+    @property
+    def first_sequence(self) -> int:
+        """Sequence of the batch's first record."""
+        return decrement_sequence(self.last_sequence, self.offset_delta)
+
+    @property
+    def first_offset(self) -> int:
+        """Offset of the batch's first record."""
+        return self.last_offset - self.offset_delta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletedTxn:
+    """A transaction whose marker was appended."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    """Of the marker."""
+    is_aborted: bool
+
+
+class ProducerStateEntry:
+    """State of one producer id in one partition. Absent values are -1, as in the snapshot."""
+
+    __slots__ = (
+        "_batches",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+        "last_sequence",
+        "last_timestamp",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        *,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        coordinator_epoch: int = -1,
+        last_timestamp: int = NO_TIMESTAMP,
+        current_txn_first_offset: int = NO_OFFSET,
+        last_batch: BatchMetadata | None = None,
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp = last_timestamp
+        """Of the last batch or marker, milliseconds: expiry counts from here (S-IDEM-2)."""
+        self.current_txn_first_offset = current_txn_first_offset
+        """Where the open transaction began; -1 when there is none."""
+        # Plain tuples in the order of BatchMetadata's fields: an append builds one each time.
+        self._batches: deque[tuple[int, int, int, int]] = deque(maxlen=BATCHES_TO_RETAIN)
+        self.last_sequence = NO_SEQUENCE
+        """Of the last batch in this epoch; -1 when there is none."""
+        if last_batch is not None:
+            self._batches.append(last_batch)
+            self.last_sequence = last_batch.last_sequence
+
+    def __repr__(self) -> str:
+        return (
+            f"ProducerStateEntry(producer_id={self.producer_id}, epoch={self.producer_epoch}, "
+            f"coordinator_epoch={self.coordinator_epoch}, last_timestamp={self.last_timestamp}, "
+            f"current_txn_first_offset={self.current_txn_first_offset}, batches={self.batches})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ProducerStateEntry):
+            return NotImplemented
+        return self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self.producer_id)
+
+    def _fields(self) -> tuple[object, ...]:
+        return (
+            self.producer_id,
+            self.producer_epoch,
+            self.coordinator_epoch,
+            self.last_timestamp,
+            self.current_txn_first_offset,
+            tuple(self._batches),
+        )
+
+    @property
+    def batches(self) -> tuple[BatchMetadata, ...]:
+        """The remembered batches of the current epoch, oldest first."""
+        return tuple(BatchMetadata._make(batch) for batch in self._batches)
+
+    @property
+    def last_batch(self) -> BatchMetadata | None:
+        """The batch appended last in this epoch."""
+        return BatchMetadata._make(self._batches[-1]) if self._batches else None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no batch of this epoch is remembered (only a marker was seen)."""
+        return not self._batches
+
+    def find_duplicate(self, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
+        """The remembered batch with exactly these sequences."""
+        for fields in self._batches:
+            if fields[0] == last_sequence:
+                batch = BatchMetadata._make(fields)
+                if batch.first_sequence == first_sequence:
+                    return batch
+        return None
+
+    def start_epoch(self, producer_epoch: int) -> None:
+        """Another incarnation of the producer: its sequences begin anew."""
+        self.producer_epoch = producer_epoch
+        self._batches.clear()
+        self.last_sequence = NO_SEQUENCE
+
+    def add_batch(
+        self,
+        producer_epoch: int,
+        last_sequence: int,
+        first_offset: int,
+        last_offset: int,
+        timestamp: int,
+    ) -> None:
+        """Remember an appended batch, forgetting the oldest of five."""
+        if producer_epoch != self.producer_epoch:
+            self.start_epoch(producer_epoch)
+        self._batches.append((last_sequence, last_offset, last_offset - first_offset, timestamp))
+        self.last_sequence = last_sequence
+        self.last_timestamp = timestamp
+
+    def end_transaction(self, producer_epoch: int, coordinator_epoch: int, timestamp: int) -> None:
+        """A marker was appended; it may carry a newer epoch, which fences the old one (S-TXN-2)."""
+        if producer_epoch != self.producer_epoch:
+            self.start_epoch(producer_epoch)
+        self.coordinator_epoch = coordinator_epoch
+        self.current_txn_first_offset = NO_OFFSET
+        self.last_timestamp = timestamp
+
+    def _check(self) -> None:
+        assert len(self._batches) <= BATCHES_TO_RETAIN
+        offsets = [batch.last_offset for batch in self.batches]
+        assert offsets == sorted(set(offsets))
+        last = self.last_batch
+        assert self.last_sequence == (last.last_sequence if last else NO_SEQUENCE)
+        assert self.current_txn_first_offset >= NO_OFFSET

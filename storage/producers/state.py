@@ -1,0 +1,446 @@
+"""Who writes to a partition: idempotence, fencing and open transactions, seen from the log.
+
+Two steps per batch, with the write to the file between them:
+
+    verdict = producers.analyze(header, origin)     refuse, recognise a repetition, or let pass
+    …append…
+    completed = producers.update(header, first, last, timestamp)    remember
+
+and when `completed` is not None: `last_stable_offset(completed)`, a `.txnindex` entry if it was
+aborted, then `complete_txn(completed)`. `map_end_offset` is set by the log after each append.
+
+Rules (Kafka 4.3's ProducerStateManager and ProducerAppendInfo), besides those of
+`storage.producers.analysis`:
+
+1. The first unstable offset is the first offset of the oldest transaction that is open, or whose
+   marker the high watermark has not passed (S-TXN-1).
+2. A producer is forgotten when its last batch is older than `expiration_ms`, never while its
+   transaction is open (S-IDEM-2).
+3. Deleting a producer's records does not forget the producer (S-IDEM-3).
+
+In memory everything; on disk the snapshots of `storage.producers.snapshot`. The log is the truth:
+after a crash the newest usable snapshot is read and the log replayed from there (S-REC-5).
+
+Not here: verification of transactions with the coordinator before the first append (KIP-890), which
+comes with the transaction coordinator. Only `storage.log` calls this; not thread-safe.
+"""
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from protocol.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader
+from protocol.records.control import EndTransactionMarker
+from protocol.types import NO_TIMESTAMP, TopicPartition
+from storage.errors import CorruptSnapshot
+from storage.filesystem import FileSystem
+from storage.log.results import AppendOrigin
+from storage.producers.analysis import (
+    NOT_SEQUENCED,
+    REPLICATED,
+    UNKNOWN_PRODUCER,
+    Refused,
+    Verdict,
+    analyze_data,
+    check_marker,
+)
+from storage.producers.entry import NO_OFFSET, CompletedTxn, ProducerStateEntry
+from storage.producers.snapshot import java_map_order, read_snapshot, write_snapshot
+from storage.producers.snapshots import SnapshotFiles
+
+LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
+"""How long past its allowed time a transaction is called late: the coordinator gets that long."""
+DEFAULT_EXPIRATION_MS: Final = 86_400_000
+DEFAULT_MAX_TRANSACTION_TIMEOUT_MS: Final = 900_000
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerStatistics:
+    """Sizes, for metrics."""
+
+    producer_ids: int
+    ongoing_transactions: int
+    unreplicated_transactions: int
+    oldest_transaction_timestamp: int
+    """Last write of the oldest open transaction, milliseconds; -1 when none is open."""
+    snapshots: int
+
+
+class ProducerStateManager:
+    """The producers of one partition; see the module's essay.
+
+    `directory` is the partition's. `names` are its file names where the caller has listed it
+    already; otherwise it is listed here (OSError). Nothing is loaded before `truncate_and_reload`.
+    """
+
+    __slots__ = (
+        "_fs",
+        "_largest_size",
+        "_last_snapshot_offset",
+        "_ongoing",
+        "_producers",
+        "_unreplicated",
+        "expiration_ms",
+        "map_end_offset",
+        "max_transaction_timeout_ms",
+        "snapshots",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        topic_partition: TopicPartition,
+        directory: str,
+        *,
+        expiration_ms: int = DEFAULT_EXPIRATION_MS,
+        max_transaction_timeout_ms: int = DEFAULT_MAX_TRANSACTION_TIMEOUT_MS,
+        names: Iterable[str] | None = None,
+    ) -> None:
+        self._fs = fs
+        self.topic_partition = topic_partition
+        self.expiration_ms = expiration_ms
+        """`producer.id.expiration.ms`; may be changed at any time."""
+        self.max_transaction_timeout_ms = max_transaction_timeout_ms
+        self.snapshots = SnapshotFiles(fs, directory, names)
+        self.map_end_offset = 0
+        """Everything below this offset is accounted for; the log sets it after each append."""
+        self._last_snapshot_offset = 0
+        self._producers: dict[int, ProducerStateEntry] = {}
+        self._largest_size = 0
+        # First offset -> producer id. Transactions begin at rising offsets, so insertion order is
+        # offset order.
+        self._ongoing: dict[int, int] = {}
+        # First offset -> offset of the marker, of transactions above the high watermark.
+        self._unreplicated: dict[int, int] = {}
+
+    # --- questions
+
+    @property
+    def producers(self) -> Mapping[int, ProducerStateEntry]:
+        """Producer id to state, of all that are remembered."""
+        return MappingProxyType(self._producers)
+
+    def entry(self, producer_id: int) -> ProducerStateEntry | None:
+        """What is known of one producer."""
+        return self._producers.get(producer_id)
+
+    @property
+    def is_empty(self) -> bool:
+        """No producer is remembered and no transaction waits for the high watermark."""
+        return not self._producers and not self._unreplicated
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """First offset a committed reader must not see yet (rule 1); None when all is decided."""
+        if not self._unreplicated:
+            return next(iter(self._ongoing), None)
+        first = min(self._unreplicated)
+        if self._ongoing:
+            return min(first, next(iter(self._ongoing)))
+        return first
+
+    @property
+    def first_undecided_offset(self) -> int | None:
+        """First offset of the oldest open transaction, replicated or not."""
+        return next(iter(self._ongoing), None)
+
+    def last_stable_offset(self, completed: CompletedTxn) -> int:
+        """The log's last stable offset once `completed` is: for its `.txnindex` entry.
+
+        To be asked before `complete_txn`.
+        """
+        for first_offset, producer_id in self._ongoing.items():
+            if producer_id != completed.producer_id:
+                return first_offset
+        return completed.last_offset + 1
+
+    def has_late_transaction(self, now_ms: int) -> bool:
+        """Whether the oldest open transaction has outlived every allowed timeout: it hangs."""
+        last = self._oldest_transaction_timestamp()
+        allowed = self.max_transaction_timeout_ms + LATE_TRANSACTION_BUFFER_MS
+        return last > 0 and now_ms - last > allowed
+
+    def _oldest_transaction_timestamp(self) -> int:
+        for producer_id in self._ongoing.values():
+            entry = self._producers.get(producer_id)
+            return entry.last_timestamp if entry is not None else NO_TIMESTAMP
+        return NO_TIMESTAMP
+
+    def statistics(self) -> ProducerStatistics:
+        """Sizes, for metrics."""
+        return ProducerStatistics(
+            producer_ids=len(self._producers),
+            ongoing_transactions=len(self._ongoing),
+            unreplicated_transactions=len(self._unreplicated),
+            oldest_transaction_timestamp=self._oldest_transaction_timestamp(),
+            snapshots=len(self.snapshots.offsets),
+        )
+
+    # --- before the append
+
+    def analyze(
+        self,
+        header: BatchHeader,
+        origin: AppendOrigin,
+        marker: EndTransactionMarker | None = None,
+        *,
+        transaction_version: int = 0,
+    ) -> Verdict:
+        """Whether a batch that carries a producer id may be appended. Changes nothing.
+
+        `marker` is the parsed content of a control batch. `transaction_version` 2 (KIP-890) wants
+        markers to carry a higher epoch than the transaction's data.
+
+        Raises OutOfOrderSequence, InvalidProducerEpoch, InvalidTransactionState,
+        TransactionCoordinatorFenced.
+        """
+        if origin is AppendOrigin.REPLICATION:
+            return REPLICATED
+        entry = self._producers.get(header.producer_id)
+        if entry is None:
+            return UNKNOWN_PRODUCER
+        try:
+            if header.attributes & CONTROL_BIT:
+                if marker is not None:
+                    check_marker(entry, header.producer_epoch, marker, transaction_version)
+                return NOT_SEQUENCED
+            return analyze_data(entry, header, is_client=origin is AppendOrigin.CLIENT)
+        except Refused as refused:
+            raise refused.error(
+                f"{refused} (producer {header.producer_id}, partition {self.topic_partition}, "
+                f"log end offset {self.map_end_offset})"
+            ) from None
+
+    # --- after the append
+
+    def update(
+        self,
+        header: BatchHeader,
+        first_offset: int,
+        last_offset: int,
+        timestamp: int,
+        marker: EndTransactionMarker | None = None,
+    ) -> CompletedTxn | None:
+        """Remember an appended (or replayed) batch that carries a producer id.
+
+        `timestamp` is the largest of the batch as stored, or the marker's. Returns the transaction
+        a marker has closed, unless that had no data here: then nothing has to become visible.
+        """
+        producer_id = header.producer_id
+        entry = self._producers.get(producer_id)
+        attributes = header.attributes
+        if attributes & CONTROL_BIT:
+            if marker is None:
+                return None  # compaction has emptied the batch: nothing left to learn
+            if entry is None:
+                entry = self._add(ProducerStateEntry(producer_id))
+            return self._close_transaction(
+                entry, header.producer_epoch, last_offset, timestamp, marker
+            )
+        if entry is None:
+            entry = self._add(ProducerStateEntry(producer_id))
+        elif header.producer_epoch < entry.producer_epoch:
+            _log.warning(
+                "Epoch of producer %d at offset %d in %s is %d, below the last seen epoch %d",
+                producer_id,
+                first_offset,
+                self.topic_partition,
+                header.producer_epoch,
+                entry.producer_epoch,
+            )
+        entry.add_batch(
+            header.producer_epoch, header.last_sequence, first_offset, last_offset, timestamp
+        )
+        if attributes & TRANSACTIONAL_BIT and entry.current_txn_first_offset < 0:
+            entry.current_txn_first_offset = first_offset
+            self._ongoing[first_offset] = producer_id
+        return None
+
+    def _close_transaction(
+        self,
+        entry: ProducerStateEntry,
+        epoch: int,
+        last_offset: int,
+        timestamp: int,
+        marker: EndTransactionMarker,
+    ) -> CompletedTxn | None:
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            _log.info(
+                "Marker of coordinator epoch %d, producer %d, offset %d in %s is older than %d",
+                marker.coordinator_epoch,
+                entry.producer_id,
+                last_offset,
+                self.topic_partition,
+                entry.coordinator_epoch,
+            )
+        first_offset = entry.current_txn_first_offset
+        entry.end_transaction(epoch, marker.coordinator_epoch, timestamp)
+        if first_offset < 0:
+            return None
+        return CompletedTxn(
+            producer_id=entry.producer_id,
+            first_offset=first_offset,
+            last_offset=last_offset,
+            is_aborted=not marker.is_commit,
+        )
+
+    def complete_txn(self, completed: CompletedTxn) -> None:
+        """The marker is in the log (and in the `.txnindex`): wait for the high watermark only.
+
+        Raises ValueError when no such transaction is open: a bug.
+        """
+        if self._ongoing.pop(completed.first_offset, None) is None:
+            raise ValueError(f"{completed} of {self.topic_partition} was not started")
+        self._unreplicated[completed.first_offset] = completed.last_offset
+
+    def on_high_watermark_updated(self, high_watermark: int) -> None:
+        """Transactions whose marker is below `high_watermark` are stable now."""
+        if self._unreplicated:
+            self._forget_replicated(high_watermark)
+
+    def _forget_replicated(self, offset: int) -> None:
+        self._unreplicated = {
+            first: last for first, last in self._unreplicated.items() if last >= offset
+        }
+
+    def _add(self, entry: ProducerStateEntry) -> ProducerStateEntry:
+        self._producers[entry.producer_id] = entry
+        self._largest_size = max(self._largest_size, len(self._producers))
+        return entry
+
+    # --- forgetting
+
+    def remove_expired(self, now_ms: int) -> int:
+        """Forget producers that were idle for `expiration_ms` (rule 2); how many."""
+        expired = [e.producer_id for e in self._producers.values() if self._is_expired(e, now_ms)]
+        for producer_id in expired:
+            del self._producers[producer_id]
+        return len(expired)
+
+    def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
+        idle_ms = now_ms - entry.last_timestamp
+        return entry.current_txn_first_offset < 0 and idle_ms >= self.expiration_ms
+
+    def _clear(self) -> None:
+        self._producers.clear()
+        self._ongoing.clear()
+        # A log is cut at or below the high watermark, so nothing waits for it any more.
+        self._unreplicated.clear()
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """The log starts anew at `offset`: forget all, delete all snapshots. Raises OSError."""
+        self._clear()
+        self.snapshots.delete_all()
+        self._last_snapshot_offset = 0
+        self.map_end_offset = offset
+
+    def truncate_fully_and_reload_snapshots(self) -> None:
+        """Forget all (files too) and look again which snapshots there are. Raises OSError."""
+        self.truncate_fully_and_start_at(0)
+        self.snapshots.reload()
+
+    def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
+        """Fit the state to a log from start to end, from the newest usable snapshot (S-REC-5).
+
+        Snapshots outside that range are deleted. If the state already ends at `log_end_offset` it
+        stays. Otherwise `map_end_offset` tells from where the log must be replayed. Raises OSError.
+        """
+        self.snapshots.delete_outside(log_start_offset, log_end_offset)
+        if log_end_offset == self.map_end_offset:
+            self.on_log_start_offset_incremented(log_start_offset)
+        else:
+            self._clear()
+            self._load_newest(log_start_offset, now_ms)
+
+    def _load_newest(self, log_start_offset: int, now_ms: int) -> None:
+        while (offset := self.snapshots.latest) is not None:
+            try:
+                entries = read_snapshot(self._fs, self.snapshots.path(offset))
+            except CorruptSnapshot as error:
+                _log.warning("Deleting a producer snapshot that cannot be used: %s", error)
+                self.snapshots.delete(offset)
+                continue
+            self.load_entries(e for e in entries if not self._is_expired(e, now_ms))
+            break
+        else:
+            offset = log_start_offset
+        self._last_snapshot_offset = offset
+        self.map_end_offset = offset
+
+    def load_entries(self, entries: Iterable[ProducerStateEntry]) -> None:
+        """Take over the state of producers, as from a snapshot."""
+        for entry in entries:
+            self._add(entry)
+            if entry.current_txn_first_offset != NO_OFFSET:
+                self._ongoing[entry.current_txn_first_offset] = entry.producer_id
+        self._ongoing = dict(sorted(self._ongoing.items()))
+
+    def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
+        """Records below `log_start_offset` are gone; producers stay known (S-IDEM-3)."""
+        self._forget_replicated(log_start_offset)
+        self.map_end_offset = max(self.map_end_offset, log_start_offset)
+        latest = self.snapshots.latest
+        self._last_snapshot_offset = log_start_offset if latest is None else latest
+
+    # --- snapshots
+
+    def take_snapshot(self, *, sync: bool = True) -> int | None:
+        """Write a snapshot at `map_end_offset`, unless nothing was appended since the last one.
+
+        Returns its offset. Without `sync`, `flush_snapshot` makes it durable later. Raises OSError.
+        """
+        offset = self.map_end_offset
+        if offset <= self._last_snapshot_offset:
+            return None
+        order = java_map_order(self._producers, self._largest_size)
+        entries = [self._producers[producer_id] for producer_id in order]
+        write_snapshot(self._fs, self.snapshots.path(offset), entries, sync=sync)
+        self.snapshots.add(offset)
+        self._last_snapshot_offset = offset
+        return offset
+
+    def flush_snapshot(self, offset: int) -> None:
+        """Make the snapshot at `offset` durable. Raises OSError. May run in a thread."""
+        self.snapshots.flush(offset)
+
+    @property
+    def latest_snapshot_offset(self) -> int | None:
+        """Offset of the newest snapshot file."""
+        return self.snapshots.latest
+
+    @property
+    def oldest_snapshot_offset(self) -> int | None:
+        """Offset of the oldest snapshot file."""
+        return self.snapshots.oldest
+
+    def delete_snapshots_before(self, offset: int) -> None:
+        """Remove snapshot files below `offset` (S-FL-4). Raises OSError."""
+        self.snapshots.delete_before(offset)
+
+    def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
+        """Remove snapshot files without a segment, except a newest one above all of them."""
+        self.snapshots.delete_strays(segment_base_offsets)
+
+    def mark_snapshot_deleted(self, offset: int) -> str | None:
+        """Rename a deleted segment's snapshot to `.deleted`; its path, to be unlinked later."""
+        return self.snapshots.mark_deleted(offset)
+
+    def update_parent_dir(self, directory: str) -> None:
+        """The partition directory was renamed."""
+        self.snapshots.directory = directory
+
+    def _check(self) -> None:
+        for producer_id, entry in self._producers.items():
+            assert entry.producer_id == producer_id
+            entry._check()
+            first = entry.current_txn_first_offset
+            assert first < 0 or self._ongoing.get(first) == producer_id
+        assert list(self._ongoing) == sorted(self._ongoing)
+        assert not self._ongoing.keys() & self._unreplicated.keys()
+        assert len(self._producers) <= self._largest_size or not self._producers
+        self.snapshots._check()

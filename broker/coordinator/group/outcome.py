@@ -1,0 +1,130 @@
+"""What a decision about a group asks the runtime to do.
+
+A decision changes the group in memory and collects here what reaches beyond it: records to
+write, requests to answer, timers to set. `GroupCoordinator` carries it out in this order:
+
+1. `timers` are set and `answers` given: none of them depends on the write.
+2. `records` are appended as one batch (when there are any). `after`, if given, is called once
+   with the result, and collects what follows from it into an outcome of its own: what a client is
+   told only when it is durable is answered there.
+
+Pure data: nothing here blocks, and tests can look at every part.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from broker.coordinator.group.stored import GroupRecord
+from protocol.errors import ErrorCode
+
+
+class TimerKind(Enum):
+    """What a timer means when it fires."""
+
+    SESSION = "session"
+    """No sign of life from a member (or from one with a pending id)."""
+    JOIN = "join"
+    """The rebalance timeout: who has not rejoined is out."""
+    INITIAL_JOIN = "initial join"
+    """group.initial.rebalance.delay.ms is over."""
+    SYNC = "sync"
+    """The rebalance timeout of the second phase: who has not synced is out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timer:
+    """One timer to set; setting a timer with the same `key` replaces it."""
+
+    kind: TimerKind
+    group_id: str
+    delay_ms: int
+    member_id: str = ""
+    generation: int = -1
+    """SYNC: the generation it belongs to."""
+    remaining_ms: int = 0
+    """INITIAL_JOIN: by how much the delay may still be extended."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Identity; both kinds of join timer share one."""
+        if self.kind is TimerKind.SESSION:
+            return ("session", self.group_id, self.member_id)
+        return ("sync" if self.kind is TimerKind.SYNC else "join", self.group_id, "")
+
+
+def session_key(group_id: str, member_id: str) -> tuple[str, str, str]:
+    """The key of a member's session timer."""
+    return ("session", group_id, member_id)
+
+
+def join_key(group_id: str) -> tuple[str, str, str]:
+    """The key of a group's join timer."""
+    return ("join", group_id, "")
+
+
+def sync_key(group_id: str) -> tuple[str, str, str]:
+    """The key of a group's sync timer."""
+    return ("sync", group_id, "")
+
+
+class RebalanceReason(Enum):
+    """Why a group began to rebalance; counted, logged."""
+
+    MEMBER_JOINED = "a new member joined"
+    MEMBER_CHANGED = "a member changed its metadata"
+    LEADER_REJOINED = "the leader joined again"
+    STATIC_MEMBER_REPLACED = "a static member came back while the group was rebalancing"
+    PROTOCOL_CHANGED = "a static member came back and changes the group's protocol"
+    MEMBER_LEFT = "a member left"
+    SESSION_EXPIRED = "a member's session expired"
+    SYNC_EXPIRED = "a member sent no SyncGroup in time"
+    WRITE_FAILED = "the assignment could not be stored"
+    OVER_CAPACITY = "the group is larger than group.max.size allows"
+
+
+class Outcome:
+    """See the module; fields are appended to by the deciding code and read by the runtime."""
+
+    __slots__ = (
+        "after",
+        "answers",
+        "completed_rebalances",
+        "rebalances",
+        "records",
+        "timers",
+    )
+
+    def __init__(self) -> None:
+        self.records: list[GroupRecord] = []
+        self.after: Callable[[ErrorCode, Outcome], None] | None = None
+        self.answers: list[tuple[Callable[[Any], None], Any]] = []
+        self.timers: dict[tuple[str, str, str], Timer | None] = {}
+        """The last word per key: a timer to set, or None to cancel."""
+        self.rebalances: list[RebalanceReason] = []
+        self.completed_rebalances = 0
+
+    def answer(self, to: Callable[[Any], None] | None, reply: Any) -> None:
+        """Answer a request, if there is one."""
+        if to is not None:
+            self.answers.append((to, reply))
+
+    def schedule(self, timer: Timer) -> None:
+        """Set a timer, replacing the one of the same key."""
+        self.timers[timer.key] = timer
+
+    def cancel(self, key: tuple[str, str, str]) -> None:
+        """Cancel a timer if it is set."""
+        self.timers[key] = None
+
+    def write(
+        self,
+        records: list[GroupRecord],
+        after: Callable[[ErrorCode, "Outcome"], None] | None = None,
+    ) -> None:
+        """Append records; at most one write with an `after` per outcome."""
+        if after is not None:
+            assert self.after is None
+            self.after = after
+        self.records.extend(records)

@@ -1,0 +1,176 @@
+"""The records of `__consumer_offsets`, in Kafka's own format.
+
+    key    int16 version, body          version 0, 1: offset commit   2: group metadata
+                                        3 and up: KIP-848, share and streams groups
+    value  int16 version, body          null: tombstone
+
+Written is what Kafka 4.3 writes: offset values in version 3 (version 1 where the client asked
+for its own retention, for only that has room for the expire time), group metadata in version 3.
+Read is every version that any Kafka wrote. Keys of the newer group types are `None` here: they
+are left alone, so that a Kafka that gets the directory back finds them (S-FMT-2).
+"""
+
+from broker.coordinator.group.offsets import CommittedOffset
+from broker.coordinator.group.stored import (
+    GroupMetadataRecord,
+    GroupRecord,
+    OffsetRecord,
+    StoredGroup,
+    StoredMember,
+)
+from protocol.errors import ProtocolError
+from protocol.messages.coordinator_records import (
+    ConsumerProtocolSubscription,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_versioned,
+    encode_versioned,
+    peek_version,
+)
+from protocol.types import ZERO_UUID
+
+OFFSET_KEY_VERSIONS = (0, 1)
+GROUP_KEY_VERSION = 2
+WRITTEN_OFFSET_KEY = 1
+WRITTEN_OFFSET_VALUE = 3
+WRITTEN_OFFSET_VALUE_WITH_EXPIRY = 1
+WRITTEN_GROUP_VALUE = 3
+
+_NO_TIMESTAMP = -1
+_VERSION_BYTES = 2
+
+
+def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
+    """Key and value as they are appended."""
+    if isinstance(record, OffsetRecord):
+        return _encode_offset(record)
+    key = encode_versioned(
+        GroupMetadataKey, GROUP_KEY_VERSION, GroupMetadataKey(group=record.group_id)
+    )
+    return key, None if record.value is None else _encode_group(record.value)
+
+
+def _encode_offset(record: OffsetRecord) -> tuple[bytes, bytes | None]:
+    group_id, topic, partition = record.key
+    key = encode_versioned(
+        OffsetCommitKey,
+        WRITTEN_OFFSET_KEY,
+        OffsetCommitKey(group=group_id, topic=topic, partition=partition),
+    )
+    committed = record.committed
+    if committed is None:
+        return key, None
+    expires = committed.expire_timestamp_ms
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_timestamp_ms,
+        expire_timestamp=_NO_TIMESTAMP if expires is None else expires,
+    )
+    version = WRITTEN_OFFSET_VALUE if expires is None else WRITTEN_OFFSET_VALUE_WITH_EXPIRY
+    return key, encode_versioned(OffsetCommitValue, version, value)
+
+
+def _encode_group(stored: StoredGroup) -> bytes:
+    timestamp = stored.state_timestamp_ms
+    return encode_versioned(
+        GroupMetadataValue,
+        WRITTEN_GROUP_VALUE,
+        GroupMetadataValue(
+            protocol_type=stored.protocol_type or "",
+            generation=stored.generation,
+            protocol=stored.protocol_name,
+            leader=stored.leader_id,
+            current_state_timestamp=_NO_TIMESTAMP if timestamp is None else timestamp,
+            members=[
+                MemberMetadata(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=member.subscription,
+                    assignment=member.assignment,
+                )
+                for member in stored.members
+            ],
+        ),
+    )
+
+
+def decode_record(key: bytes, value: bytes | None) -> GroupRecord | None:
+    """What a record says; None for the newer group types.
+
+    Raises ProtocolError when it cannot be read: damaged, or a version of the future.
+    """
+    version = peek_version(key)
+    if version in OFFSET_KEY_VERSIONS:
+        _, offset_key = decode_versioned(OffsetCommitKey, key)
+        return OffsetRecord(
+            (offset_key.group, offset_key.topic, offset_key.partition),
+            None if value is None else _decode_offset(value),
+        )
+    if version == GROUP_KEY_VERSION:
+        _, group_key = decode_versioned(GroupMetadataKey, key)
+        return GroupMetadataRecord(group_key.group, None if value is None else _decode_group(value))
+    return None
+
+
+def _decode_offset(data: bytes) -> CommittedOffset:
+    _, value = decode_versioned(OffsetCommitValue, data)
+    expires = value.expire_timestamp
+    return CommittedOffset(
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_timestamp_ms=value.commit_timestamp,
+        expire_timestamp_ms=None if expires == _NO_TIMESTAMP else expires,
+        topic_id=None if value.topic_id == ZERO_UUID else value.topic_id,
+    )
+
+
+def _decode_group(data: bytes) -> StoredGroup:
+    _, value = decode_versioned(GroupMetadataValue, data)
+    timestamp = value.current_state_timestamp
+    return StoredGroup(
+        protocol_type=value.protocol_type or None,
+        generation=value.generation,
+        protocol_name=value.protocol,
+        leader_id=value.leader,
+        state_timestamp_ms=None if timestamp == _NO_TIMESTAMP else timestamp,
+        members=tuple(
+            StoredMember(
+                member_id=member.member_id,
+                instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout_ms=member.rebalance_timeout,
+                session_timeout_ms=member.session_timeout,
+                subscription=bytes(member.subscription),
+                assignment=bytes(member.assignment),
+            )
+            for member in value.members
+        ),
+    )
+
+
+def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
+    """The topics of a consumer's subscription; None when these bytes are none.
+
+    Only version 0's fields are read: every later version begins with them, those not yet made
+    included (Kafka's `ClassicGroup.computeSubscribedTopics`).
+    """
+    try:
+        peek_version(metadata)
+        data = bytes(metadata)
+        subscription, _ = ConsumerProtocolSubscription.codec(0).parse_at(
+            data, memoryview(data), _VERSION_BYTES, len(data)
+        )
+    except ProtocolError:
+        return None
+    return frozenset(subscription.topics)

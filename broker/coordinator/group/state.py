@@ -1,0 +1,422 @@
+"""A classic consumer group as data: its states, its members, what they support, who leads.
+
+Pure: no clock, no log, no timers, no replies. `rebalance.py` decides with it, `shard.py` rebuilds
+it from `__consumer_offsets`. Nobody else changes a group.
+
+Rules
+
+* A state changes only through `Group.transition_to`; the table below says from where (Kafka's
+  `ClassicGroupState`). A missing entry is a bug and raises `InvalidTransition`.
+* A member is *awaiting join* (or *sync*) while its JoinGroup (SyncGroup) request is parked; the
+  parked request is an opaque `Answer` that this module only holds.
+* Counters (`awaiting_join_count`, `supported protocols`) exist so that a group of ten thousand
+  members needs no walk over them per request; `_check()` says what they must equal.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+from broker.coordinator.group.values import JoinedMember
+from protocol.errors import ErrorCode, KafkaError
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+"""The protocol type of consumers, whose subscriptions the broker can read."""
+
+Answer = Callable[[Any], None]
+"""Takes the reply of one parked request, once."""
+
+ProtocolList = tuple[tuple[str, bytes], ...]
+"""(protocol name, metadata) in the member's order of preference."""
+
+
+class GroupState(Enum):
+    """Where a group stands; the value is the name Kafka shows."""
+
+    EMPTY = "Empty"
+    """No members; perhaps committed offsets."""
+    PREPARING_REBALANCE = "PreparingRebalance"
+    """Waiting for all members to (re)join."""
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    """All joined; waiting for the leader's assignment."""
+    STABLE = "Stable"
+    """Every member may fetch its assignment."""
+    DEAD = "Dead"
+    """Being removed, or this broker no longer leads the group's partition."""
+
+
+VALID_PREVIOUS_STATES: Mapping[GroupState, frozenset[GroupState]] = {
+    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.PREPARING_REBALANCE: frozenset(
+        {GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}
+    ),
+    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
+    GroupState.DEAD: frozenset(GroupState),
+}
+
+
+class InvalidTransition(Exception):
+    """The table has no such step: a bug of the caller."""
+
+
+class Member:
+    """One member. Its protocols, timeouts and parked requests change; its identity does not."""
+
+    __slots__ = (
+        "assignment",
+        "awaiting_join",
+        "awaiting_sync",
+        "client_host",
+        "client_id",
+        "instance_id",
+        "is_new",
+        "member_id",
+        "protocol_type",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+    )
+
+    def __init__(
+        self,
+        *,
+        member_id: str,
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocol_type: str,
+        protocols: ProtocolList,
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocol_type = protocol_type
+        self.protocols = protocols
+        self.assignment = assignment
+        self.awaiting_join: Answer | None = None
+        self.awaiting_sync: Answer | None = None
+        self.is_new = False
+        """Joined for the first time in the rebalance under way: its parked join does not keep
+        it alive for ever (it has no id yet and cannot send heartbeats)."""
+
+    @property
+    def satisfies_heartbeat(self) -> bool:
+        """A parked request proves that the member lives, except for a new member's first join."""
+        if self.is_new:
+            return False
+        return self.awaiting_join is not None or self.awaiting_sync is not None
+
+    def metadata(self, protocol_name: str | None) -> bytes:
+        """What the member said for this protocol; empty when it does not support it."""
+        for name, metadata in self.protocols:
+            if name == protocol_name:
+                return metadata
+        return b""
+
+    def vote(self, candidates: Iterable[str]) -> str:
+        """The candidate this member likes most. Raises ValueError when it supports none."""
+        wanted = set(candidates)
+        for name, _ in self.protocols:
+            if name in wanted:
+                return name
+        raise ValueError(f"member {self.member_id} supports none of {sorted(wanted)}")
+
+
+class Group:
+    """One classic group; see the module's rules."""
+
+    __slots__ = (
+        "_awaiting_join_count",
+        "_support",
+        "generation",
+        "group_id",
+        "leader_id",
+        "members",
+        "new_member_added",
+        "pending_join",
+        "pending_sync",
+        "previous_state",
+        "protocol_name",
+        "protocol_type",
+        "state",
+        "state_timestamp_ms",
+        "static_members",
+        "subscribed_topics",
+    )
+
+    def __init__(
+        self,
+        group_id: str,
+        *,
+        state: GroupState = GroupState.EMPTY,
+        generation: int = 0,
+        protocol_type: str | None = None,
+        protocol_name: str | None = None,
+        leader_id: str | None = None,
+        state_timestamp_ms: int | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self.state = state
+        self.previous_state = GroupState.DEAD
+        self.generation = generation
+        self.protocol_type = protocol_type
+        self.protocol_name = protocol_name
+        self.leader_id = leader_id
+        self.state_timestamp_ms = state_timestamp_ms
+        """Wall time of the last change of state; None when an old record did not say."""
+        self.members: dict[str, Member] = {}
+        self.static_members: dict[str, str] = {}
+        """group.instance.id -> member id"""
+        self.pending_join: set[str] = set()
+        """Ids handed out with MEMBER_ID_REQUIRED whose owners have not come back yet."""
+        self.pending_sync: set[str] = set()
+        """Members of this generation that have not sent SyncGroup yet."""
+        self.new_member_added = False
+        """Somebody joined during the current initial delay, so it is extended."""
+        self.subscribed_topics: frozenset[str] | None = None
+        """Topics of all members; None when the broker cannot tell."""
+        self._awaiting_join_count = 0
+        self._support: Counter[str] = Counter()
+
+    # ---- state
+
+    def transition_to(self, state: GroupState, now_ms: int) -> None:
+        """Raises InvalidTransition unless the table knows the step."""
+        if self.state not in VALID_PREVIOUS_STATES[state]:
+            raise InvalidTransition(f"group {self.group_id}: {self.state.value} -> {state.value}")
+        self.previous_state = self.state
+        self.state = state
+        self.state_timestamp_ms = now_ms
+
+    @property
+    def can_rebalance(self) -> bool:
+        """Whether PreparingRebalance may follow."""
+        return self.state in VALID_PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
+
+    @property
+    def is_simple(self) -> bool:
+        """Only a place for offsets: never had members, expects none."""
+        return self.protocol_type is None and not self.members and not self.pending_join
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        """Whether the members' metadata are consumer subscriptions."""
+        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member reads `topic`; a consumer group that cannot be read counts as yes."""
+        if self.subscribed_topics is None:
+            return self.uses_consumer_protocol
+        return topic in self.subscribed_topics
+
+    # ---- members
+
+    def add(self, member: Member, answer: Answer | None = None) -> None:
+        """Take a member in; the first one names the protocol type and leads."""
+        if not self.members:
+            self.protocol_type = member.protocol_type
+        if member.instance_id is not None:
+            if member.instance_id in self.static_members:
+                raise ValueError(f"{member.instance_id} is a member of {self.group_id} already")
+            self.static_members[member.instance_id] = member.member_id
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.members[member.member_id] = member
+        self._support.update({name for name, _ in member.protocols})
+        self.pending_join.discard(member.member_id)
+        self.set_awaiting_join(member, answer)
+
+    def remove(self, member_id: str) -> Member | None:
+        """Take a member (or a pending id) out; another one leads if it led."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._drop_support(member)
+            if member.awaiting_join is not None:
+                self._awaiting_join_count -= 1
+            if member.instance_id is not None:
+                self.static_members.pop(member.instance_id, None)
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        self.pending_join.discard(member_id)
+        self.pending_sync.discard(member_id)
+        return member
+
+    def replace_static(self, instance_id: str, new_member_id: str) -> Member:
+        """Give the instance a new member id; place in the group, leadership, assignment stay.
+
+        The caller has answered the old id's parked requests.
+        """
+        old_id = self.static_members[instance_id]
+        # The order of members is kept: it decides who leads next.
+        self.members = {
+            (new_member_id if member_id == old_id else member_id): member
+            for member_id, member in self.members.items()
+        }
+        member = self.members[new_member_id]
+        member.member_id = new_member_id
+        self.static_members[instance_id] = new_member_id
+        if self.leader_id == old_id:
+            self.leader_id = new_member_id
+        if old_id in self.pending_sync:
+            self.pending_sync.discard(old_id)
+            self.pending_sync.add(new_member_id)
+        return member
+
+    def update(
+        self,
+        member: Member,
+        *,
+        protocols: ProtocolList,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+    ) -> None:
+        """What a rejoining member says now replaces what it said before."""
+        self._drop_support(member)
+        member.protocols = protocols
+        self._support.update({name for name, _ in protocols})
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
+
+    def set_awaiting_join(self, member: Member, answer: Answer | None) -> Answer | None:
+        """Park (or with None: release) the member's join; returns what was parked before."""
+        before = member.awaiting_join
+        self._awaiting_join_count += (answer is not None) - (before is not None)
+        member.awaiting_join = answer
+        return before
+
+    def _drop_support(self, member: Member) -> None:
+        for name in {name for name, _ in member.protocols}:
+            self._support[name] -= 1
+            if not self._support[name]:
+                del self._support[name]
+
+    @property
+    def awaiting_join_count(self) -> int:
+        """How many members have a parked join."""
+        return self._awaiting_join_count
+
+    @property
+    def has_all_joined(self) -> bool:
+        """Nobody is missing, and nobody was sent away to come back with an id."""
+        return len(self.members) == self._awaiting_join_count and not self.pending_join
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The slowest member's."""
+        return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
+
+    def is_leader(self, member_id: str) -> bool:
+        """Whether this member computes the assignment."""
+        return self.leader_id == member_id
+
+    def elect_joined_leader(self) -> bool:
+        """Make sure that the leader is one that rejoined; False when nobody did."""
+        leader = self.members.get(self.leader_id) if self.leader_id is not None else None
+        if leader is not None and leader.awaiting_join is not None:
+            return True
+        for member in self.members.values():
+            if member.awaiting_join is not None:
+                self.leader_id = member.member_id
+                return True
+        return False
+
+    def validate_member(self, member_id: str, instance_id: str | None) -> Member:
+        """The member, or KafkaError UNKNOWN_MEMBER_ID / FENCED_INSTANCE_ID (S-GRP-3)."""
+        if instance_id is not None:
+            owner = self.static_members.get(instance_id)
+            if owner is None:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if owner != member_id:
+                raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return member
+
+    # ---- protocols
+
+    def supports(self, protocol_type: str, protocols: ProtocolList) -> bool:
+        """Whether one that speaks these could be a member together with all others."""
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type) and bool(protocols)
+        count = len(self.members)
+        return self.protocol_type == protocol_type and any(
+            self._support.get(name, 0) == count for name, _ in protocols
+        )
+
+    def select_protocol(self) -> str:
+        """What most members like best among what all support; a tie goes to the first vote."""
+        count = len(self.members)
+        candidates = {name for name, members in self._support.items() if members == count}
+        votes = Counter(member.vote(candidates) for member in self.members.values())
+        return max(votes.items(), key=lambda vote: vote[1])[0]
+
+    def next_generation(
+        self, now_ms: int, read_topics: Callable[[bytes], frozenset[str] | None]
+    ) -> None:
+        """All who joined form the next generation; nobody: the group is Empty."""
+        self.generation += 1
+        self.protocol_name = self.select_protocol() if self.members else None
+        self.compute_subscribed_topics(read_topics)
+        self.pending_sync.clear()
+        self.transition_to(
+            GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms
+        )
+
+    def compute_subscribed_topics(
+        self, read_topics: Callable[[bytes], frozenset[str] | None]
+    ) -> None:
+        """Read the members' subscriptions where they are consumers (KIP-211, KIP-496)."""
+        self.subscribed_topics = None
+        if not self.uses_consumer_protocol:
+            return
+        topics: set[str] = set()
+        if self.members:
+            if self.protocol_name is None:
+                return
+            for member in self.members.values():
+                subscribed = read_topics(member.metadata(self.protocol_name))
+                if subscribed is None:
+                    return
+                topics |= subscribed
+        self.subscribed_topics = frozenset(topics)
+
+    def joined_members(self) -> tuple[JoinedMember, ...]:
+        """What the leader is told about everybody."""
+        return tuple(
+            JoinedMember(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                metadata=member.metadata(self.protocol_name),
+            )
+            for member in self.members.values()
+        )
+
+    def _check(self) -> None:
+        """Invariants, for tests."""
+        members = self.members.values()
+        waiting = sum(member.awaiting_join is not None for member in members)
+        assert waiting == self._awaiting_join_count
+        support = Counter(name for m in members for name in {name for name, _ in m.protocols})
+        assert support == self._support
+        assert {m.instance_id: m.member_id for m in members if m.instance_id is not None} == (
+            self.static_members
+        )
+        assert all(member_id == m.member_id for member_id, m in self.members.items())
+        assert (self.leader_id in self.members) if self.members else self.leader_id is None
+        assert self.pending_sync <= set(self.members)
+        assert not self.pending_join & set(self.members)
+        if self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            assert self.members
+            assert self.protocol_name is not None
+            assert not waiting
+        if self.state is GroupState.EMPTY:
+            assert not self.members

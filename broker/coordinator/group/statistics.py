@@ -1,0 +1,48 @@
+"""The group coordinator in numbers, for metrics and tests."""
+
+from dataclasses import dataclass
+
+from broker.coordinator.runtime import LoadStatistics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStatistics:
+    """A snapshot; counters count since the start of the broker."""
+
+    groups: dict[str, int]
+    """By state, every state named (Kafka's NumGroups…)."""
+    offsets: int
+    """Committed offsets in memory (NumOffsets)."""
+    commits: int
+    """Offsets committed."""
+    commit_failures: int
+    """Offsets that could not be written."""
+    expired_offsets: int
+    deleted_offsets: int
+    """By request, or because their topic or group was deleted."""
+    rebalances: dict[str, int]
+    """Begun, by reason."""
+    completed_rebalances: int
+    timers: int
+    loading: LoadStatistics
+
+
+class Counters:
+    """What `GroupCoordinator` counts."""
+
+    __slots__ = (
+        "commit_failures",
+        "commits",
+        "completed_rebalances",
+        "deleted_offsets",
+        "expired_offsets",
+        "rebalances",
+    )
+
+    def __init__(self) -> None:
+        self.commits = 0
+        self.commit_failures = 0
+        self.expired_offsets = 0
+        self.deleted_offsets = 0
+        self.completed_rebalances = 0
+        self.rebalances: dict[str, int] = {}

@@ -1,0 +1,166 @@
+"""What group requests ask and what they are answered, without the wire's versions.
+
+`broker/api` turns messages into these and back; `rebalance.py` and `shard.py` know nothing else.
+Times are milliseconds; a missing text is None.
+"""
+
+from dataclasses import dataclass
+
+from protocol.errors import ErrorCode
+
+UNKNOWN_MEMBER = ""
+"""The member id of one that has none yet."""
+NO_GENERATION = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinRequest:
+    """JoinGroup."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[tuple[str, bytes], ...]
+    reason: str | None = None
+    require_known_member_id: bool = False
+    """v4+: a new dynamic member is sent away with an id to join again (KIP-394)."""
+    supports_skip_assignment: bool = False
+    """v9: a static leader that comes back may be told not to assign (KIP-814)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedMember:
+    """One member as the leader is told."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinReply:
+    """Answer to JoinGroup; `members` only for the leader."""
+
+    error: ErrorCode = ErrorCode.NONE
+    generation: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = ""
+    skip_assignment: bool = False
+    member_id: str = UNKNOWN_MEMBER
+    members: tuple[JoinedMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncRequest:
+    """SyncGroup; `assignments` only from the leader."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None = None
+    generation: int
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignments: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncReply:
+    """Answer to SyncGroup."""
+
+    error: ErrorCode = ErrorCode.NONE
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeavingMember:
+    """One that leaves; by instance id alone when an administrator removes a static member."""
+
+    member_id: str
+    instance_id: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveResult:
+    """What became of one that leaves."""
+
+    member_id: str
+    instance_id: str | None
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveReply:
+    """Answer to LeaveGroup."""
+
+    error: ErrorCode = ErrorCode.NONE
+    members: tuple[LeaveResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionCommit:
+    """One offset to commit."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    topic_id: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    """OffsetCommit of partitions that exist."""
+
+    group_id: str
+    member_id: str = UNKNOWN_MEMBER
+    instance_id: str | None = None
+    generation: int = NO_GENERATION
+    retention_ms: int | None = None
+    """v2-4: how long these offsets live, counted from now."""
+    unknown_group: ErrorCode = ErrorCode.ILLEGAL_GENERATION
+    """What a member of a group that does not exist is told: GROUP_ID_NOT_FOUND from v9."""
+    partitions: tuple[PartitionCommit, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedMember:
+    """One member in DescribeGroups; metadata only of a stable group."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedGroup:
+    """One group in DescribeGroups."""
+
+    group_id: str
+    error: ErrorCode = ErrorCode.NONE
+    state: str = ""
+    protocol_type: str = ""
+    protocol_data: str = ""
+    members: tuple[DescribedMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedGroup:
+    """One group in ListGroups."""
+
+    group_id: str
+    protocol_type: str
+    state: str
+    type: str = "classic"

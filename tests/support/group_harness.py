@@ -1,0 +1,262 @@
+"""A group coordinator on virtual time, with the requests of one group as short calls."""
+
+from itertools import count
+from typing import Any
+
+from broker.coordinator.group.coordinator import GroupCoordinator, GroupSettings
+from broker.coordinator.group.rebalance import GroupLimits
+from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group.state import Group
+from broker.coordinator.group.values import (
+    CommitRequest,
+    JoinReply,
+    JoinRequest,
+    LeaveReply,
+    LeavingMember,
+    PartitionCommit,
+    SyncReply,
+    SyncRequest,
+)
+from broker.deadlines import Deadlines
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.coordinator_records import ConsumerProtocolSubscription, encode_versioned
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_partition_log import MemoryPartitionLog
+
+INITIAL_DELAY_MS = 3_000
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+
+
+def subscription(*topics: str, version: int = 0) -> bytes:
+    """A consumer's metadata."""
+    return encode_versioned(
+        ConsumerProtocolSubscription, version, ConsumerProtocolSubscription(topics=list(topics))
+    )
+
+
+class Parked:
+    """The reply to a request, when there is one."""
+
+    def __init__(self) -> None:
+        self.replies: list[Any] = []
+
+    def __call__(self, reply: Any) -> None:
+        assert not self.replies, "answered twice"
+        self.replies.append(reply)
+
+    @property
+    def done(self) -> bool:
+        return bool(self.replies)
+
+    @property
+    def reply(self) -> Any:
+        assert self.replies, "not answered yet"
+        return self.replies[0]
+
+
+class GroupHarness:
+    """See the module; every call checks the shards' invariants afterwards."""
+
+    def __init__(
+        self,
+        log: MemoryPartitionLog | None = None,
+        clock: ManualClock | None = None,
+        **settings: Any,
+    ) -> None:
+        limits = settings.pop("limits", {})
+        self.clock = clock or ManualClock()
+        self.deadlines = Deadlines(self.clock)
+        self.log = log or MemoryPartitionLog()
+        ids = count(1)
+        self.coordinator = GroupCoordinator(
+            GroupSettings(limits=GroupLimits(**limits), **settings),
+            self.log,
+            self.deadlines,
+            self.clock,
+            new_id=lambda: f"id{next(ids)}",
+        )
+        self.coordinator.startup()
+
+    def advance_ms(self, milliseconds: int) -> None:
+        """Let time pass, firing timers as they come due."""
+        end = self.clock.monotonic() + milliseconds / 1000
+        while True:
+            due = self.deadlines.next_deadline()
+            if due is None or due > end:
+                break
+            self.clock.advance(max(due - self.clock.monotonic(), 0))
+            self.deadlines.run_due()
+        self.clock.advance(max(end - self.clock.monotonic(), 0))
+        self.deadlines.run_due()
+        assert self.deadlines.statistics().failed == 0
+        self.check()
+
+    def shard(self, group: str = "g") -> GroupShard:
+        return self.coordinator._find(group)[1]
+
+    def group(self, group: str = "g") -> Group:
+        found = self.shard(group).group(group)
+        assert found is not None
+        return found
+
+    def check(self) -> None:
+        for _, shard in self.coordinator._runtime.active():
+            shard._check()
+
+    # ---- requests
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group: str = "g",
+        instance: str | None = None,
+        protocols: tuple[tuple[str, bytes], ...] | None = None,
+        protocol_type: str = "consumer",
+        session_ms: int = SESSION_MS,
+        rebalance_ms: int = REBALANCE_MS,
+        require_id: bool = False,
+        skip: bool = False,
+    ) -> Parked:
+        parked = Parked()
+        request = JoinRequest(
+            group_id=group,
+            member_id=member_id,
+            instance_id=instance,
+            client_id="client",
+            client_host="/127.0.0.1",
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms,
+            protocol_type=protocol_type,
+            protocols=(("range", subscription("t")),) if protocols is None else protocols,
+            require_known_member_id=require_id,
+            supports_skip_assignment=skip,
+        )
+        try:
+            self.coordinator.join(request, parked)
+        except KafkaError as error:
+            parked(JoinReply(error=error.code, member_id=member_id))
+        self.check()
+        return parked
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        group: str = "g",
+        instance: str | None = None,
+        protocol_type: str | None = None,
+        protocol_name: str | None = None,
+    ) -> Parked:
+        parked = Parked()
+        request = SyncRequest(
+            group_id=group,
+            member_id=member_id,
+            instance_id=instance,
+            generation=generation,
+            protocol_type=protocol_type,
+            protocol_name=protocol_name,
+            assignments=tuple((assignments or {}).items()),
+        )
+        try:
+            self.coordinator.sync(request, parked)
+        except KafkaError as error:
+            parked(SyncReply(error=error.code))
+        self.check()
+        return parked
+
+    def heartbeat(
+        self, member_id: str, generation: int, *, group: str = "g", instance: str | None = None
+    ) -> ErrorCode:
+        try:
+            return self.coordinator.heartbeat(group, member_id, instance, generation)
+        except KafkaError as error:
+            return error.code
+
+    def leave(self, *members: str | tuple[str, str | None], group: str = "g") -> LeaveReply:
+        leaving = tuple(
+            LeavingMember(member_id=one)
+            if isinstance(one, str)
+            else LeavingMember(member_id=one[0], instance_id=one[1])
+            for one in members
+        )
+        try:
+            reply = self.coordinator.leave(group, leaving)
+        except KafkaError as error:
+            return LeaveReply(error=error.code)
+        self.check()
+        return reply
+
+    def commit(
+        self,
+        offset: int,
+        *,
+        topic: str = "t",
+        partition: int = 0,
+        group: str = "g",
+        member_id: str = "",
+        generation: int = -1,
+        instance: str | None = None,
+        metadata: str = "",
+        leader_epoch: int = -1,
+        retention_ms: int | None = None,
+        unknown_group: ErrorCode = ErrorCode.ILLEGAL_GENERATION,
+    ) -> Parked:
+        parked = Parked()
+        request = CommitRequest(
+            group_id=group,
+            member_id=member_id,
+            instance_id=instance,
+            generation=generation,
+            retention_ms=retention_ms,
+            unknown_group=unknown_group,
+            partitions=(
+                PartitionCommit(
+                    topic=topic,
+                    partition=partition,
+                    offset=offset,
+                    leader_epoch=leader_epoch,
+                    metadata=metadata,
+                ),
+            ),
+        )
+        try:
+            self.coordinator.commit_offsets(request, parked)
+        except KafkaError as error:
+            parked(error.code)
+        self.check()
+        return parked
+
+    def committed(self, topic: str = "t", partition: int = 0, *, group: str = "g") -> int | None:
+        found = self.coordinator.fetch_offset(group)(topic, partition)
+        return None if found is None else found.offset
+
+    def delete_group(self, group: str = "g") -> Parked:
+        parked = Parked()
+        try:
+            self.coordinator.delete_group(group, parked)
+        except KafkaError as error:
+            parked(error.code)
+        self.check()
+        return parked
+
+    # ---- a group in one call
+
+    def stable_group(self, size: int = 1, **join: Any) -> tuple[int, list[str]]:
+        """(generation, member ids), the first one leads; each is assigned its own id."""
+        parked = [self.join(**join) for _ in range(size)]
+        self.advance_ms(INITIAL_DELAY_MS)
+        if not parked[0].done:
+            self.advance_ms(INITIAL_DELAY_MS)
+        replies: list[JoinReply] = [one.reply for one in parked]
+        assert all(reply.error is ErrorCode.NONE for reply in replies), replies
+        ids = [reply.member_id for reply in replies]
+        group = join.get("group", "g")
+        assignments = {member_id: member_id.encode() for member_id in ids}
+        for member_id in ids[1:]:
+            self.sync(member_id, replies[0].generation, group=group)
+        self.sync(ids[0], replies[0].generation, assignments, group=group)
+        return replies[0].generation, ids

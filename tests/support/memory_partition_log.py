@@ -1,0 +1,71 @@
+"""A `PartitionWriter` in memory: the log of a coordinator's topic, without replicas or disk."""
+
+from collections.abc import Iterator
+
+from broker.coordinator.partition_writer import WriteDone
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import read_header, set_offset_and_epoch
+from protocol.records.record import Record, iter_records
+from protocol.types import TopicPartition
+
+
+class MemoryPartitionLog:
+    """Appends at once; can be told to fail, or to hold writes back until `release`."""
+
+    def __init__(self) -> None:
+        self.batches: dict[TopicPartition, list[bytes]] = {}
+        self.led: dict[TopicPartition, int] | None = None
+        """Partitions that are led here, with their epochs; None: all, in epoch 0."""
+        self.fail_with = ErrorCode.NONE
+        self.hold = False
+        self.reads = 0
+        self._ends: dict[TopicPartition, int] = {}
+        self._held: list[tuple[WriteDone, int]] = []
+
+    def leader_epoch(self, tp: TopicPartition) -> int | None:
+        return 0 if self.led is None else self.led.get(tp)
+
+    def bounds(self, tp: TopicPartition) -> tuple[int, int]:
+        if self.leader_epoch(tp) is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return 0, self._ends.get(tp, 0)
+
+    def append(self, tp: TopicPartition, batch: bytes, done: WriteDone) -> None:
+        if self.fail_with:
+            done(self.fail_with, -1)
+            return
+        buffer = bytearray(batch)
+        header = read_header(buffer)
+        first = self._ends.get(tp, 0)
+        set_offset_and_epoch(buffer, 0, first, 0)
+        self._ends[tp] = first + header.record_count
+        self.batches.setdefault(tp, []).append(bytes(buffer))
+        if self.hold:
+            self._held.append((done, first))
+        else:
+            done(ErrorCode.NONE, first)
+
+    def release(self, code: ErrorCode = ErrorCode.NONE) -> None:
+        """Let what was held back succeed or fail."""
+        held, self._held = self._held, []
+        for done, first in held:
+            done(code, -1 if code else first)
+
+    async def read(self, tp: TopicPartition, offset: int, max_bytes: int) -> bytes:
+        self.reads += 1
+        found = b""
+        for batch in self.batches[tp]:
+            if read_header(batch).next_offset > offset:
+                if found and len(found) + len(batch) > max_bytes:
+                    return found + batch[: max_bytes - len(found)]
+                found += batch
+        return found
+
+    def records(self, tp: TopicPartition) -> Iterator[Record]:
+        """All records of one partition."""
+        for batch in self.batches.get(tp, []):
+            yield from iter_records(batch)
+
+    def all_records(self) -> list[Record]:
+        """All records of all partitions."""
+        return [record for tp in self.batches for record in self.records(tp)]

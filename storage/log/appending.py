@@ -1,0 +1,74 @@
+"""An append between its decision and its effect.
+
+`Log.begin_append` decides (offsets, segment, producer state), `PendingAppend.write` puts the bytes into the
+file, `Log.complete_append` makes them count. Only the middle step may run in a thread, so that a big batch's
+checksum and a write that the kernel throttles do not stop the event loop. `write` never raises: what went
+wrong is told by `complete_append`, on the owner's side, where the log directory can be taken offline.
+"""
+
+from collections.abc import Sequence
+
+from protocol.records.batch import BatchHeader, verify_crc
+from storage.log.results import AppendInfo
+from storage.log.segment import LogSegment
+from storage.log.validation import Bytes
+
+
+class PendingAppend:
+    """One append under way. Made by `Log` only; nothing else changes the log until it is completed."""
+
+    __slots__ = (
+        "bad_crc",
+        "check_crc",
+        "data",
+        "error",
+        "headers",
+        "info",
+        "segment",
+        "settled",
+    )
+
+    def __init__(
+        self,
+        data: Bytes,
+        headers: Sequence[BatchHeader],
+        segment: LogSegment,
+        info: AppendInfo,
+        *,
+        check_crc: bool = False,
+    ) -> None:
+        self.data = data
+        self.headers = headers
+        """Of the batches in `data`, in order."""
+        self.segment = segment
+        self.info = info
+        """What the append will answer."""
+        self.check_crc = check_crc
+        self.settled = False
+        """True: there is nothing to write (a duplicate, or no whole batch)."""
+        self.error: OSError | None = None
+        self.bad_crc = False
+
+    @property
+    def size(self) -> int:
+        """Bytes that `write` has to put down: small ones need no thread."""
+        return 0 if self.settled else len(self.data)
+
+    def write(self) -> None:
+        """Check what was left unchecked and write. May block; never raises."""
+        if self.settled:
+            return
+        try:
+            if self.check_crc and not verify_crc(self.data, 0, self.headers[0]):
+                self.bad_crc = True
+            else:
+                self.segment.write(self.data)
+        except OSError as error:
+            self.error = error
+
+
+def settled(info: AppendInfo, segment: LogSegment) -> PendingAppend:
+    """An append that was answered without writing."""
+    pending = PendingAppend(b"", (), segment, info)
+    pending.settled = True
+    return pending

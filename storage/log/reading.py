@@ -1,0 +1,160 @@
+"""How a log is read by offset: which segment, which bytes, which aborted transactions.
+
+A consumer's next fetch mostly starts where its last one ended. The place where a read ended at the
+reader's limit is remembered (`_ends`), so that such a fetch costs no lookup at all; others cost an index
+bisection and one small read (`position`).
+
+The reader never looks past the position that stands for its limit (S-READ-7): the caller gives both the
+offset and the place of the limit, so a batch that is only half exposed is not returned.
+
+Only `Log` uses this.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from storage.log.position import read_batch_size
+from storage.log.results import FileSlice, ReadInfo
+from storage.log.segment import LogSegment
+from storage.log.segments import LogSegments
+
+if TYPE_CHECKING:
+    from storage.index.transaction_index import AbortedTxn
+
+_REMEMBERED: Final = 64
+"""Read ends kept per log: a few consumer groups at the tail. Forgotten all at once beyond that."""
+
+Place = tuple[LogSegment, int]
+"""A segment and a position in its file."""
+
+
+class LogReader:
+    """Reads over the segments of one log."""
+
+    __slots__ = ("_ends", "_segments")
+
+    def __init__(self, segments: LogSegments) -> None:
+        self._segments = segments
+        self._ends: dict[int, Place] = {}
+
+    def forget(self) -> None:
+        """Segments were cut, replaced or removed: remembered places may be wrong."""
+        self._ends.clear()
+
+    def locate(self, offset: int) -> Place | None:
+        """Where the batch that holds `offset` (or the next one) starts; None at the end of the log."""
+        known = self._ends.get(offset)
+        if known is not None and known[1] < known[0].size:
+            return known
+        segment = self._segment_of(offset)
+        while segment is not None:
+            found = segment.find(offset)
+            if found is not None:
+                return segment, found.position
+            segment = self._segments.higher(segment.base_offset)
+        return None
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        limit: int,
+        limit_place: Place,
+        *,
+        min_one_message: bool,
+        with_aborted: bool,
+    ) -> ReadInfo:
+        """Whole batches from the one that holds `offset`, at most to `limit` (exclusive).
+
+        `offset` < `limit`, and `limit_place` is where the batch that starts at or holds `limit` begins.
+        One slice lies in one segment, so a read may end at a segment's end (S-READ-3, S-READ-4).
+        """
+        limit_segment, limit_position = limit_place
+        first_size = 0
+        known = self._ends.get(offset)
+        if known is not None and known[1] < known[0].size:
+            segment, position = known
+        else:
+            found = None
+            following = self._segment_of(offset)
+            while following is not None:
+                found = following.find(offset)
+                if found is not None:
+                    break
+                following = self._segments.higher(following.base_offset)
+            if following is None or found is None:
+                return nothing(offset, with_aborted=with_aborted)
+            segment, position, first_size = following, found.position, found.size
+        if segment is limit_segment:
+            end = limit_position
+        elif segment.base_offset < limit_segment.base_offset:
+            end = segment.size
+        else:
+            end = position
+        size = end - position
+        incomplete = False
+        if size > max_bytes:
+            if not first_size:
+                first_size = read_batch_size(segment.file, position)
+            if first_size > max_bytes:
+                incomplete = not min_one_message
+                if min_one_message:
+                    size = min(size, first_size)
+                else:
+                    size = max_bytes
+            else:
+                size = max_bytes
+        elif segment is limit_segment:
+            self._remember(limit, limit_place)
+        if size <= 0:
+            return nothing(offset, with_aborted=with_aborted)
+        aborted = None
+        if with_aborted:
+            whole = segment is limit_segment and position + size == end
+            upper = limit if whole else self._upper_bound(segment, position, size, limit)
+            aborted = self.aborted(segment, offset, upper)
+        return ReadInfo(
+            offset,
+            FileSlice(segment.file, position, size),
+            segment.base_offset,
+            position,
+            incomplete,
+            aborted,
+        )
+
+    def aborted(self, segment: LogSegment, offset: int, upper: int) -> "list[AbortedTxn]":
+        """Aborted transactions that overlap [offset, upper), looked up from `segment` on (S-READ-5)."""
+        found: list[AbortedTxn] = []
+        following: LogSegment | None = segment
+        while following is not None:
+            some, complete = following.txn_index.collect_aborted(offset, upper)
+            found += some
+            if complete:
+                break
+            following = self._segments.higher(following.base_offset)
+        return found
+
+    def _upper_bound(self, segment: LogSegment, position: int, size: int, limit: int) -> int:
+        """An offset not below any in the `size` bytes at `position`."""
+        entry = segment.offset_index.upper_bound(position, size)
+        if entry is not None:
+            return entry[0]
+        following = self._segments.higher(segment.base_offset)
+        return limit if following is None else following.base_offset
+
+    def _segment_of(self, offset: int) -> LogSegment | None:
+        active = self._segments.active
+        if offset >= active.base_offset:
+            return active
+        return self._segments.floor(offset) or self._segments.higher(offset)
+
+    def _remember(self, offset: int, place: Place) -> None:
+        ends = self._ends
+        if offset not in ends:
+            if len(ends) >= _REMEMBERED:
+                ends.clear()
+            ends[offset] = place
+
+
+def nothing(offset: int, *, with_aborted: bool) -> ReadInfo:
+    """An answer without records: the reader is at its limit."""
+    return ReadInfo(offset, b"", aborted=[] if with_aborted else None)

@@ -1,0 +1,120 @@
+"""Telling the producer state what is in the log: batch by batch, at append and when it is rebuilt.
+
+The same function serves a live append, recovery after a crash and a truncation, so that the state read back
+is the state that was built (S-TXN-6). Only a marker's batch is opened: it holds one small record.
+
+`Log` and the loader call this. Raises OSError, and what `iter_records` raises for a damaged marker.
+"""
+
+from protocol.records.batch import CONTROL_BIT, BatchHeader
+from protocol.records.control import (
+    ControlType,
+    EndTransactionMarker,
+    parse_control_type,
+    parse_end_transaction_marker,
+)
+from protocol.records.record import iter_records
+from storage.index.transaction_index import AbortedTxn
+from storage.log.scan import Walk
+from storage.log.segment import LogSegment
+from storage.log.segments import LogSegments
+from storage.log.validation import Bytes
+from storage.producers.entry import CompletedTxn
+from storage.producers.state import ProducerStateManager
+
+
+def marker_of(buf: Bytes, at: int) -> tuple[EndTransactionMarker | None, int]:
+    """The end of a transaction in the control batch at `at`, and its timestamp; (None, -1) if other."""
+    for record in iter_records(buf, at):
+        if parse_control_type(record.key) in (ControlType.ABORT, ControlType.COMMIT):
+            return parse_end_transaction_marker(record.key, record.value), record.timestamp
+        break
+    return None, -1
+
+
+def remember(
+    producers: ProducerStateManager, header: BatchHeader, buf: Bytes, at: int
+) -> CompletedTxn | None:
+    """Add a batch with a producer id to the state; the transaction it has ended, if any."""
+    marker, timestamp = None, header.max_timestamp
+    if header.attributes & CONTROL_BIT:
+        marker, timestamp = marker_of(buf, at)
+    return producers.update(header, header.base_offset, header.last_offset, timestamp, marker)
+
+
+def settle(
+    producers: ProducerStateManager, segment: LogSegment | None, completed: CompletedTxn
+) -> None:
+    """A transaction ended: index it if it was aborted (in `segment`, when given), then close it."""
+    if segment is not None and completed.is_aborted:
+        segment.txn_index.append(
+            AbortedTxn(
+                producer_id=completed.producer_id,
+                first_offset=completed.first_offset,
+                last_offset=completed.last_offset,
+                last_stable_offset=producers.last_stable_offset(completed),
+            )
+        )
+    producers.complete_txn(completed)
+
+
+def rebuild(
+    producers: ProducerStateManager,
+    segments: LogSegments,
+    log_start_offset: int,
+    end_offset: int,
+    now_ms: int,
+    *,
+    clean: bool = False,
+) -> None:
+    """Make the state that of a log from start to `end_offset`, with a snapshot there (S-REC-5).
+
+    From the newest snapshot on, batches are replayed. `clean` and no snapshot at all: the directory
+    was closed by a version that kept none, so nobody is remembered; empty snapshots say so.
+    """
+    wanted = _snapshot_offsets(segments, end_offset)
+    if clean and producers.latest_snapshot_offset is None:
+        for offset in wanted:
+            producers.map_end_offset = offset
+            producers.take_snapshot()
+        return
+    nobody_known = producers.is_empty and producers.map_end_offset >= end_offset
+    producers.truncate_and_reload(log_start_offset, end_offset, now_ms)
+    if producers.map_end_offset < end_offset and not nobody_known:
+        for segment in segments.from_offset(producers.map_end_offset):
+            if segment.base_offset >= end_offset:
+                break
+            start = max(segment.base_offset, producers.map_end_offset, log_start_offset)
+            producers.map_end_offset = start
+            if segment.base_offset in wanted and start == segment.base_offset:
+                producers.take_snapshot()
+            _replay(producers, segment, start, end_offset)
+    producers.map_end_offset = end_offset
+    producers.take_snapshot()
+
+
+def _snapshot_offsets(segments: LogSegments, end_offset: int) -> list[int]:
+    """The bases of the last two segments and the end: where a truncation is likely to go back to."""
+    offsets = []
+    if len(segments):
+        last = segments.active.base_offset
+        before = segments.lower(last)
+        offsets = [before.base_offset] if before is not None else []
+        offsets.append(last)
+    return [offset for offset in offsets if offset < end_offset] + [end_offset]
+
+
+def _replay(
+    producers: ProducerStateManager, segment: LogSegment, start: int, end_offset: int
+) -> None:
+    found = segment.find(start)
+    if found is None:
+        return
+    for _, header, chunk, at in Walk(segment.file, found.position, segment.size):
+        if header.base_offset >= end_offset:
+            break
+        if header.magic >= 2 and header.producer_id >= 0:
+            completed = remember(producers, header, chunk, at)
+            if completed is not None:
+                settle(producers, None, completed)
+        producers.map_end_offset = header.last_offset + 1

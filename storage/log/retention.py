@@ -1,0 +1,68 @@
+"""Which segments retention takes: pure decisions over a log's segments, oldest first.
+
+Three rules, each asked in turn (`Log.delete_old_segments`), each taking a prefix of the log:
+
+  * LOG_START_OFFSET: the next segment starts at or below the log start offset; whatever the policy
+    (S-RET-4, KAFKA-7400).
+  * RETENTION_SIZE: what remains is still at least `retention.bytes` (S-RET-3).
+  * RETENTION_TIME: the newest record is older than `retention.ms` (S-RET-2). A record dated in the future
+    keeps its segment and all after it.
+
+A segment with offsets at or above the high watermark stays (S-RET-5), and so does an empty active one.
+The active segment may be taken when it has records: the log rolls first.
+"""
+
+from collections.abc import Callable, Iterable
+
+from storage.log.segment import LogSegment
+
+Expired = Callable[[LogSegment, LogSegment | None], bool]
+"""(segment, the one after it) -> whether a rule wants it gone."""
+
+
+def deletable(
+    segments: Iterable[LogSegment], expired: Expired, *, high_watermark: int, log_end_offset: int
+) -> list[LogSegment]:
+    """The longest prefix of `segments` that a rule wants gone and that may go."""
+    taken: list[LogSegment] = []
+    remaining = list(segments)
+    for at, segment in enumerate(remaining):
+        following = remaining[at + 1] if at + 1 < len(remaining) else None
+        upper = log_end_offset if following is None else following.base_offset
+        empty_and_active = following is None and segment.size == 0
+        if high_watermark < upper or empty_and_active or not expired(segment, following):
+            break
+        taken.append(segment)
+    return taken
+
+
+def older_than(retention_ms: int, now_ms: int) -> Expired:
+    """Rule RETENTION_TIME."""
+
+    def expired(segment: LogSegment, _following: LogSegment | None) -> bool:
+        return now_ms - segment.largest_timestamp() > retention_ms
+
+    return expired
+
+
+def beyond_size(retention_bytes: int, log_size: int) -> Expired:
+    """Rule RETENTION_SIZE. Ask oldest first: each yes uses up a part of the surplus."""
+    surplus = log_size - retention_bytes
+
+    def expired(segment: LogSegment, _following: LogSegment | None) -> bool:
+        nonlocal surplus
+        if surplus - segment.size < 0:
+            return False
+        surplus -= segment.size
+        return True
+
+    return expired
+
+
+def below_start(log_start_offset: int) -> Expired:
+    """Rule LOG_START_OFFSET."""
+
+    def expired(_segment: LogSegment, following: LogSegment | None) -> bool:
+        return following is not None and following.base_offset <= log_start_offset
+
+    return expired

@@ -1,0 +1,372 @@
+"""One segment: a run of batches in one file, with sparse indexes beside it.
+
+Files (names from `storage.paths`): `<base>.log` holds batches without gaps between them, `.index` maps
+offsets to positions, `.timeindex` timestamps to offsets, `.txnindex` aborted transactions (made at the
+first abort).
+
+What holds
+  1. `size` counts whole, exposed batches only. A write that failed half-way left bytes beyond `size`;
+     nobody reads there (S-READ-7) and recovery cuts them off.
+  2. Index entries never lie ahead of `size`. They are a shortcut: everything they say can be rebuilt
+     from the record file (`storage.recovery`), so they are not synced on append.
+  3. Files and maps are opened at first use: ten thousand idle partitions cost no descriptors.
+  4. Deleting drops the reference to the file and does not close it: slices handed out before stay
+     readable (S-RET-7).
+
+Only `Log` and its helpers in this package call a segment. Every method may raise OSError, which `Log`
+turns into `StorageError`.
+"""
+
+from typing import Final
+
+from protocol.records.batch import HEADER_UP_TO_MAGIC
+from protocol.types import NO_TIMESTAMP
+from storage.clock import Clock
+from storage.filesystem import File, FileSystem
+from storage.index.offset_index import OffsetIndex
+from storage.index.time_index import TimeIndex
+from storage.index.transaction_index import TransactionIndex
+from storage.log.position import BatchPosition, find_batch
+from storage.log.results import RollReason
+from storage.log.scan import Walk
+from storage.paths import index_file, log_file, time_index_file, txn_index_file
+
+MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+"""What an index entry's four bytes can hold."""
+
+_UNKNOWN: Final = -2
+"""`max_timestamp` of a segment whose time index was not asked yet."""
+
+
+class LogSegment:
+    """See the module docstring. Times are milliseconds, positions and sizes bytes."""
+
+    __slots__ = (
+        "_directory",
+        "_file",
+        "_fs",
+        "_index_size",
+        "_max_timestamp",
+        "_offset_index",
+        "_offset_of_max_timestamp",
+        "_state",
+        "_time_index",
+        "_txn_index",
+        "base_offset",
+        "bytes_since_index_entry",
+        "created_ms",
+        "first_timestamp",
+        "index_interval",
+        "jitter_ms",
+        "size",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        base_offset: int,
+        *,
+        size: int,
+        created_ms: int,
+        index_interval: int,
+        index_size: int,
+        jitter_ms: int = 0,
+        state: str = "",
+    ) -> None:
+        """A segment whose record file has `size` good bytes; nothing is opened here."""
+        self._fs = fs
+        self._directory = directory
+        self._state = state
+        self._index_size = index_size
+        self._file: File | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._txn_index: TransactionIndex | None = None
+        self.base_offset = base_offset
+        self.size = size
+        self.created_ms = created_ms
+        self.index_interval = index_interval
+        self.jitter_ms = jitter_ms
+        self.bytes_since_index_entry = 0
+        self.first_timestamp: int | None = None
+        """Max timestamp of the first batch: what time-based rolling counts from (S-ROLL-1)."""
+        self._max_timestamp = _UNKNOWN if size else NO_TIMESTAMP
+        self._offset_of_max_timestamp = base_offset if size else -1
+
+    # Parts, opened when first asked for.
+
+    @property
+    def file(self) -> File:
+        """The record file."""
+        if self._file is None:
+            self._file = self._fs.open(self.path, create=True)
+        return self._file
+
+    @property
+    def path(self) -> str:
+        """Of the record file."""
+        return log_file(self._directory, self.base_offset, self._state)
+
+    @property
+    def paths(self) -> tuple[str, str, str, str]:
+        """Record file, offset index, time index, transaction index; they need not all exist."""
+        where = (self._directory, self.base_offset, self._state)
+        return (
+            log_file(*where),
+            index_file(*where),
+            time_index_file(*where),
+            txn_index_file(*where),
+        )
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """Raises CorruptIndex when the file contradicts itself."""
+        if self._offset_index is None:
+            path = index_file(self._directory, self.base_offset, self._state)
+            self._offset_index = OffsetIndex(self._fs, path, self.base_offset, self._index_size)
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """Raises CorruptIndex when the file contradicts itself."""
+        if self._time_index is None:
+            path = time_index_file(self._directory, self.base_offset, self._state)
+            self._time_index = TimeIndex(self._fs, path, self.base_offset, self._index_size)
+        return self._time_index
+
+    @property
+    def txn_index(self) -> TransactionIndex:
+        """Its file is made at the first abort."""
+        if self._txn_index is None:
+            path = txn_index_file(self._directory, self.base_offset, self._state)
+            self._txn_index = TransactionIndex(self._fs, path, self.base_offset)
+        return self._txn_index
+
+    # Timestamps.
+
+    @property
+    def max_timestamp(self) -> int:
+        """Greatest batch timestamp; -1 when no batch has one."""
+        if self._max_timestamp == _UNKNOWN:
+            self._load_max_timestamp()
+        return self._max_timestamp
+
+    @property
+    def offset_of_max_timestamp(self) -> int:
+        """Last offset of the batch that bears `max_timestamp`."""
+        if self._max_timestamp == _UNKNOWN:
+            self._load_max_timestamp()
+        return self._offset_of_max_timestamp
+
+    def largest_timestamp(self) -> int:
+        """`max_timestamp`, or when the file was last written where there is none (S-TS-4)."""
+        known = self.max_timestamp
+        return known if known >= 0 else self._fs.mtime_ms(self.path)
+
+    def last_modified_ms(self) -> int:
+        """When the record file was last written."""
+        return self._fs.mtime_ms(self.path)
+
+    def _load_max_timestamp(self) -> None:
+        timestamp, offset = self.time_index.last_entry
+        self._max_timestamp = timestamp
+        self._offset_of_max_timestamp = offset
+
+    def read_first_timestamp(self) -> int:
+        """Max timestamp of the first batch, -1 when the segment is empty or the batch has none."""
+        if self.first_timestamp is None:
+            for _, header, _, _ in Walk(self.file, 0, self.size, chunk=4096):
+                self.first_timestamp = header.max_timestamp
+                break
+            else:
+                return NO_TIMESTAMP
+        return self.first_timestamp
+
+    # Appending.
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Put bytes after the last batch; they count once `note_batch` was told. May run in a thread."""
+        self.file.pwrite(data, self.size)
+
+    def note_batch(self, size: int, last_offset: int, max_timestamp: int) -> None:
+        """The next `size` bytes that were written are one batch: index and expose it (S-IDX-1).
+
+        Index entry: last offset of the batch, position of its start; only when more than
+        `index.interval.bytes` were written since the last entry, so never for the first batch.
+        """
+        position = self.size
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if self._max_timestamp == _UNKNOWN:
+            self._load_max_timestamp()
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._offset_of_max_timestamp = last_offset
+        if self.bytes_since_index_entry > self.index_interval:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
+            self.bytes_since_index_entry = 0
+        self.bytes_since_index_entry += size
+        self.size = position + size
+
+    def roll_reason(
+        self,
+        incoming: int,
+        max_timestamp: int,
+        last_offset: int,
+        *,
+        segment_bytes: int,
+        segment_ms: int,
+        clock: Clock,
+    ) -> RollReason | None:
+        """Why `incoming` bytes must go to a new segment, or None (checklist B4.2)."""
+        if self.size > segment_bytes - incoming:
+            return RollReason.SIZE
+        if self.size:
+            first = self.first_timestamp
+            if first is None:
+                first = self.read_first_timestamp()
+            waited = max_timestamp - first if first >= 0 else clock.wall_ms() - self.created_ms
+            if waited > segment_ms - self.jitter_ms:
+                return RollReason.TIME
+        if self.offset_index.is_full:
+            return RollReason.OFFSET_INDEX_FULL
+        if self.time_index.is_full:
+            return RollReason.TIME_INDEX_FULL
+        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            return RollReason.OFFSET_OVERFLOW
+        return None
+
+    # Reading.
+
+    def find(self, offset: int) -> BatchPosition | None:
+        """Where the batch lies that holds `offset`, or the next higher one (S-READ-2, S-READ-3).
+
+        None when every batch ends below it. Raises CorruptBatch when the bytes make no sense.
+        """
+        size = self.size
+        # Before the first possible entry there is nothing to look up.
+        start = self.offset_index.lookup(offset)[1] if size > self.index_interval else 0
+        return find_batch(self.file, offset, start, size)
+
+    def next_offset(self) -> int:
+        """The offset after the last batch; the base offset when there is none."""
+        index = self.offset_index
+        start = index.lookup(index.last_offset)[1] if index.entries else 0
+        after = self.base_offset
+        for _, header, _, _ in Walk(self.file, start, self.size):
+            after = header.last_offset + 1
+        return after
+
+    # Shrinking.
+
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Drop the batch that holds `offset` and all after it; returns the bytes cut."""
+        found = self.find(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        cut = 0
+        if found is not None:
+            cut = self.size - found.position
+            self.file.truncate(found.position)
+            self.size = found.position
+        if self.size == 0:
+            self.created_ms = now_ms
+            self.first_timestamp = None
+        self.bytes_since_index_entry = 0
+        self._reload_max_timestamp()
+        return cut
+
+    def _reload_max_timestamp(self) -> None:
+        """After a truncation: the last time index entry, or what the batches after it say."""
+        timestamp, offset = self.time_index.last_entry
+        start = self.offset_index.lookup(offset)[1] if self.size else 0
+        for _, header, _, _ in Walk(self.file, start, self.size):
+            if header.max_timestamp > timestamp:
+                timestamp, offset = header.max_timestamp, header.last_offset
+        self._max_timestamp = timestamp if self.size else NO_TIMESTAMP
+        self._offset_of_max_timestamp = offset
+
+    # Life.
+
+    def preallocate(self, size: int) -> None:
+        """Give the record file its final length now (`preallocate=true`); `size` stays what it is."""
+        self.file.allocate(size)
+
+    def become_inactive(self) -> None:
+        """Rolled: last time index entry even if full, files cut to what they hold (S-ROLL-4)."""
+        self._finish_indexes()
+        if self.file.size() > self.size:
+            self.file.truncate(self.size)
+
+    def _finish_indexes(self) -> None:
+        self.time_index.maybe_append(
+            self.max_timestamp, self.offset_of_max_timestamp, skip_full_check=True
+        )
+        self.offset_index.trim_to_valid_size()
+        self.time_index.trim_to_valid_size()
+
+    def flush(self) -> None:
+        """Records and indexes are on the disk when this returns. May block for long."""
+        if self._file is not None:
+            self._file.fsync()
+        for index in (self._offset_index, self._time_index, self._txn_index):
+            if index is not None:
+                index.flush()
+
+    def ensure_files(self) -> None:
+        """Make the record file and empty indexes, so that the directory is complete."""
+        self.file  # noqa: B018  (opening creates)
+        self.offset_index.ensure_exists()
+        self.time_index.ensure_exists()
+
+    def close(self) -> None:
+        """Trim and close what was opened, slices in use included; it may be opened again."""
+        if self._offset_index is not None or self._time_index is not None:
+            self._finish_indexes()
+        if self._file is not None:
+            if self._file.size() > self.size:
+                self._file.truncate(self.size)
+            self._file.close()
+        self.release()
+
+    def release(self) -> None:
+        """Let go of file and maps without writing; slices that were handed out stay readable."""
+        self._file = None
+        self._offset_index = None
+        self._time_index = None
+        self._txn_index = None
+
+    def rename(self, state: str) -> list[str]:
+        """Give all files another suffix ("", .deleted, .swap); returns the paths that exist now."""
+        old = self.paths
+        self.release()
+        self._state = state
+        moved = []
+        for before, after in zip(old, self.paths, strict=True):
+            if self._fs.exists(before):
+                self._fs.rename(before, after)
+                moved.append(after)
+        return moved
+
+    def moved_to(self, directory: str) -> None:
+        """The partition directory was renamed; open files stay open, maps are mapped again."""
+        self.release()
+        self._directory = directory
+
+    def __repr__(self) -> str:
+        return f"LogSegment(base_offset={self.base_offset}, size={self.size}, path={self.path})"
+
+    def _check(self) -> None:
+        """Every invariant that can be seen from here, by reading the whole file."""
+        position, previous = 0, self.base_offset - 1
+        positions = {0}
+        for position, header, _, _ in Walk(self.file, 0, self.size):
+            assert header.last_offset > previous, (header, previous)
+            previous = header.last_offset
+            positions.add(position)
+            position += header.size
+        assert position == self.size, (position, self.size)
+        assert self.size >= HEADER_UP_TO_MAGIC or self.size == 0

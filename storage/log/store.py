@@ -1,0 +1,141 @@
+"""The segment files of one log: made, rolled, cut, renamed away, removed later (Kafka's `LocalLog`).
+
+Deleting is in two steps (S-RET-7): the files get the suffix `.deleted` at once and leave the list of
+segments, so nobody finds them; the log manager unlinks them `file.delete.delay.ms` later
+(`take_pending`). A crash in between leaves `.deleted` files, which the loader removes.
+
+Offsets, producers and epochs are not known here. Only `Log` and the loader call this; everything raises
+OSError.
+"""
+
+import logging
+from random import Random
+
+from config.topic_config import TopicConfig
+from storage.clock import Clock
+from storage.filesystem import FileSystem
+from storage.log.results import Deleted, DeletionReason, PendingDeletion
+from storage.log.segment import LogSegment
+from storage.log.segments import LogSegments
+from storage.paths import DELETED_SUFFIX
+
+_log = logging.getLogger(__name__)
+
+
+class SegmentStore:
+    """See the module docstring."""
+
+    __slots__ = ("_pending", "_random", "clock", "config", "directory", "fs", "segments")
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        clock: Clock,
+        directory: str,
+        config: TopicConfig,
+        random: Random | None = None,
+    ) -> None:
+        self.fs = fs
+        self.clock = clock
+        self.directory = directory
+        self.config = config
+        self.segments = LogSegments()
+        self._random = random or Random()  # noqa: S311  (roll jitter is no secret)
+        self._pending: list[PendingDeletion] = []
+
+    def open_segment(self, base_offset: int, *, size: int, state: str = "") -> LogSegment:
+        """A segment over files that exist (or will be made at first use); not added to the list."""
+        config = self.config
+        jitter = min(config.segment_jitter_ms, config.segment_ms)
+        return LogSegment(
+            self.fs,
+            self.directory,
+            base_offset,
+            size=size,
+            created_ms=self.clock.wall_ms(),
+            index_interval=config.index_interval_bytes,
+            index_size=config.segment_index_bytes,
+            jitter_ms=self._random.randrange(jitter) if jitter > 0 else 0,
+            state=state,
+        )
+
+    def create(self, base_offset: int) -> LogSegment:
+        """A new, empty active segment. Files of that name that nobody owns are deleted (S-ROLL-3)."""
+        segment = self.open_segment(base_offset, size=0)
+        for path in segment.paths:
+            if self.fs.exists(path):
+                _log.warning("Newly rolled segment file %s already exists; deleting it first", path)
+                self.fs.unlink(path)
+        segment.ensure_files()
+        if self.config.preallocate:
+            segment.preallocate(self.config.segment_bytes)
+        self.segments.add(segment)
+        return segment
+
+    def roll(self, base_offset: int) -> LogSegment:
+        """End the active segment and start one at `base_offset` (S-ROLL-3, S-ROLL-4).
+
+        Rolling an empty active segment onto itself (its index has no room at all) replaces it
+        (KAFKA-6388). Raises ValueError when `base_offset` is below the active segment or taken.
+        """
+        active = self.segments.active
+        if base_offset == active.base_offset and active.size == 0:
+            self.delete([active], DeletionReason.ROLL)
+            return self.create(base_offset)
+        if base_offset <= active.base_offset:
+            raise ValueError(
+                f"cannot roll {self.directory} to offset {base_offset}: the active segment starts "
+                f"at {active.base_offset}"
+            )
+        active.become_inactive()
+        return self.create(base_offset)
+
+    def delete(self, segments: list[LogSegment], reason: DeletionReason) -> list[Deleted]:
+        """Take segments out of the log; their files go later."""
+        due = self.clock.wall_ms() + self.config.file_delete_delay_ms
+        gone = []
+        for segment in segments:
+            self.segments.remove(segment.base_offset)
+            for path in segment.rename(DELETED_SUFFIX):
+                self.pend(path, due)
+            gone.append(Deleted(base_offset=segment.base_offset, size=segment.size, reason=reason))
+        return gone
+
+    def pend(self, path: str, due_ms: int) -> None:
+        """Unlink `path` once wall time reaches `due_ms`."""
+        self._pending.append(PendingDeletion(path=path, due_ms=due_ms))
+
+    def take_pending(self) -> list[PendingDeletion]:
+        """Hand over what is to be unlinked; the caller is responsible from now on."""
+        taken, self._pending = self._pending, []
+        return taken
+
+    def truncate_to(self, offset: int) -> list[Deleted]:
+        """Drop all batches from the one that holds `offset` on. Some segment starts at or below it."""
+        gone = self.delete(
+            [segment for segment in self.segments if segment.base_offset > offset],
+            DeletionReason.TRUNCATION,
+        )
+        self.segments.active.truncate_to(offset, self.clock.wall_ms())
+        return gone
+
+    def restart_at(self, offset: int) -> list[Deleted]:
+        """Drop everything; one empty segment at `offset` is left."""
+        gone = self.delete(list(self.segments), DeletionReason.TRUNCATION)
+        self.create(offset)
+        return gone
+
+    def flush(self, start_offset: int, end_offset: int) -> None:
+        """Sync every segment with offsets in [start, end). May run in a thread, may block for long."""
+        dirty = [s for s in self.segments.snapshot_from(start_offset) if s.base_offset < end_offset]
+        for segment in dirty:
+            segment.flush()
+        if any(segment.base_offset >= start_offset for segment in dirty):
+            # Files made since the last flush are found after a crash only if the directory is synced.
+            self.fs.fsync_dir(self.directory)
+
+    def moved_to(self, directory: str) -> None:
+        """The partition directory has a new name."""
+        self.directory = directory
+        for segment in self.segments:
+            segment.moved_to(directory)

@@ -1,7 +1,7 @@
 """Which leader wrote which part of a log: leader epochs and the offsets at which they began.
 
-File `leader-epoch-checkpoint` in the partition's directory, a checkpoint (`storage.checkpoint`) with
-one `<epoch> <start offset>` per line, both rising strictly.
+File `leader-epoch-checkpoint` in the partition's directory, a checkpoint (`storage.checkpoint`)
+with one `<epoch> <start offset>` per line, both rising strictly.
 
 A new epoch is durable before its first record counts (`assign` writes and syncs). Cutting the log
 only removes entries, so that may be written later (`flush`): what a crash brings back is cut off

@@ -3,8 +3,8 @@
 * gzip    one member with the header that Java (16+) writes; zlib from the standard library.
 * snappy  written in snappy-java's ("xerial") frame of 32 KiB blocks; read framed or raw.
 * lz4     LZ4 frame, independent 64 KiB blocks, no content size, no checksums beside the header's.
-          Magic 0 and 1 carry the header checksum of the first clients, computed over the frame
-          magic as well (KAFKA-3160): written so, and on reading not looked at, as Kafka does.
+          Magic 0 carries the header checksum of the first clients, computed over the frame magic
+          as well (KAFKA-3160): written so, and on reading not looked at, as Kafka does.
 * zstd    plain frames.
 
 A client chooses what we must inflate, so every reader is bounded by `max_size` and fails with
@@ -228,13 +228,13 @@ def _lz4(data: BytesLike, level: int, magic: int) -> bytes:
         block_checksum=False,
         store_size=False,
     )
-    return out if magic >= 2 else out[:6] + bytes([_header_checksum(out[:6])]) + out[7:]
+    return out if magic else out[:6] + bytes([_header_checksum(out[:6])]) + out[7:]
 
 
 def _unlz4(data: BytesLike, magic: int, max_size: int) -> bytes:
     from lz4 import frame
 
-    rest: BytesLike = data if magic >= 2 else _mend_lz4_header(data)
+    rest: BytesLike = data if magic else _mend_lz4_header(data)
     pieces: list[bytes] = []
     left = max_size
     while True:

@@ -30,7 +30,7 @@ from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
 from protocol.records.payload import payload_of
 from protocol.records.scan_fields import NO_RECORDS, Fields, TimestampScan
 
-NUMPY_FROM: Final = 128
+NUMPY_FROM: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

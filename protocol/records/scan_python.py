@@ -1,10 +1,13 @@
 """Record fields of a small batch, read by a plain loop. Same answers as `scan_numpy`."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from protocol.records.errors import InvalidRecord
 from protocol.records.scan_fields import NO_RECORDS, TimestampScan
 from protocol.records.varint import read_varint, read_varlong, wrap_int64
+
+_INT64_MAX: Final = (1 << 63) - 1
 
 
 class FewFields:
@@ -59,43 +62,63 @@ def read_fields(payload: bytes, starts: Sequence[int], base_timestamp: int) -> F
 
     Raises InvalidRecord when a record's parts do not fill it exactly.
     """
-    timestamps: list[int] = []
+    deltas: list[int] = []
     offset_deltas: list[int] = []
     key_lengths: list[int] = []
+    at = 0
     for index in range(len(starts) - 1):
         end = starts[index + 1]
-        at = starts[index] + 2
-        if payload[at - 2] > 0x7F:
-            at += 1 if payload[at - 1] < 0x80 else _more_length_bytes(payload, at)
         try:
-            delta, at = read_varlong(payload, at)
-            offset_delta, at = read_varint(payload, at)
-            key_length, at = read_varint(payload, at)
+            at += 2 if payload[at] < 0x80 else _before_delta(payload, at)
+            # Most varints have one byte: spelled out, as a call costs more than the rest.
+            delta = payload[at]
+            at += 1
+            if delta < 0x80:
+                delta = (delta >> 1) ^ -(delta & 1)
+            else:
+                delta, at = read_varlong(payload, at - 1)
+            offset_delta = payload[at]
+            at += 1
+            if offset_delta < 0x80:
+                offset_delta = (offset_delta >> 1) ^ -(offset_delta & 1)
+            else:
+                offset_delta, at = read_varint(payload, at - 1)
+            key_length = payload[at]
+            at += 1
+            if key_length < 0x80:
+                key_length = (key_length >> 1) ^ -(key_length & 1)
+            else:
+                key_length, at = read_varint(payload, at - 1)
             if key_length > 0:
                 at += key_length
             value_length, at = read_varint(payload, at)
             if value_length > 0:
                 at += value_length
-            headers, at = read_varint(payload, at)
+            headers = payload[at]
+            at += 1
             if headers:
-                at = _skip_headers(payload, at, end, headers)
+                at = _skip_headers(payload, at - 1, end)
         except IndexError:
             at = -1
         if at != end:
             raise InvalidRecord(f"Found invalid record structure in record {index}")
-        timestamps.append(wrap_int64(base_timestamp + delta))
+        deltas.append(delta)
         offset_deltas.append(offset_delta)
         key_lengths.append(key_length)
+    timestamps = [base_timestamp + delta for delta in deltas]
+    if timestamps and not -_INT64_MAX < min(timestamps) <= max(timestamps) < _INT64_MAX:
+        timestamps = [wrap_int64(timestamp) for timestamp in timestamps]
     return FewFields(timestamps, offset_deltas, key_lengths)
 
 
-def _more_length_bytes(payload: bytes, at: int) -> int:
-    """Bytes of the length beyond the first; `at` is where a one-byte length would put the delta."""
-    return read_varint(payload, at - 2)[1] - (at - 1)
+def _before_delta(payload: bytes, at: int) -> int:
+    """Bytes of the length (two or more) and the attributes of the record at `at`."""
+    return 3 if payload[at + 1] < 0x80 else read_varint(payload, at)[1] - at + 1
 
 
-def _skip_headers(payload: bytes, at: int, end: int, count: int) -> int:
-    """The position after `count` headers; -1 when they are malformed."""
+def _skip_headers(payload: bytes, at: int, end: int) -> int:
+    """The position after the header count at `at` and its headers; -1 when they are malformed."""
+    count, at = read_varint(payload, at)
     if count < 0 or count > end - at:
         return -1
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""An in-memory twin of `storage.os_filesystem` that fails on demand and forgets what was not synced.
+"""An in-memory twin of `storage.os_filesystem`: fails on demand, forgets what was not synced.
 
 It keeps what a disk keeps: names are apart from files (an open file survives unlink and rename), a
 mapping shares the file's bytes, a file has a durable content beside the current one.
@@ -8,7 +8,7 @@ Failing:
     fs.fail("pwrite", "*.log")                          the next write to a log raises EIO
     fs.fail("fsync", "*/replication-*", nth=3)          the third one does
     fs.fail("pwrite", "*.log", errno=errno.ENOSPC, times=None, partial=100)
-                                                         all of them, after writing 100 bytes
+                                                        all of them, after writing 100 bytes
 
 Operations are the method names of `FileSystem` and `File`; patterns are `fnmatch` on the path the
 operation was given. Each rule counts its own matches. `fs.operations` records every
@@ -219,7 +219,7 @@ class MemoryFileSystem:
         errno: int = errno_codes.EIO,
         partial: int | None = None,
     ) -> FailureRule:
-        """From the `nth` match on, `times` matches (None: all) raise; see the module's docstring."""
+        """From the `nth` match on, `times` matches (None: all) raise; see the module."""
         rule = FailureRule(operation, pattern, nth, times, errno, partial)
         self.rules.append(rule)
         return rule

@@ -4,9 +4,9 @@ A frame is an int32 size and that many bytes: a request header and a request, or
 and a response. Headers are few, fixed and on every request's path, so they are read with plain
 struct code instead of a declaration.
 
-Request header v1: api key, api version, correlation id, client id (nullable, never compact, not even
-in flexible versions, for the broker must read it before it trusts the version). v2, for flexible
-versions, appends tagged fields. v0, without a client id, is ControlledShutdown v0's alone.
+Request header v1: api key, api version, correlation id, client id (nullable, never compact, not
+even in flexible versions, for the broker must read it before it trusts the version). v2, for
+flexible versions, appends tagged fields. v0, without a client id, is ControlledShutdown v0's alone.
 Response header v0: the correlation id. v1, for flexible versions, appends tagged fields. The
 response to ApiVersions always has v0: a client reads it before it knows the broker's versions.
 """

@@ -1,5 +1,4 @@
-"""Versioned records: what coordinators write into `__consumer_offsets` and `__transaction_state`, and
-what consumers put into the bytes of the group protocol.
+"""Versioned records: what coordinators store and what group members hand around as bytes.
 
 Each is an int16 version and a body of that version: `encode_versioned` and `decode_versioned`. In a
 record's key the version is the record's kind: 0 and 1 an offset commit, 2 a group's metadata (both

@@ -1,0 +1,86 @@
+"""DeleteRecords (key 21): raise the log start offset.
+
+Versions: 0-2.
+
+Behaviour (S-RET-6)
+* Everything below the offset becomes invisible at once; the files follow with the next retention
+  run. -1 stands for the high watermark; above it is OFFSET_OUT_OF_RANGE.
+* POLICY_VIOLATION unless the topic's `cleanup.policy` has delete, INVALID_TOPIC_EXCEPTION for
+  internal topics.
+* The answer is the low watermark: the least log start offset of all replicas. This broker's own
+  is the only one yet, so nothing is waited for and `timeout.ms` is of no consequence.
+* Fetches that wait at an offset which is gone now are woken (S-READ-6).
+"""
+
+from typing import Any, Final
+
+from broker.replication.replica_manager import INTERNAL_TOPICS, ReplicaManager
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from protocol.types import TopicPartition
+from storage.errors import StorageError
+
+VERSIONS: Final = (0, 2)
+
+INVALID_LOW_WATERMARK: Final = -1
+
+
+class DeleteRecordsHandler:
+    """See the module."""
+
+    def __init__(self, replica_manager: ReplicaManager) -> None:
+        self._replicas = replica_manager
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        response = DeleteRecordsResponse()
+        response.topics = [
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[self._one(topic.name, asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+        return response
+
+    def _one(self, topic: str, asked: Any) -> Any:
+        reply = DeleteRecordsPartitionResult(
+            partition_index=asked.partition_index, low_watermark=INVALID_LOW_WATERMARK
+        )
+        partition = None
+        try:
+            if topic in INTERNAL_TOPICS:
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+            partition = self._replicas.partition(TopicPartition(topic, asked.partition_index))
+            reply.low_watermark = partition.delete_records(asked.offset)
+        except KafkaError as error:
+            if isinstance(error, StorageError) and partition is not None:
+                self._replicas.storage_failed(partition, error)
+            reply.error_code = error.code
+        else:
+            self._replicas.wake(partition)
+        return reply
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every partition."""
+        return DeleteRecordsResponse(
+            topics=[
+                DeleteRecordsTopicResult(
+                    name=topic.name,
+                    partitions=[
+                        DeleteRecordsPartitionResult(
+                            partition_index=asked.partition_index,
+                            low_watermark=INVALID_LOW_WATERMARK,
+                            error_code=code,
+                        )
+                        for asked in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )

@@ -1,0 +1,332 @@
+"""Fetch (key 1): read record batches, for consumers and followers.
+
+Versions: 0-17, from v13 on by topic id.
+
+Behaviour
+* What is asked comes from the request or from its fetch session (`fetch_session`, v7+); what is
+  read for it, from `read_plan`. Records are answered as slices of the segment files.
+* The answer comes at once when it has `min.bytes`, when nobody may wait, when a partition has
+  something to say that is no data (an error, a diverging epoch), or when none of the partitions is
+  here; else the request is parked (`delayed_fetch`).
+* `max_bytes` is capped by `fetch.max.bytes` (S-READ-9), `min_bytes` by that.
+* A follower (replica id >= 0) reads to the log end, and by asking for an offset says that it has
+  everything below it, which may move the high watermark.
+* The preferred replica is always -1: there is no replica selector.
+
+Version notes
+* v0-1 get magic 0, v2-3 magic 1: batches are converted, or refused with UNSUPPORTED_VERSION when
+  `message.downconversion.enable` is off, UNSUPPORTED_COMPRESSION_TYPE for zstd (S-READ-10).
+* v0-2: limits also hold for the first batch, which may come cut.
+* v5 and below do not know KAFKA_STORAGE_ERROR; they are told NOT_LEADER_OR_FOLLOWER.
+* v9 and below get UNSUPPORTED_COMPRESSION_TYPE for a topic with compression.type=zstd (KIP-110).
+* v12+: last fetched epoch and diverging epoch. v13+: UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID.
+* v15+: the follower's id is in the tagged replica_state.
+* v16+: errors NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH tell the leader and epoch we know.
+"""
+
+import logging
+import struct
+from typing import Any, Final
+
+from broker.replication.delayed_fetch import DelayedFetch
+from broker.replication.failures import refusal_of
+from broker.replication.fetch_session import FetchContext, FetchSessionCache
+from broker.replication.partition import Partition
+from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget, read_targets
+from broker.replication.replica_manager import ReplicaManager
+from broker.request import Pending, RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+from protocol.records.errors import RecordsError
+from protocol.types import ZERO_UUID, TopicPartition
+from storage.log.results import FetchIsolation
+
+VERSIONS: Final = (0, 17)
+
+FIRST_VERSION_WITH_MAX_BYTES: Final = 3
+FIRST_VERSION_WITH_MAGIC_2: Final = 4
+FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
+FIRST_VERSION_WITH_ZSTD: Final = 10
+FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
+FIRST_VERSION_WITH_LEADER_HINTS: Final = 16
+FIRST_VERSION_WITH_MAGIC_1: Final = 2
+READ_COMMITTED: Final = 1
+
+_TOO_LARGE: Final = struct.pack(">qi", 0, 0x7FFF_FFFF)
+"""The head of a message that never ends: tells a v0-2 client that its limit is below one batch."""
+
+_LOG_END = FetchIsolation.LOG_END
+_HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
+_TXN_COMMITTED = FetchIsolation.TXN_COMMITTED
+
+_Response: Any = FetchResponse.cls
+_TopicReply: Any = FetchableTopicResponse.cls
+
+log = logging.getLogger(__name__)
+
+
+class FetchHandler:
+    """See the module."""
+
+    def __init__(
+        self, replica_manager: ReplicaManager, sessions: FetchSessionCache, fetch_max_bytes: int
+    ) -> None:
+        self._replicas = replica_manager
+        self._find = replica_manager.find
+        self._storage_failed = replica_manager.storage_failed
+        self._sessions = sessions
+        self._fetch_max_bytes = fetch_max_bytes
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, or a `Pending` that gets it."""
+        version = ctx.api_version
+        if version < FIRST_VERSION_WITH_REPLICA_STATE:
+            replica_id = request.replica_id
+        else:
+            replica_id = request.replica_state.replica_id
+        try:
+            context = self._sessions.open(request, version, replica_id >= 0)
+        except KafkaError as error:
+            return _whole_request(error.code)
+        max_bytes = min(request.max_bytes, self._fetch_max_bytes)
+        isolation = _HIGH_WATERMARK
+        if replica_id >= 0:
+            isolation = _LOG_END
+        elif request.isolation_level == READ_COMMITTED:
+            isolation = _TXN_COMMITTED
+        params = FetchParams(
+            replica_id=replica_id,
+            isolation=isolation,
+            min_bytes=min(request.min_bytes, max_bytes),
+            max_bytes=max_bytes,
+            hard_limit=version < FIRST_VERSION_WITH_MAX_BYTES,
+        )
+        read = self._read(context, params)
+        if (
+            read.size >= params.min_bytes
+            or read.urgent
+            or not read.served
+            or request.max_wait_ms <= 0
+        ):
+            return self._answer(version, context, params, read)
+        return self._park(ctx, request, context, params, read)
+
+    def _park(
+        self,
+        ctx: RequestContext,
+        request: Any,
+        context: FetchContext,
+        params: FetchParams,
+        read: FetchRead,
+    ) -> Pending:
+        pending = Pending()
+
+        def answer() -> None:
+            try:
+                # A follower's offsets were recorded when it asked.
+                again = read_targets(context.targets, params, self._lookup, self._storage_failed)
+                reply = self._answer(ctx.api_version, context, params, again)
+            except Exception:  # a bug here must not fail the append that woke us
+                log.exception("A parked fetch failed")
+                reply = self.error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
+            pending.complete(reply)
+
+        operation = DelayedFetch(context.targets, params, read, answer)
+        pending.on_abandon = operation.abandon
+        self._replicas.purgatories.fetch.watch(
+            operation, operation.keys, request.max_wait_ms / 1000
+        )
+        return pending
+
+    # ------------------------------------------------------------------ reading
+
+    def _read(self, context: FetchContext, params: FetchParams) -> FetchRead:
+        if params.replica_id < 0:
+            return read_targets(context.targets, params, self._lookup, self._storage_failed)
+        moved: list[Partition] = []
+
+        def lookup(target: FetchTarget) -> Partition:
+            return self._lookup_for_follower(target, params.replica_id, moved)
+
+        for target in context.targets:
+            target.partition = None
+        read = read_targets(context.targets, params, lookup, self._storage_failed)
+        for partition in moved:
+            self._replicas.wake(partition)
+        return read
+
+    def _lookup(self, target: FetchTarget) -> Partition:
+        """The target's partition. Raises KafkaError: what the client is told instead."""
+        if target.topic is None or target.topic_id != ZERO_UUID:
+            partition = self._replicas.partition_by_id(target.topic_id, target.index)
+            target.topic = partition.topic_partition.topic
+            return partition
+        found = self._find((target.topic, target.index))
+        if found is None or found.unavailable:
+            raise self._replicas.refusal(TopicPartition(target.topic, target.index))
+        return found
+
+    def _lookup_for_follower(
+        self, target: FetchTarget, replica_id: int, moved: list[Partition]
+    ) -> Partition:
+        """As `_lookup`; and note how far the follower has come, if its offset makes sense."""
+        partition = self._lookup(target)
+        partition.check_leader_epoch(target.leader_epoch)
+        data = partition.log
+        offset = target.fetch_offset
+        if not data.log_start_offset <= offset <= data.log_end_offset:
+            return partition
+        epoch = target.last_fetched_epoch
+        if epoch >= 0 and partition.diverging_epoch(epoch, offset) is not None:
+            return partition
+        if partition.record_follower_fetch(
+            replica_id, offset, knows_epoch=target.leader_epoch >= 0
+        ):
+            moved.append(partition)
+        return partition
+
+    # ------------------------------------------------------------------ answering
+
+    def _answer(
+        self, version: int, context: FetchContext, params: FetchParams, read: FetchRead
+    ) -> Any:
+        """The response: neighbouring partitions of a topic share its entry."""
+        if version < FIRST_VERSION_WITH_LEADER_HINTS and (
+            read.urgent or version < FIRST_VERSION_WITH_ZSTD
+        ):
+            self._for_old_client(version, read)
+        elif read.urgent:
+            _add_leader_hints(read)
+        try:
+            session_id, entries = context.answer(read.entries)
+        except KafkaError as error:
+            return _whole_request(error.code)
+        by_id = context.by_id
+        to_follower = params.replica_id >= 0
+        response = _Response()
+        response.session_id = session_id
+        response.responses = topics = []
+        last: Any = None
+        for target, data in entries:
+            topic = target.topic_id if by_id else target.topic
+            if topic != last:
+                last = topic
+                topic_reply = _TopicReply()
+                if by_id:
+                    topic_reply.topic_id = topic
+                else:
+                    topic_reply.topic = topic
+                topic_reply.partitions = partitions = []
+                topics.append(topic_reply)
+            partitions.append(data)
+            size = len(data.records)
+            if size:
+                statistics = target.partition.statistics  # type: ignore[union-attr]  # it gave data
+                if to_follower:
+                    statistics.replication_bytes_out += size
+                else:
+                    statistics.bytes_out += size
+        return response
+
+    def _for_old_client(self, version: int, read: FetchRead) -> None:
+        """Whatever a client of this version would not understand, in words that it knows."""
+        for target, data in read.entries:
+            if data.error_code:
+                if (
+                    data.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+                    and version < FIRST_VERSION_WITH_STORAGE_ERROR
+                ):
+                    data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                continue
+            if version >= FIRST_VERSION_WITH_ZSTD:
+                continue
+            try:
+                _check_format(target, version)
+                if version < FIRST_VERSION_WITH_MAGIC_2 and len(data.records):
+                    _down_convert(target, data, version)
+            except KafkaError as error:
+                data.error_code = error.code
+                data.high_watermark = -1
+                data.records = b""
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for the whole request from v7 on, else for every partition."""
+        if ctx.api_version >= 7:
+            return _whole_request(code)
+        return _every_partition(request, code)
+
+
+def _whole_request(code: ErrorCode) -> Any:
+    """No session, no partitions, only the code (v7+)."""
+    response = _Response()
+    response.error_code = code
+    return response
+
+
+def _every_partition(request: Any, code: ErrorCode) -> Any:
+    response = _Response()
+    response.responses = topics = []
+    for topic in request.topics:
+        topic_reply = _TopicReply()
+        topic_reply.topic = topic.topic
+        topic_reply.partitions = [
+            PartitionData(
+                partition_index=asked.partition,
+                error_code=code,
+                high_watermark=-1,
+                aborted_transactions=None,
+                records=b"",
+            )
+            for asked in topic.partitions
+        ]
+        topics.append(topic_reply)
+    return response
+
+
+def _add_leader_hints(read: FetchRead) -> None:
+    """KIP-951: a client that is behind learns the epoch it should know."""
+    for target, data in read.entries:
+        partition = target.partition
+        if data.error_code == ErrorCode.FENCED_LEADER_EPOCH and partition is not None:
+            data.current_leader = LeaderIdAndEpoch(
+                leader_id=partition.broker_id, leader_epoch=partition.leader_epoch
+            )
+
+
+def _check_format(target: FetchTarget, version: int) -> None:
+    """May data of this topic go to a client of this version at all? Raises KafkaError."""
+    partition = target.partition
+    if partition is None:
+        return
+    config = partition.log.config
+    if config.compression_type == "zstd":
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    if version < FIRST_VERSION_WITH_MAGIC_2 and not config.message_downconversion_enable:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def _down_convert(target: FetchTarget, data: Any, version: int) -> None:
+    """Magic 2 batches as the message set that Fetch v0-1 (magic 0) or v2-3 (magic 1) reads.
+
+    Raises KafkaError UNSUPPORTED_COMPRESSION_TYPE for zstd.
+    """
+    # Only clients of before 2017 come here: not worth loading at start-up.
+    from protocol.records.batch import iter_batches
+    from protocol.records.legacy import down_convert
+
+    raw = data.records if isinstance(data.records, bytes) else data.records.read()
+    magic = 0 if version < FIRST_VERSION_WITH_MAGIC_1 else 1
+    try:
+        data.records = down_convert(raw, magic, first_offset=target.fetch_offset)
+        whole = sum(header.record_count for _, header in iter_batches(raw))
+    except RecordsError as error:
+        raise KafkaError(refusal_of(error).code) from error
+    if not whole:
+        data.records = _TOO_LARGE
+    if target.partition is not None:
+        target.partition.statistics.fetch_message_conversions += whole

@@ -1,0 +1,147 @@
+"""ListOffsets (key 2): find offsets by timestamp.
+
+Versions: 0-11.
+
+Behaviour (S-TS-1 to S-TS-5)
+* -1 latest (high watermark; read_committed: last stable offset), -2 earliest, -3 the record with
+  the greatest timestamp, -4 earliest on local disk (the log start: nothing is tiered), -5 latest
+  tiered and -6 earliest pending upload (both unknown: offset -1).
+* Any other timestamp: the first record, by offset, that is not older; offset and timestamp -1 when
+  there is none below what the client may see.
+* A replica (replica id not -1) sees up to the log end.
+* A partition that is named twice is an INVALID_REQUEST for both (as Kafka answers).
+
+Version notes
+* v0 answers with a list of segment start offsets, the newest first (S-TS-5).
+* v4+: the known leader epoch is checked, and the found record's one is answered.
+* v4 and below know no OFFSET_NOT_AVAILABLE: they are told LEADER_NOT_AVAILABLE.
+* Special timestamps need the version that brought them (-3 v7, -4 v8, -5 v9, -6 v11), else
+  UNSUPPORTED_VERSION; so do unknown negative ones.
+* v10+: the timeout is for tiered storage only; answers here never wait.
+"""
+
+from collections import Counter
+from typing import Any, Final
+
+from broker.replication.failures import REFUSALS, refusal_of
+from broker.replication.partition import EARLIEST_PENDING_UPLOAD_TIMESTAMP
+from broker.replication.replica_manager import ReplicaManager
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from protocol.types import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    TopicPartition,
+)
+from storage.errors import StorageError
+from storage.log.results import FetchIsolation
+
+VERSIONS: Final = (0, 11)
+
+CONSUMER: Final = -1
+READ_COMMITTED: Final = 1
+FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE: Final = 5
+
+_FIRST_VERSION_OF: Final = {
+    LATEST_TIMESTAMP: 0,
+    EARLIEST_TIMESTAMP: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
+
+
+class ListOffsetsHandler:
+    """See the module."""
+
+    def __init__(self, replica_manager: ReplicaManager) -> None:
+        self._replicas = replica_manager
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        isolation = FetchIsolation.HIGH_WATERMARK
+        if request.replica_id != CONSUMER:
+            isolation = FetchIsolation.LOG_END
+        elif request.isolation_level == READ_COMMITTED:
+            isolation = FetchIsolation.TXN_COMMITTED
+        named = Counter(
+            (topic.name, asked.partition_index)
+            for topic in request.topics
+            for asked in topic.partitions
+        )
+        response = ListOffsetsResponse()
+        response.topics = []
+        for topic in request.topics:
+            replies = []
+            for asked in topic.partitions:
+                tp = TopicPartition(topic.name, asked.partition_index)
+                replies.append(self._one(ctx.api_version, tp, asked, isolation, named[tp] > 1))
+            response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
+        return response
+
+    def _one(
+        self,
+        version: int,
+        tp: TopicPartition,
+        asked: Any,
+        isolation: FetchIsolation,
+        named_twice: bool,
+    ) -> Any:
+        reply = ListOffsetsPartitionResponse(partition_index=tp.partition)
+        partition = None
+        try:
+            if named_twice:
+                raise KafkaError(ErrorCode.INVALID_REQUEST)
+            partition = self._replicas.partition(tp)
+            if version == 0:
+                reply.old_style_offsets = partition.offsets_before(
+                    asked.timestamp, asked.max_num_offsets, isolation
+                )
+                return reply
+            if asked.timestamp < 0 and version < _FIRST_VERSION_OF.get(asked.timestamp, 1 << 15):
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+            found = partition.offset_for_timestamp(
+                asked.timestamp, isolation, asked.current_leader_epoch
+            )
+        except REFUSALS as error:
+            if isinstance(error, StorageError) and partition is not None:
+                self._replicas.storage_failed(partition, error)
+            reply.error_code = _code_for(version, refusal_of(error).code)
+            return reply
+        if found is not None:
+            reply.timestamp = found.timestamp
+            reply.offset = found.offset
+            reply.leader_epoch = found.leader_epoch
+        return reply
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every partition."""
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        ListOffsetsPartitionResponse(
+                            partition_index=asked.partition_index, error_code=code
+                        )
+                        for asked in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+
+def _code_for(version: int, code: ErrorCode) -> ErrorCode:
+    if code == ErrorCode.OFFSET_NOT_AVAILABLE and version < FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    return code

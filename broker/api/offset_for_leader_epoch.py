@@ -1,0 +1,71 @@
+"""OffsetForLeaderEpoch (key 23): where does a leader epoch end?
+
+Versions: 0-4. Asked by followers before they truncate (KIP-101, KIP-279) and by consumers that
+check whether the log they read was truncated (KIP-320).
+
+Behaviour (S-READ-12)
+* The answer is the largest epoch not above the asked one, and the offset where it ends: the start
+  of the next epoch, or the log end for the current one. (-1, -1) when nothing is known.
+* v2+: the client's current leader epoch is checked: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
+
+Version notes: v0 answers the end offset only; v3 adds the replica id, which a leader ignores.
+"""
+
+from typing import Any, Final
+
+from broker.replication.replica_manager import ReplicaManager
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from protocol.types import TopicPartition
+
+VERSIONS: Final = (0, 4)
+
+
+class OffsetForLeaderEpochHandler:
+    """See the module."""
+
+    def __init__(self, replica_manager: ReplicaManager) -> None:
+        self._replicas = replica_manager
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        response = OffsetForLeaderEpochResponse()
+        response.topics = [
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[self._one(topic.topic, asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+        return response
+
+    def _one(self, topic: str, asked: Any) -> Any:
+        reply = EpochEndOffset(partition=asked.partition)
+        try:
+            partition = self._replicas.partition(TopicPartition(topic, asked.partition))
+            reply.leader_epoch, reply.end_offset = partition.end_offset_for_epoch(
+                asked.leader_epoch, asked.current_leader_epoch
+            )
+        except KafkaError as error:
+            reply.error_code = error.code
+        return reply
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every partition."""
+        return OffsetForLeaderEpochResponse(
+            topics=[
+                OffsetForLeaderTopicResult(
+                    topic=topic.topic,
+                    partitions=[
+                        EpochEndOffset(partition=asked.partition, error_code=code)
+                        for asked in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )

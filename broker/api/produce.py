@@ -1,0 +1,338 @@
+"""Produce (key 0): append record batches.
+
+Versions: 0-11 (v12 and v13 come with transactions v2 and produce by topic id).
+
+Behaviour
+* Each partition is appended to in the order of the request and answered on its own: one refused
+  batch does not touch the others. A partition that is named twice is appended to twice and answered
+  twice, in that order (Kafka silently keeps the last one only).
+* acks=1 and acks=0 are done once the leader has it. acks=-1 needs `min.insync.replicas` before the
+  append and waits for the high watermark (S-APP-8); alone in the ISR that is at once.
+* acks=0 has no response. If anything failed the connection is closed: the only way to tell.
+* Batches of 256 KB and more, and all that must queue behind them, are appended by a handler worker
+  with the write in a thread (`Partition.wait_append_as_leader`); the request is then a coroutine.
+* A duplicate of an idempotent producer is answered with the offsets of the first time (S-APP-10).
+* Writing to internal topics is for `__admin_client` only: INVALID_TOPIC_EXCEPTION (S-APP-11).
+* Transactions are not served yet. A request with a transactional id or a transactional batch is
+  refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED: the one code that all clients take as final
+  for a transactional producer, without retries and without touching the batches.
+
+Version notes
+* v0-2: magic 0 and 1, converted by the log. v3+: exactly one batch of magic 2.
+* v3 and below: KAFKA_STORAGE_ERROR is not known yet; they are told NOT_LEADER_OR_FOLLOWER.
+* v6 and below: zstd is refused with UNSUPPORTED_COMPRESSION_TYPE (KIP-110).
+* v8+: error message, and which records made the batch fail (KIP-467).
+* v10+: leader hints are never sent: there is no other leader to hint at yet.
+
+This is the path the broker is measured by: nothing is built per partition but the answer itself.
+"""
+
+import logging
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from broker.replication.delayed_produce import Awaited, DelayedProduce
+from broker.replication.failures import REFUSALS, Refusal, refusal_of
+from broker.replication.partition import ALL_IN_SYNC, Partition
+from broker.replication.replica_manager import INTERNAL_TOPICS, ReplicaManager
+from broker.request import Pending, RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from protocol.types import TopicPartition
+from storage.errors import StorageError
+from storage.log.results import AppendInfo
+
+VERSIONS: Final = (0, 11)
+
+ADMIN_CLIENT: Final = "__admin_client"
+"""The client id that Kafka's tools may write to internal topics with (`AdminUtils`)."""
+
+FIRST_VERSION_WITH_STORAGE_ERROR: Final = 4
+FIRST_VERSION_WITH_ZSTD: Final = 7
+
+_VALID_ACKS: Final = frozenset((-1, 0, 1))
+_NO_OFFSET: Final = -1
+
+# Positions in a v2 batch header (protocol.records.batch): looked at without unpacking it.
+_MAGIC: Final = 16
+_ATTRIBUTES: Final = 22
+_CODEC_MASK: Final = 0x07
+_ZSTD: Final = 4
+_TRANSACTIONAL: Final = 0x10
+
+# Failures of every day: not in FailedProduceRequestsPerSec, and without a log start offset.
+_EVERYDAY: Final = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    )
+)
+
+_Response: Any = ProduceResponse.cls
+_TopicReply: Any = TopicProduceResponse.cls
+_PartitionReply: Any = PartitionProduceResponse.cls
+
+log = logging.getLogger(__name__)
+
+
+class _Later(NamedTuple):
+    """A partition whose append has to wait."""
+
+    partition: Partition
+    records: memoryview
+    reply: Any
+
+
+class _Progress:
+    """One request on its way to its answer."""
+
+    __slots__ = ("appended", "awaited", "failed", "later", "topics")
+
+    def __init__(self) -> None:
+        self.topics: list[Any] = []
+        self.appended: list[Partition] = []
+        self.awaited: list[Awaited] = []
+        self.later: list[_Later] = []
+        self.failed = False
+
+
+class ProduceHandler:
+    """See the module."""
+
+    def __init__(self, replica_manager: ReplicaManager) -> None:
+        self._replicas = replica_manager
+        self._find = replica_manager.find
+        self._wake = replica_manager.wake
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any | Coroutine[Any, Any, Any]:
+        """The response, None (acks=0), a `Pending` (acks=-1) or a coroutine (large batches)."""
+        acks = request.acks
+        if acks not in _VALID_ACKS:
+            return self._refused(ctx, request, Refusal(ErrorCode.INVALID_REQUIRED_ACKS, None, []))
+        if request.transactional_id is not None:
+            return self._refused(ctx, request, _NO_TRANSACTIONS)
+        version = ctx.api_version
+        find = self._find
+        progress = _Progress()
+        topics = progress.topics
+        for topic in request.topic_data:
+            name = topic.name
+            topic_reply = _TopicReply()
+            topic_reply.name = name
+            topic_reply.partition_responses = replies = []
+            topics.append(topic_reply)
+            special = version < FIRST_VERSION_WITH_ZSTD or name in INTERNAL_TOPICS
+            for data in topic.partition_data:
+                index = data.index
+                records = data.records
+                partition = find((name, index))
+                reply = _PartitionReply()
+                reply.index = index
+                replies.append(reply)
+                try:
+                    if partition is None or records is None:
+                        raise self._absent(name, index, partition, version)
+                    partition.statistics.total_produce_requests += 1
+                    size = len(records)
+                    if special or (size > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL):
+                        _check_special(name, records, ctx)
+                    if size >= partition.threaded_append_bytes or partition.appending:
+                        progress.later.append(_Later(partition, records, reply))
+                        continue
+                    info = partition.append_as_leader_nowait(
+                        records, required_acks=acks, request_version=version
+                    )
+                except REFUSALS as error:
+                    self._failed(progress, partition, records, reply, error, version)
+                else:
+                    reply.base_offset = info.first_offset
+                    reply.log_append_time_ms = info.log_append_time
+                    reply.log_start_offset = info.log_start_offset
+                    progress.appended.append(partition)
+                    if not partition.alone:
+                        _await(progress, partition, reply, info)
+        if progress.later:
+            return self._append_later(ctx, request, progress)
+        return self._answer(ctx, request, progress)
+
+    async def _append_later(self, ctx: RequestContext, request: Any, progress: _Progress) -> Any:
+        """The appends that have to wait for a thread or for their turn, one after the other."""
+        version = ctx.api_version
+        for partition, records, reply in progress.later:
+            try:
+                info = await partition.wait_append_as_leader(
+                    records, required_acks=request.acks, request_version=version
+                )
+            except REFUSALS as error:
+                self._failed(progress, partition, records, reply, error, version)
+            else:
+                reply.base_offset = info.first_offset
+                reply.log_append_time_ms = info.log_append_time
+                reply.log_start_offset = info.log_start_offset
+                progress.appended.append(partition)
+                _await(progress, partition, reply, info)
+        return self._answer(ctx, request, progress)
+
+    def _answer(self, ctx: RequestContext, request: Any, progress: _Progress) -> Any:
+        """Wake who waits for the data, then reply, or park until all replicas have it."""
+        wake = self._wake
+        for partition in progress.appended:
+            wake(partition)
+        if request.acks == 0:
+            if progress.failed:
+                self._close(ctx)
+            return None
+        response = _Response()
+        response.responses = progress.topics
+        if progress.awaited and request.acks == ALL_IN_SYNC:
+            return self._park(request, progress.awaited, response)
+        return response
+
+    def _park(self, request: Any, awaited: list[Awaited], response: Any) -> Any:
+        pending = Pending()
+        operation = DelayedProduce(awaited, partial(pending.complete, response))
+        keys = [waiting.partition.topic_partition for waiting in awaited]
+        purgatory = self._replicas.purgatories.produce
+        if purgatory.try_complete_else_watch(operation, keys, max(request.timeout_ms, 0) / 1000):
+            return response
+        pending.on_abandon = operation.abandon
+        return pending
+
+    # ------------------------------------------------------------------ failures
+
+    def _absent(
+        self, topic: str, index: int, partition: Partition | None, version: int
+    ) -> KafkaError:
+        """No such partition here, or no records for it."""
+        if partition is None:
+            self._replicas.topic_statistics.unattributed.total_produce_requests += 1
+            return self._replicas.refusal(TopicPartition(topic, index))
+        return KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {version} must have at least one record batch per "
+            "partition",
+        )
+
+    def _failed(
+        self,
+        progress: _Progress,
+        partition: Partition | None,
+        records: memoryview | None,
+        reply: Any,
+        error: Exception,
+        version: int,
+    ) -> None:
+        """One partition's append was refused: say so in its reply, and count it."""
+        progress.failed = True
+        refusal = refusal_of(error)
+        code = refusal.code
+        if partition is not None:
+            if isinstance(error, StorageError):
+                self._replicas.storage_failed(partition, error)
+            _count(partition, refusal, 0 if records is None else len(records))
+            if code not in _EVERYDAY:
+                reply.log_start_offset = partition.log.log_start_offset
+        _refuse(reply, refusal, version)
+
+    def _refused(self, ctx: RequestContext, request: Any, refusal: Refusal) -> Any:
+        """The same refusal for every partition; nothing was appended."""
+        if request.acks == 0:
+            self._close(ctx)
+            return None
+        response = _Response()
+        response.responses = topics = []
+        for topic in request.topic_data:
+            topic_reply = _TopicReply()
+            topic_reply.name = topic.name
+            topic_reply.partition_responses = replies = []
+            topics.append(topic_reply)
+            for data in topic.partition_data:
+                reply = _PartitionReply()
+                reply.index = data.index
+                _refuse(reply, refusal, ctx.api_version)
+                replies.append(reply)
+        return response
+
+    def _close(self, ctx: RequestContext) -> None:
+        log.info(
+            "Closing the connection of client %r: a produce request with acks=0 failed "
+            "(correlation id %d)",
+            ctx.client_id,
+            ctx.correlation_id,
+        )
+        ctx.close_connection = True
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every partition; None for acks=0."""
+        return self._refused(ctx, request, Refusal(code, None, []))
+
+
+_NO_TRANSACTIONS: Final = Refusal(
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    "This broker does not serve transactions yet.",
+    [],
+)
+
+
+def _check_special(topic: str, records: memoryview, ctx: RequestContext) -> None:
+    """What concerns only some topics, versions and batches. Raises KafkaError."""
+    if topic in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}"
+        )
+    if len(records) <= _ATTRIBUTES or records[_MAGIC] != 2:
+        return
+    attributes = records[_ATTRIBUTES]
+    if attributes & _TRANSACTIONAL:
+        raise KafkaError(_NO_TRANSACTIONS.code, _NO_TRANSACTIONS.message)
+    if attributes & _CODEC_MASK == _ZSTD and ctx.api_version < FIRST_VERSION_WITH_ZSTD:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Produce requests with version {ctx.api_version} are not allowed to use ZStandard "
+            "compression",
+        )
+
+
+def _await(progress: _Progress, partition: Partition, reply: Any, info: AppendInfo) -> None:
+    if not partition.alone:
+        progress.awaited.append(Awaited(partition, info.last_offset + 1, reply))
+
+
+def _refuse(reply: Any, refusal: Refusal, version: int) -> None:
+    code = refusal.code
+    if code == ErrorCode.KAFKA_STORAGE_ERROR and version < FIRST_VERSION_WITH_STORAGE_ERROR:
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    reply.error_code = code
+    reply.base_offset = _NO_OFFSET
+    reply.error_message = refusal.message
+    if refusal.record_errors:
+        reply.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+            for index, message in refusal.record_errors
+        ]
+
+
+def _count(partition: Partition, refusal: Refusal, size: int) -> None:
+    statistics = partition.statistics
+    code = refusal.code
+    if code not in _EVERYDAY:
+        statistics.failed_produce_requests += 1
+    if code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
+        statistics.bytes_rejected += size
+    elif code == ErrorCode.CORRUPT_MESSAGE:
+        statistics.invalid_message_crc_records += 1
+    elif code == ErrorCode.INVALID_RECORD:
+        if refusal.record_errors and "compact" in partition.log.config.cleanup_policy:
+            statistics.no_key_compacted_topic_records += len(refusal.record_errors)
+        else:
+            statistics.invalid_offset_or_sequence_records += 1

@@ -1,0 +1,105 @@
+"""A fetch that waits for data (S-READ-6).
+
+It ends, and reads again, when one of its partitions
+
+  A. is no longer served from here: deleted, led elsewhere, or its log directory failed;
+  B. has another leader epoch than the client knows (fenced, or we are behind);
+  C. no longer holds the fetch offset: records were deleted or the log was truncated;
+  D. received so much that the answer now has `min.bytes`: appended for a follower, passed by the
+     high watermark for a consumer, by the last stable offset for one that reads committed data;
+
+or when `max.wait.ms` is over, with whatever there is.
+
+How much has arrived is not read but computed: bytes appended since the fetch was parked
+(`Partition.appended_bytes` against `FetchTarget.mark`), capped by the partition's limit. With
+followers in sync this may count what the watermark has not passed yet; then the fetch ends a little
+early, never late. Only the partition that changed is looked at, so an append wakes a consumer of a
+thousand idle partitions as cheaply as one of a single partition.
+
+Made by `broker.api.fetch`. After `kafka.server.DelayedFetch`.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+
+from broker.replication.purgatory import DelayedOperation
+from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget
+from storage.log.results import FetchIsolation
+
+_LOG_END = FetchIsolation.LOG_END
+_HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
+
+
+class DelayedFetch(DelayedOperation):
+    """See the module."""
+
+    __slots__ = ("_answer", "_counted", "_isolation", "_min_bytes", "_targets", "_total")
+
+    def __init__(
+        self,
+        targets: Iterable[FetchTarget],
+        params: FetchParams,
+        first: FetchRead,
+        answer: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._isolation = params.isolation
+        self._min_bytes = params.min_bytes
+        self._answer = answer
+        self._total = first.size
+        by_key: dict[Hashable, FetchTarget] = {}
+        for target in targets:
+            partition = target.partition
+            if partition is not None:
+                by_key[partition.topic_partition] = target
+                target.mark = partition.appended_bytes
+        self._targets = by_key
+        self._counted: dict[Hashable, int] = {}
+        if first.size:
+            for target, data in first.entries:
+                partition = target.partition
+                if partition is not None and data.records:
+                    size = len(data.records)
+                    target.mark -= size
+                    self._counted[partition.topic_partition] = size
+
+    @property
+    def keys(self) -> Iterable[Hashable]:
+        """The partitions to watch."""
+        return self._targets.keys()
+
+    def try_complete(self, key: Hashable | None = None) -> bool:
+        """Look at the partition that changed (or at all), case by case."""
+        if key is not None:
+            return self._is_due(key) and self.force_complete()
+        return any(map(self._is_due, self._targets)) and self.force_complete()
+
+    def _is_due(self, key: Hashable) -> bool:
+        target = self._targets[key]
+        partition = target.partition
+        if partition is None or partition.unavailable:  # A
+            return True
+        if 0 <= target.leader_epoch != partition.leader_epoch:  # B
+            return True
+        log = partition.log
+        offset = target.fetch_offset
+        if not log.log_start_offset <= offset <= log.log_end_offset:  # C
+            return True
+        isolation = self._isolation
+        if isolation is _HIGH_WATERMARK:
+            bound = log.high_watermark
+        elif isolation is _LOG_END:
+            bound = log.log_end_offset
+        else:
+            bound = log.last_stable_offset
+        if bound <= offset:
+            return False
+        arrived = partition.appended_bytes - target.mark
+        # The watermark may have passed what had been appended before the fetch was parked.
+        arrived = min(max(arrived, 1), target.max_bytes)
+        self._total += arrived - self._counted.get(key, 0)
+        self._counted[key] = arrived
+        return self._total >= self._min_bytes  # D
+
+    def on_complete(self) -> None:
+        """Read again and send the answer."""
+        self._answer()

@@ -1,0 +1,334 @@
+"""Incremental fetch sessions (KIP-227, S-READ-11).
+
+A consumer with many partitions says once what it wants (a full fetch, epoch 0) and gets a session
+id; from then on it sends changes only, and is told of partitions with data, an error, or another
+high watermark or log start offset.
+
+    session id, epoch      what it means
+    any, 0                 full fetch; close the session named, make a new one
+    any, -1                full fetch; close the session named, make none
+    id, n > 0              incremental: the session's partitions, changed by what the request lists
+
+Epochs rise by one per request; any other one is INVALID_FETCH_SESSION_EPOCH, an id that is not
+cached FETCH_SESSION_ID_NOT_FOUND, and a session that was made with topic names but is used with
+ids (or the other way) FETCH_SESSION_TOPIC_ID_ERROR: the client then starts over with a full fetch.
+
+There are `max.incremental.fetch.session.cache.slots`; when all are taken a newcomer gets one by
+pushing out a session unused for two minutes, or else one of less value that is itself older than
+that (a consumer's before a follower's, a small one before a large one; a follower pushes out any
+consumer's). Otherwise it gets id 0 and goes on with full fetches.
+
+Partitions that gave data move to the end of the session, so that a tight byte budget is shared out
+fairly. Belongs to the event loop; used by `broker.api.fetch` only.
+After `kafka.server.FetchSession`.
+"""
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from broker.replication.read_plan import FetchTarget
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import PartitionData
+from storage.clock import Clock
+
+NO_SESSION: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+EVICTION_S: Final = 120.0
+"""`KafkaServer` gives FetchSessionCache 120000 ms."""
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+_MAX_INT: Final = 0x7FFFFFFF
+_TELL_AGAIN: Final = -1
+
+_NO_DIVERGENCE: Final = PartitionData().diverging_epoch
+
+Key = tuple[Any, int]
+"""(topic name, or topic id in a session by id; partition)."""
+Entries = list[tuple[FetchTarget, Any]]
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch of the request after one with `epoch`: wraps to 1, as 0 means a full fetch."""
+    if epoch < 0:
+        return FINAL_EPOCH
+    return 1 if epoch == _MAX_INT else epoch + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSessionStatistics:
+    """`kafka.server:type=FetchSessionCache`."""
+
+    sessions: int
+    partitions_cached: int
+    evictions: int
+
+
+class FetchSession:
+    """What one client follows."""
+
+    __slots__ = ("by_id", "created", "epoch", "id", "last_used", "privileged", "targets")
+
+    def __init__(
+        self, *, session_id: int, privileged: bool, by_id: bool, targets: dict[Key, FetchTarget]
+    ) -> None:
+        self.id = session_id
+        self.privileged = privileged
+        """A follower's."""
+        self.by_id = by_id
+        self.targets = targets
+        """By (topic name or id, partition), in the order in which they are read."""
+        self.created = 0.0
+        self.last_used = 0.0
+        self.epoch = next_epoch(INITIAL_EPOCH)
+        """The epoch that the next request must bear."""
+
+    @property
+    def worth(self) -> tuple[bool, int, int]:
+        """Sessions are pushed out in this order, the least first."""
+        return self.privileged, len(self.targets), self.id
+
+    def update(self, request: Any) -> None:
+        """Take over what an incremental request adds, changes and forgets."""
+        targets = self.targets
+        by_id = self.by_id
+        for topic in request.topics:
+            name = topic.topic_id if by_id else topic.topic
+            for asked in topic.partitions:
+                target = targets.get((name, asked.partition))
+                if target is None:
+                    target = make_target(topic, asked, by_id)
+                    target.known_high_watermark = target.known_log_start_offset = _TELL_AGAIN
+                    targets[(name, asked.partition)] = target
+                else:
+                    target.fetch_offset = asked.fetch_offset
+                    target.max_bytes = asked.partition_max_bytes
+                    target.leader_epoch = asked.current_leader_epoch
+                    target.last_fetched_epoch = asked.last_fetched_epoch
+        for topic in request.forgotten_topics_data:
+            name = topic.topic_id if by_id else topic.topic
+            for index in topic.partitions:
+                targets.pop((name, index), None)
+
+
+def make_target(topic: Any, asked: Any, by_id: bool) -> FetchTarget:
+    """A `FetchTarget` for one `FetchPartition` of a `FetchTopic`."""
+    target = FetchTarget()
+    if by_id:
+        target.topic_id = topic.topic_id
+    else:
+        target.topic = topic.topic
+    target.index = asked.partition
+    target.fetch_offset = asked.fetch_offset
+    target.max_bytes = asked.partition_max_bytes
+    target.leader_epoch = asked.current_leader_epoch
+    target.last_fetched_epoch = asked.last_fetched_epoch
+    return target
+
+
+class FetchSessionCache:
+    """All sessions, at most `slots` of them."""
+
+    __slots__ = ("_clock", "_random", "_sessions", "evictions", "slots")
+
+    def __init__(self, clock: Clock, slots: int, *, rng: random.Random | None = None) -> None:
+        self._clock = clock
+        self.slots = slots
+        self._sessions: dict[int, FetchSession] = {}
+        self._random = rng or random.Random()
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, session_id: int) -> FetchSession | None:
+        """The session, if it is (still) cached."""
+        return self._sessions.get(session_id)
+
+    def remove(self, session_id: int) -> None:
+        """Close a session; no error when there is none."""
+        self._sessions.pop(session_id, None)
+
+    def touch(self, session: FetchSession) -> None:
+        """It was used just now."""
+        session.last_used = self._clock.monotonic()
+
+    def maybe_create(
+        self, *, privileged: bool, by_id: bool, targets: dict[Key, FetchTarget]
+    ) -> int:
+        """The id of a new session, or 0 when there is no room for one of its worth."""
+        now = self._clock.monotonic()
+        if len(self._sessions) >= self.slots and not self._evict(privileged, len(targets), now):
+            return NO_SESSION
+        session_id = self._random.randint(1, _MAX_INT)
+        while session_id in self._sessions:
+            session_id = self._random.randint(1, _MAX_INT)
+        session = FetchSession(
+            session_id=session_id, privileged=privileged, by_id=by_id, targets=targets
+        )
+        session.created = session.last_used = now
+        self._sessions[session_id] = session
+        return session_id
+
+    def _evict(self, privileged: bool, size: int, now: float) -> bool:
+        """Make room for a session of this worth; False when all others are worth more."""
+        victim = self._victim(privileged, size, now)
+        if victim is None:
+            return False
+        del self._sessions[victim.id]
+        self.evictions += 1
+        return True
+
+    def _victim(self, privileged: bool, size: int, now: float) -> FetchSession | None:
+        sessions = self._sessions.values()
+        oldest = min(sessions, key=lambda session: session.last_used, default=None)
+        if oldest is not None and now - oldest.last_used > EVICTION_S:
+            return oldest
+        # Young sessions are safe, save consumers' from followers.
+        exposed = [
+            session
+            for session in sessions
+            if now - session.created > EVICTION_S or (privileged and not session.privileged)
+        ]
+        least = min(exposed, key=lambda session: session.worth, default=None)
+        if least is None or (privileged, size, 0) < least.worth:
+            return None
+        return least
+
+    def statistics(self) -> FetchSessionStatistics:
+        """Gauges for metrics."""
+        return FetchSessionStatistics(
+            sessions=len(self._sessions),
+            partitions_cached=sum(len(session.targets) for session in self._sessions.values()),
+            evictions=self.evictions,
+        )
+
+    def open(self, request: Any, version: int, privileged: bool) -> "FetchContext":
+        """What a request asks for, seen through its session.
+
+        Raises KafkaError for the whole request: FETCH_SESSION_ID_NOT_FOUND,
+        INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+        """
+        epoch = request.session_epoch
+        by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
+        if epoch > 0:
+            session = self._sessions.get(request.session_id)
+            if session is None:
+                raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            if session.epoch != epoch:
+                raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            if session.by_id is not by_id:
+                raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+            if request.topics or request.forgotten_topics_data:
+                session.update(request)
+            if not session.targets:
+                del self._sessions[session.id]
+                return FetchContext({}, by_id)
+            session.last_used = self._clock.monotonic()
+            session.epoch = next_epoch(epoch)
+            return IncrementalContext(session)
+        if epoch < FINAL_EPOCH:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if request.session_id:
+            self.remove(request.session_id)
+        targets: dict[Key, FetchTarget] = {}
+        for topic in request.topics:
+            name = topic.topic_id if by_id else topic.topic
+            for asked in topic.partitions:
+                targets[(name, asked.partition)] = make_target(topic, asked, by_id)
+        if epoch == FINAL_EPOCH:
+            return FetchContext(targets, by_id)
+        return FullContext(targets, by_id, self, privileged)
+
+
+class FetchContext:
+    """A fetch without a session. A partition that is named twice counts once, the last time."""
+
+    __slots__ = ("_targets", "by_id")
+
+    def __init__(self, targets: dict[Key, FetchTarget], by_id: bool) -> None:
+        self._targets = targets
+        self.by_id = by_id
+
+    @property
+    def targets(self) -> Iterable[FetchTarget]:
+        """What to read, in order."""
+        return self._targets.values()
+
+    def answer(self, entries: Entries) -> tuple[int, Entries]:
+        """(session id, what the response contains) for what was read.
+
+        Raises KafkaError INVALID_FETCH_SESSION_EPOCH when the session went on without us.
+        """
+        return NO_SESSION, entries
+
+
+class FullContext(FetchContext):
+    """A full fetch that becomes a session when it is answered."""
+
+    __slots__ = ("_cache", "_privileged")
+
+    def __init__(
+        self,
+        targets: dict[Key, FetchTarget],
+        by_id: bool,
+        cache: FetchSessionCache,
+        privileged: bool,
+    ) -> None:
+        super().__init__(targets, by_id)
+        self._cache = cache
+        self._privileged = privileged
+
+    def answer(self, entries: Entries) -> tuple[int, Entries]:
+        """All entries, and the new session's id (0 when there is no room for it)."""
+        session_id = self._cache.maybe_create(
+            privileged=self._privileged, by_id=self.by_id, targets=self._targets
+        )
+        if session_id:
+            for target, data in entries:
+                _remember(target, data)
+        return session_id, entries
+
+
+class IncrementalContext(FetchContext):
+    """A fetch of an established session."""
+
+    __slots__ = ("_expected_epoch", "_session")
+
+    def __init__(self, session: FetchSession) -> None:
+        super().__init__(session.targets, session.by_id)
+        self._session = session
+        self._expected_epoch = session.epoch
+
+    def answer(self, entries: Entries) -> tuple[int, Entries]:
+        """Only what is news to the client."""
+        session = self._session
+        if session.epoch != self._expected_epoch:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        targets = session.targets
+        by_id = session.by_id
+        news: Entries = []
+        for entry in entries:
+            target, data = entry
+            has_data = len(data.records) > 0
+            if (
+                has_data
+                or data.error_code
+                or data.high_watermark != target.known_high_watermark
+                or data.log_start_offset != target.known_log_start_offset
+                or data.diverging_epoch is not _NO_DIVERGENCE
+            ):
+                news.append(entry)
+                _remember(target, data)
+                if has_data:
+                    key: Any = (target.topic_id if by_id else target.topic, target.index)
+                    if targets.pop(key, None) is not None:
+                        targets[key] = target
+        return session.id, news
+
+
+def _remember(target: FetchTarget, data: Any) -> None:
+    """What the client is told now. After an error it is told again once that is over."""
+    target.known_high_watermark = _TELL_AGAIN if data.error_code else data.high_watermark
+    target.known_log_start_offset = data.log_start_offset

@@ -1,0 +1,514 @@
+"""One partition as its leader serves it: the `Log`, who replicates it, and what may be seen of it.
+
+Rules
+
+* Offsets below the high watermark are what consumers see. It is the least log end offset of the
+  in-sync replicas; a leader that is alone in its ISR moves it with every append.
+* An append is a plain function call and cannot be interrupted. Batches of `threaded_append_bytes`
+  and more are checked and written in one thread hop, under this partition's lock, so that a
+  dirty-page stall does not stop the event loop. While that goes on nothing else may append to,
+  truncate or roll the log: `appending` is non-zero and everybody queues on the lock (and so becomes
+  a coroutine, too). Appends to internal topics are never threaded, so that the coordinators can
+  always append at once.
+* A partition that cannot be served says why in `unavailable`; a caller that keeps a `Partition`
+  over time (a fetch session, a parked fetch) looks at it before each use.
+* Every refusal is a `KafkaError` (or a `RecordsError` about the bytes): see `failures`.
+
+Called by `replica_manager`, `read_plan`, the delayed operations and the handlers in `broker.api`.
+After `kafka.cluster.Partition`.
+"""
+
+from collections.abc import Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from broker.replication.topic_statistics import TopicStatistics
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    NO_TIMESTAMP,
+    TopicPartition,
+)
+from storage.clock import Clock
+from storage.errors import StorageError
+from storage.log.results import (
+    AppendInfo,
+    AppendOrigin,
+    FetchIsolation,
+    ReadInfo,
+    StartOffsetReason,
+    TimestampOffset,
+)
+
+if TYPE_CHECKING:
+    from storage.log.appending import PendingAppend
+    from storage.log.log import Log
+
+THREADED_APPEND_BYTES: Final = 256 * 1024
+"""From here on a thread hop (about 150 us) costs less than the stall it prevents (measured)."""
+
+LATEST_PRODUCE_VERSION: Final = 13
+ALL_IN_SYNC: Final = -1
+"""Produce's `acks=all`."""
+
+EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
+UNDEFINED_EPOCH: Final = -1
+UNDEFINED_OFFSET: Final = -1
+
+
+class Partition:
+    """A partition this broker leads. Attributes are read freely; only methods change them."""
+
+    __slots__ = (
+        "_clock",
+        "_follower_end_offsets",
+        "_lock",
+        "alone",
+        "appended_bytes",
+        "appending",
+        "broker_id",
+        "epoch_start_offset",
+        "isr",
+        "leader_epoch",
+        "log",
+        "replicas",
+        "statistics",
+        "threaded_append_bytes",
+        "topic_id",
+        "topic_partition",
+        "unavailable",
+    )
+
+    def __init__(
+        self,
+        *,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        log: "Log",
+        leader_epoch: int,
+        broker_id: int,
+        clock: Clock,
+        statistics: TopicStatistics,
+        threaded_append_bytes: int = THREADED_APPEND_BYTES,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.log = log
+        self.broker_id = broker_id
+        self._clock = clock
+        self.statistics = statistics
+        self.threaded_append_bytes = threaded_append_bytes
+        self.unavailable = ErrorCode.NONE
+        """Why it cannot be served; NONE (falsy) while it is led from here."""
+        self.appended_bytes = 0
+        """Bytes appended since it was opened: parked fetches measure what arrived by it."""
+        self.appending = 0
+        """Appends that hold or wait for the lock."""
+        self._lock: trio.Lock | None = None
+        self._follower_end_offsets: dict[int, int] = {}
+        self.leader_epoch = leader_epoch
+        self.epoch_start_offset = log.log_end_offset
+        """Log end offset when this leader epoch began."""
+        self.replicas: tuple[int, ...] = (broker_id,)
+        self.isr: tuple[int, ...] = (broker_id,)
+        self.alone = True
+        """There are no other replicas: the high watermark is the log end offset."""
+
+    def __repr__(self) -> str:
+        state = self.unavailable.name if self.unavailable else "leader"
+        return f"Partition({self.topic_partition}, epoch={self.leader_epoch}, {state})"
+
+    # ------------------------------------------------------------------ leadership
+
+    def lead(self, leader_epoch: int, replicas: Iterable[int], isr: Iterable[int]) -> bool:
+        """Take over (or go on) with this epoch and these replicas. True: the watermark moved."""
+        if leader_epoch != self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self.epoch_start_offset = self.log.log_end_offset
+        self.replicas = tuple(replicas)
+        self.isr = tuple(isr)
+        self.alone = self.replicas == (self.broker_id,)
+        self._follower_end_offsets = {
+            replica: self._follower_end_offsets.get(replica, UNDEFINED_OFFSET)
+            for replica in self.replicas
+            if replica != self.broker_id
+        }
+        self.unavailable = ErrorCode.NONE
+        return self.maybe_increment_high_watermark()
+
+    def close(self, reason: ErrorCode) -> None:
+        """Serve no more; `reason` is what requests are told from now on."""
+        self.unavailable = reason
+
+    def check_leader_epoch(self, current_leader_epoch: int) -> None:
+        """Compare the epoch a client knows with ours (S-READ-12); -1 means it knows none.
+
+        Raises KafkaError: FENCED_LEADER_EPOCH when the client is behind, UNKNOWN_LEADER_EPOCH when
+        we are, or why the partition is not served.
+        """
+        if self.unavailable:
+            raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
+        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise KafkaError(
+                ErrorCode.FENCED_LEADER_EPOCH,
+                f"Leader epoch {current_leader_epoch} of {self.topic_partition} is older than the "
+                f"current one, {self.leader_epoch}.",
+            )
+        raise KafkaError(
+            ErrorCode.UNKNOWN_LEADER_EPOCH,
+            f"Leader epoch {current_leader_epoch} of {self.topic_partition} is newer than the "
+            f"current one, {self.leader_epoch}.",
+        )
+
+    # ------------------------------------------------------------------ append
+
+    def append_as_leader(
+        self,
+        records: memoryview | bytes,
+        *,
+        required_acks: int = 1,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        request_version: int = LATEST_PRODUCE_VERSION,
+    ) -> AppendInfo | Coroutine[Any, Any, AppendInfo]:
+        """Append one batch: the result, or a coroutine when it has to wait (see the module).
+
+        The caller tells the purgatories afterwards (`ReplicaManager.wake`). Raises KafkaError
+        (NOT_ENOUGH_REPLICAS before anything is written, S-APP-8) and RecordsError.
+        """
+        append: Any = self.append_as_leader_nowait
+        if self.must_wait(len(records)):
+            append = self.wait_append_as_leader
+        result: AppendInfo | Coroutine[Any, Any, AppendInfo] = append(
+            records, required_acks=required_acks, origin=origin, request_version=request_version
+        )
+        return result
+
+    def must_wait(self, size: int) -> bool:
+        """True when an append of `size` bytes goes to a thread, or has to queue behind one."""
+        return self.appending > 0 or size >= self.threaded_append_bytes
+
+    def append_as_leader_nowait(
+        self,
+        records: memoryview | bytes,
+        *,
+        required_acks: int = 1,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        request_version: int = LATEST_PRODUCE_VERSION,
+    ) -> AppendInfo:
+        """Append here and now, whatever the size. Not while `appending`. Raises as above."""
+        if self.unavailable:
+            raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
+        if required_acks == ALL_IN_SYNC and not self.alone:
+            self._require_min_isr()
+        info = self.log.append_as_leader(
+            records,
+            leader_epoch=self.leader_epoch,
+            origin=origin,
+            request_version=request_version,
+        )
+        self._appended(info)
+        return info
+
+    async def wait_append_as_leader(
+        self,
+        records: memoryview | bytes,
+        *,
+        required_acks: int = 1,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        request_version: int = LATEST_PRODUCE_VERSION,
+    ) -> AppendInfo:
+        """Append in turn, the CRC and the write of a big batch in a thread.
+
+        Cancellation is only heeded before it is this append's turn: what was begun is finished.
+        """
+        self.appending += 1
+        try:
+            async with self._append_lock():
+                # From here on it is finished, even if nobody waits for the answer any more.
+                with trio.CancelScope(shield=True):
+                    info = await self._append_in_turn(
+                        records, required_acks, origin, request_version
+                    )
+        finally:
+            self.appending -= 1
+        return info
+
+    async def _append_in_turn(
+        self,
+        records: memoryview | bytes,
+        required_acks: int,
+        origin: AppendOrigin,
+        request_version: int,
+    ) -> AppendInfo:
+        if self.unavailable:
+            raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
+        if required_acks == ALL_IN_SYNC:
+            self._require_min_isr()
+        log = self.log
+        pending = log.begin_append(
+            records,
+            leader_epoch=self.leader_epoch,
+            origin=origin,
+            request_version=request_version,
+        )
+        if pending.size < self.threaded_append_bytes:
+            pending.write()
+        else:
+            await _write_in_thread(pending)
+        info = log.complete_append(pending)
+        self._appended(info)
+        return info
+
+    def _append_lock(self) -> trio.Lock:
+        if self._lock is None:
+            self._lock = trio.Lock()
+        return self._lock
+
+    def _appended(self, info: AppendInfo) -> None:
+        log = self.log
+        if self.alone:
+            log.update_high_watermark(log.log_end_offset)
+        else:
+            self.maybe_increment_high_watermark()
+        if not info.duplicate:
+            self.appended_bytes += info.valid_bytes
+            statistics = self.statistics
+            statistics.messages_in += info.record_count
+            statistics.bytes_in += info.valid_bytes
+
+    def _require_min_isr(self) -> None:
+        wanted = self.effective_min_isr
+        if len(self.isr) < wanted:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"The in-sync replicas {list(self.isr)} of {self.topic_partition} are fewer than "
+                f"min.insync.replicas={wanted}.",
+            )
+
+    @property
+    def effective_min_isr(self) -> int:
+        """`min.insync.replicas`, but never more than there are replicas (KIP-966's clamp)."""
+        return min(self.log.config.min_insync_replicas, len(self.replicas))
+
+    # ------------------------------------------------------------------ watermarks
+
+    def maybe_increment_high_watermark(self) -> bool:
+        """Move the high watermark to the least log end offset of the ISR; True when it moved."""
+        log = self.log
+        lowest = log.log_end_offset
+        if not self.alone:
+            followers = self._follower_end_offsets
+            for replica in self.isr:
+                if replica != self.broker_id:
+                    lowest = min(lowest, followers.get(replica, UNDEFINED_OFFSET))
+        if lowest <= log.high_watermark:
+            return False
+        return log.update_high_watermark(lowest)
+
+    def record_follower_fetch(
+        self, replica_id: int, fetch_offset: int, *, knows_epoch: bool
+    ) -> bool:
+        """A follower has everything below `fetch_offset`. True: the high watermark moved.
+
+        Raises KafkaError for a broker that is no replica: UNKNOWN_LEADER_EPOCH when it sent the
+        current epoch (we may learn of it yet), else NOT_LEADER_OR_FOLLOWER; both make it retry.
+        """
+        if replica_id not in self._follower_end_offsets:
+            code = (
+                ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            )
+            raise KafkaError(code, f"Broker {replica_id} is no replica of {self.topic_partition}.")
+        self._follower_end_offsets[replica_id] = fetch_offset
+        return self.maybe_increment_high_watermark()
+
+    def reached(self, required_offset: int) -> tuple[bool, ErrorCode]:
+        """Is everything below `required_offset` replicated (acks=all)? And with what outcome.
+
+        (True, NOT_ENOUGH_REPLICAS_AFTER_APPEND) when it is, but the ISR shrank below the minimum.
+        """
+        if self.unavailable:
+            return True, self.unavailable
+        if self.log.high_watermark < required_offset:
+            return False, ErrorCode.NONE
+        if len(self.isr) < self.effective_min_isr:
+            return True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return True, ErrorCode.NONE
+
+    # ------------------------------------------------------------------ read
+
+    def bound(self, isolation: FetchIsolation) -> int:
+        """The offset up to which (exclusive) a reader may see."""
+        log = self.log
+        if isolation is FetchIsolation.HIGH_WATERMARK:
+            return log.high_watermark
+        if isolation is FetchIsolation.TXN_COMMITTED:
+            return log.last_stable_offset
+        return log.log_end_offset
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        isolation: FetchIsolation,
+        *,
+        min_one_message: bool = True,
+        current_leader_epoch: int = UNDEFINED_EPOCH,
+    ) -> ReadInfo:
+        """Batches from the one that holds `offset`. Raises KafkaError (OffsetOutOfRange, …)."""
+        self.check_leader_epoch(current_leader_epoch)
+        return self.log.read(offset, max_bytes, isolation, min_one_message)
+
+    def diverging_epoch(self, last_fetched_epoch: int, offset: int) -> tuple[int, int] | None:
+        """(epoch, end offset) after which the asking replica's log differs from ours, or None.
+
+        Raises KafkaError OFFSET_OUT_OF_RANGE when its epoch is older than all we know (KIP-595).
+        """
+        epoch, end_offset = self.end_offset_for_epoch(last_fetched_epoch)
+        if epoch == UNDEFINED_EPOCH or end_offset == UNDEFINED_OFFSET:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"The end offset of epoch {last_fetched_epoch} is not known.",
+            )
+        if epoch < last_fetched_epoch or end_offset < offset:
+            return epoch, end_offset
+        return None
+
+    # ------------------------------------------------------------------ offsets
+
+    def end_offset_for_epoch(
+        self, leader_epoch: int, current_leader_epoch: int = UNDEFINED_EPOCH
+    ) -> tuple[int, int]:
+        """OffsetForLeaderEpoch (S-READ-12): (largest epoch not above it, where that one ends).
+
+        The current epoch ends at the log end offset, also before its first append; (-1, -1) when
+        nothing is known. Raises KafkaError for a wrong `current_leader_epoch`.
+        """
+        self.check_leader_epoch(current_leader_epoch)
+        log = self.log
+        if leader_epoch == self.leader_epoch:
+            return leader_epoch, log.log_end_offset
+        return log.leader_epochs.end_offset_for(leader_epoch, log.log_end_offset)
+
+    def offset_for_timestamp(
+        self,
+        timestamp: int,
+        isolation: FetchIsolation,
+        current_leader_epoch: int = UNDEFINED_EPOCH,
+    ) -> TimestampOffset | None:
+        """ListOffsets v1+ (S-TS-1..3): special timestamps or the first record not older.
+
+        None when there is none below what `isolation` shows. Without tiered storage the earliest
+        local offset is the log start, and "latest tiered" and "earliest pending upload" are
+        unknown. Raises KafkaError; OFFSET_NOT_AVAILABLE when a new leader's high watermark has not
+        caught up with its own epoch, so that "latest" could go back.
+        """
+        self.check_leader_epoch(current_leader_epoch)
+        log = self.log
+        if timestamp == LATEST_TIMESTAMP:
+            self._require_caught_up(isolation)
+            return TimestampOffset(
+                timestamp=NO_TIMESTAMP,
+                offset=self.bound(isolation),
+                leader_epoch=self.leader_epoch,
+            )
+        if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+            start = log.log_start_offset
+            epoch = log.leader_epochs.epoch_for_offset(start)
+            if epoch is None and start >= self.epoch_start_offset:
+                epoch = self.leader_epoch
+            return TimestampOffset(
+                timestamp=NO_TIMESTAMP,
+                offset=start,
+                leader_epoch=UNDEFINED_EPOCH if epoch is None else epoch,
+            )
+        if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+            return None
+        if timestamp == MAX_TIMESTAMP:
+            found = log.max_timestamp()
+        else:
+            found = log.offset_for_timestamp(timestamp)
+        if found is None or found.offset >= self.bound(isolation):
+            self._require_caught_up(isolation)
+            return None
+        return found
+
+    def _require_caught_up(self, isolation: FetchIsolation) -> None:
+        behind = self.epoch_start_offset > self.log.high_watermark
+        if behind and isolation is not FetchIsolation.LOG_END:
+            raise KafkaError(
+                ErrorCode.OFFSET_NOT_AVAILABLE,
+                f"The high watermark of {self.topic_partition} lags behind the start of leader "
+                f"epoch {self.leader_epoch} after an election.",
+            )
+
+    def delete_records(self, offset: int) -> int:
+        """Make everything below `offset` (-1: the high watermark) invisible; the low watermark.
+
+        Raises KafkaError: POLICY_VIOLATION unless `cleanup.policy` has delete, OFFSET_OUT_OF_RANGE
+        above the high watermark (S-RET-6).
+        """
+        self.check_leader_epoch(UNDEFINED_EPOCH)
+        log = self.log
+        if "delete" not in log.config.cleanup_policy:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"Records of partition {self.topic_partition} can not be deleted due to the "
+                "configured policy",
+            )
+        high_watermark = log.high_watermark
+        target = high_watermark if offset == -1 else offset
+        if target < 0 or target > high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {target} of partition "
+                f"{self.topic_partition} since it is larger than the high watermark "
+                f"{high_watermark}",
+            )
+        log.maybe_increment_log_start_offset(target, StartOffsetReason.CLIENT_RECORD_DELETION)
+        return log.log_start_offset
+
+    def offsets_before(self, timestamp: int, limit: int, isolation: FetchIsolation) -> list[int]:
+        """ListOffsets v0 (S-TS-5): at most `limit` segment starts, the newest first.
+
+        From the newest segment that was last modified at or before `timestamp` on (-1: from the log
+        end on, -2: only the oldest). A consumer sees none above the high watermark, which stands in
+        for those. Raises KafkaError. As `UnifiedLog.legacyFetchOffsetsBefore`.
+        """
+        self.check_leader_epoch(UNDEFINED_EPOCH)
+        log = self.log
+        segments = list(log.segments)
+        try:
+            candidates = [
+                (max(segment.base_offset, log.log_start_offset), segment.last_modified_ms())
+                for segment in segments
+            ]
+        except OSError as error:
+            raise StorageError(log.dir, error) from error
+        if segments[-1].size > 0:
+            # The log end counts as a segment that is being modified right now.
+            candidates.append((log.log_end_offset, self._clock.wall_ms()))
+        if timestamp == EARLIEST_TIMESTAMP:
+            candidates = candidates[:1]
+        elif timestamp != LATEST_TIMESTAMP:
+            while candidates and candidates[-1][1] > timestamp:
+                candidates.pop()
+        offsets = sorted((offset for offset, _ in candidates[::-1][: max(limit, 0)]), reverse=True)
+        if isolation is not FetchIsolation.LOG_END:
+            high_watermark = log.high_watermark
+            if offsets and offsets[0] > high_watermark:
+                offsets = [high_watermark, *(o for o in offsets if o <= high_watermark)]
+        return offsets
+
+
+async def _write_in_thread(pending: "PendingAppend") -> None:
+    try:
+        await trio.to_thread.run_sync(pending.write)
+    except RuntimeError:  # no more threads: the append is half done and has to be finished
+        pending.write()

@@ -1,0 +1,189 @@
+"""Where requests wait for something to happen to a partition, without holding a handler.
+
+A `DelayedOperation` is one parked request. It is watched under one or more keys (a
+`TopicPartition`); whoever changes a partition calls `Purgatory.check(key)` and every operation
+watched under that key looks whether it may end now. An operation ends exactly once, in one of
+three ways:
+
+* completed: its condition holds (`force_complete`, normally from within `try_complete`);
+* expired: its time is up; `on_expire` runs first, then `on_complete`;
+* abandoned: the client is gone (`Pending.on_abandon`); nothing runs, nothing is answered.
+
+In every case its watchers and its deadline are gone at once, so nothing accumulates under keys
+that nobody checks (Kafka purges such watchers from time to time instead).
+
+Everything here is synchronous and belongs to the event loop. Used by `broker.replication` and the
+handlers in `broker.api`. After Kafka's `DelayedOperation` and `DelayedOperationPurgatory`.
+"""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+from broker.deadlines import Deadlines, Handle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgatoryStatistics:
+    """Kafka's `DelayedOperationPurgatory` metrics, and how parked requests ended."""
+
+    parked: int
+    """Operations that wait now (`NumDelayedOperations`)."""
+    watched_keys: int
+    watchers: int
+    """(operation, key) pairs (`PurgatorySize`)."""
+    completed: int
+    expired: int
+    abandoned: int
+
+
+class DelayedOperation:
+    """One parked request. Subclasses say when it may end and what happens then."""
+
+    __slots__ = ("_handle", "_keys", "_purgatory", "ended")
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._purgatory: Purgatory | None = None
+        self._keys: tuple[Hashable, ...] = ()
+        self._handle: Handle | None = None
+
+    def try_complete(self, key: Hashable | None = None) -> bool:
+        """End the operation if its condition holds; True when it has ended.
+
+        `key` is what has just changed, None for "look at everything".
+        """
+        raise NotImplementedError
+
+    def on_complete(self) -> None:
+        """Answer the request. Runs exactly once, unless the operation was abandoned."""
+        raise NotImplementedError
+
+    def on_expire(self) -> None:
+        """The time is up: runs before `on_complete`."""
+
+    def force_complete(self) -> bool:
+        """End it now, whatever its condition says; False when it had ended before."""
+        if self.ended:
+            return False
+        purgatory = self._purgatory
+        self._leave()
+        if purgatory is not None:
+            purgatory.completed += 1
+        self.on_complete()
+        return True
+
+    def abandon(self) -> None:
+        """The client is gone: forget the operation without an answer."""
+        if self.ended:
+            return
+        purgatory = self._purgatory
+        self._leave()
+        if purgatory is not None:
+            purgatory.abandoned += 1
+
+    def _expire(self) -> None:
+        if self.ended:
+            return
+        purgatory = self._purgatory
+        self._leave()
+        if purgatory is not None:
+            purgatory.expired += 1
+        self.on_expire()
+        self.on_complete()
+
+    def _leave(self) -> None:
+        self.ended = True
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        if self._purgatory is not None:
+            self._purgatory.forget(self, self._keys)
+            self._purgatory = None
+
+
+class Purgatory:
+    """The operations that wait for one kind of event, by key."""
+
+    __slots__ = ("_deadlines", "_parked", "_watchers", "abandoned", "completed", "expired", "name")
+
+    def __init__(self, name: str, deadlines: Deadlines) -> None:
+        self.name = name
+        self._deadlines = deadlines
+        self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
+        self._parked: dict[DelayedOperation, None] = {}
+        self.completed = 0
+        self.expired = 0
+        self.abandoned = 0
+
+    def watch(
+        self, operation: DelayedOperation, keys: Iterable[Hashable], timeout_s: float
+    ) -> None:
+        """Park `operation` under `keys` for at most `timeout_s` seconds.
+
+        The caller has seen that its condition does not hold yet; nothing can have happened since,
+        for there is no checkpoint in between. An operation is parked once in its life.
+        """
+        watchers = self._watchers
+        operation._purgatory = self
+        operation._keys = tuple(dict.fromkeys(keys))
+        for key in operation._keys:
+            waiting = watchers.get(key)
+            if waiting is None:
+                watchers[key] = {operation: None}
+            else:
+                waiting[operation] = None
+        self._parked[operation] = None
+        operation._handle = self._deadlines.schedule(timeout_s, operation._expire)
+
+    def try_complete_else_watch(
+        self, operation: DelayedOperation, keys: Iterable[Hashable], timeout_s: float
+    ) -> bool:
+        """End `operation` at once if it can be, else park it; True when it has ended."""
+        if operation.try_complete():
+            return True
+        self.watch(operation, keys, timeout_s)
+        return False
+
+    def is_watched(self, key: Hashable) -> bool:
+        """True when `check(key)` would have anybody to ask."""
+        return key in self._watchers
+
+    def check(self, key: Hashable) -> int:
+        """Something happened to `key`: ask everyone who waits for it. How many ended."""
+        waiting = self._watchers.get(key)
+        if waiting is None:
+            return 0
+        ended = 0
+        for operation in list(waiting):
+            if not operation.ended and operation.try_complete(key):
+                ended += 1
+        return ended
+
+    def complete_all(self) -> int:
+        """End every operation now (shutdown): each answers with what it has."""
+        ended = 0
+        for operation in list(self._parked):
+            ended += operation.force_complete()
+        return ended
+
+    def forget(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> None:
+        """Drop the watchers of an operation that has ended. For `DelayedOperation` only."""
+        self._parked.pop(operation, None)
+        watchers = self._watchers
+        for key in keys:
+            waiting = watchers.get(key)
+            if waiting is not None:
+                waiting.pop(operation, None)
+                if not waiting:
+                    del watchers[key]
+
+    def statistics(self) -> PurgatoryStatistics:
+        """Counts for metrics."""
+        return PurgatoryStatistics(
+            parked=len(self._parked),
+            watched_keys=len(self._watchers),
+            watchers=sum(map(len, self._watchers.values())),
+            completed=self.completed,
+            expired=self.expired,
+            abandoned=self.abandoned,
+        )

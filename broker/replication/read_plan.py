@@ -1,0 +1,276 @@
+"""What a fetch reads: a byte budget spent on the asked partitions, in the order asked.
+
+Rules (S-READ-4, -6, -9; `ReplicaManager.readFromLocalLog` and KIP-74)
+
+* No partition gives more than its own limit, nor more than what is left of the request's.
+* The first partition that has data gives at least one whole batch, however large it is, so that a
+  consumer always gets on; for all later ones the limits hold, and they may give nothing.
+* Fetch v0-2 (`hard_limit`) knows no such favour: a batch that does not fit comes cut, and the
+  client asks again with a larger limit. Later versions get nothing rather than half a batch.
+* A consumer reads below the high watermark, with read_committed below the last stable offset and
+  with the aborted transactions; a follower reads to the log end (S-READ-5).
+
+The data is given as a `FileSlice`: nothing is read here but the index. A partition of a fetch
+session that has nothing new to say costs a few comparisons and makes no response at all.
+
+Called by `broker.api.fetch` when a fetch comes in and when a parked one ends.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from broker.replication.partition import Partition
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
+from protocol.types import ZERO_UUID
+from storage.errors import OffsetOutOfRange, StorageError
+from storage.log.results import FetchIsolation
+
+if TYPE_CHECKING:
+    from storage.log.log import Log
+
+# Unknown partitions do not cut a long poll short (KafkaApis answers them beside the wait): a
+# consumer that still asks for a deleted topic would otherwise spin.
+_PATIENT = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
+
+_LOG_END = FetchIsolation.LOG_END
+_HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
+
+_Reply: Any = PartitionData.cls
+_Aborted: Any = AbortedTransaction.cls
+
+
+class FetchTarget:
+    """One partition of a fetch: what the client asked, and in a session what it was told last.
+
+    A plain class with defaults on the class: hundreds are made per second on the fetch path.
+    """
+
+    topic: str | None = None
+    """None while a topic id is not (yet) known here."""
+    topic_id: bytes = ZERO_UUID
+    index: int = 0
+    fetch_offset: int = 0
+    max_bytes: int = 0
+    leader_epoch: int = -1
+    """The epoch the client knows; -1 when it knows none."""
+    last_fetched_epoch: int = -1
+    """Followers: epoch of their last record, to detect divergence."""
+    partition: Partition | None = None
+    """Where it was found last; looked up again when that is not available any more."""
+    known_high_watermark: int = -2
+    """Sessions: what the client was told last (-1: tell it again); -2 outside of sessions."""
+    known_log_start_offset: int = -2
+    mark: int = 0
+    """Parked fetches: `Partition.appended_bytes` at which there was nothing to read yet."""
+
+
+class FetchParams:
+    """What holds for all partitions of a fetch."""
+
+    __slots__ = ("hard_limit", "isolation", "max_bytes", "min_bytes", "replica_id")
+
+    def __init__(
+        self,
+        *,
+        replica_id: int,
+        isolation: FetchIsolation,
+        min_bytes: int,
+        max_bytes: int,
+        hard_limit: bool,
+    ) -> None:
+        self.replica_id = replica_id
+        """-1 a consumer, -2 a debugging consumer, else the follower that asks."""
+        self.isolation = isolation
+        self.min_bytes = min_bytes
+        self.max_bytes = max_bytes
+        self.hard_limit = hard_limit
+        """Fetch v0-2: limits hold even for the first batch."""
+
+
+Lookup = Callable[[FetchTarget], Partition]
+"""Finds a target's partition; raises KafkaError with what the client is told instead."""
+
+StorageFailed = Callable[[Partition, StorageError], None]
+
+
+class FetchRead:
+    """One reading of all targets: what is left of the budget, and what the partitions gave."""
+
+    __slots__ = (
+        "_hard_limit",
+        "_isolation",
+        "_left",
+        "_min_one",
+        "entries",
+        "served",
+        "size",
+        "urgent",
+    )
+
+    def __init__(self, params: FetchParams) -> None:
+        self._left = max(params.max_bytes, 0)
+        self._hard_limit = params.hard_limit
+        self._min_one = not params.hard_limit
+        self._isolation = params.isolation
+        self.entries: list[tuple[FetchTarget, Any]] = []
+        """(target, its `PartitionData`), in the order asked."""
+        self.size = 0
+        """Bytes of records in all."""
+        self.served = 0
+        """How many of the partitions are here: a wait makes sense for these only."""
+        self.urgent = False
+        """Something that the client must hear now: an error, a diverging epoch."""
+
+    def run(
+        self, targets: Iterable[FetchTarget], lookup: Lookup, storage_failed: StorageFailed
+    ) -> None:
+        """Read every target. Errors end up in the entries, per partition."""
+        add = self.entries.append
+        read = self._read
+        for target in targets:
+            partition = target.partition
+            try:
+                if partition is None or partition.unavailable:
+                    partition = target.partition = lookup(target)
+                self.served += 1
+                data = read(target, partition)
+            except KafkaError as error:
+                if isinstance(error, StorageError) and partition is not None:
+                    storage_failed(partition, error)
+                data = _refused(target, error)
+                _count_failure(partition, error.code)
+                if error.code not in _PATIENT:
+                    self.urgent = True
+            if data is not None:
+                add((target, data))
+
+    def _read(self, target: FetchTarget, partition: Partition) -> Any:
+        """The partition's `PartitionData`; None when a session's client knows it all."""
+        partition.statistics.total_fetch_requests += 1
+        if 0 <= target.leader_epoch != partition.leader_epoch:
+            partition.check_leader_epoch(target.leader_epoch)
+        log = partition.log
+        high_watermark = log.high_watermark
+        log_start = log.log_start_offset
+        offset = target.fetch_offset
+        isolation = self._isolation
+        if isolation is _LOG_END:
+            stable = -1
+            at_end = offset == log.log_end_offset
+        else:
+            stable = log.last_stable_offset
+            at_end = offset == (high_watermark if isolation is _HIGH_WATERMARK else stable)
+        diverging = None
+        if target.last_fetched_epoch >= 0:
+            diverging = _diverging(partition, target, log_start)
+        data = None
+        if at_end or diverging is not None:
+            if (
+                diverging is None
+                and high_watermark == target.known_high_watermark
+                and log_start == target.known_log_start_offset
+            ):
+                return None
+            data = _Reply()
+            data.aborted_transactions = None
+            data.records = b""
+        else:
+            data = self._read_records(log, offset, target.max_bytes)
+        data.partition_index = target.index
+        data.high_watermark = high_watermark
+        data.last_stable_offset = stable
+        data.log_start_offset = log_start
+        if diverging is not None:
+            data.diverging_epoch = diverging
+            self.urgent = True
+        return data
+
+    def _read_records(self, log: "Log", offset: int, max_bytes: int) -> Any:
+        """A `PartitionData` with what the budget allows from `offset` on."""
+        left = self._left
+        if left < max_bytes:
+            max_bytes = left
+        info = log.read(offset, max(max_bytes, 0), self._isolation, self._min_one)
+        data = _Reply()
+        aborted = info.aborted
+        data.aborted_transactions = None if aborted is None else list(map(_aborted, aborted))
+        if info.first_entry_incomplete and not self._hard_limit:
+            data.records = b""
+            return data
+        data.records = records = info.records
+        size = len(records)
+        if size:
+            self.size += size
+            self._min_one = False
+            self._left = left - size if left > size else 0
+        return data
+
+
+def read_targets(
+    targets: Iterable[FetchTarget],
+    params: FetchParams,
+    lookup: Lookup,
+    storage_failed: StorageFailed,
+) -> FetchRead:
+    """Read every target within the budget of `params`."""
+    read = FetchRead(params)
+    read.run(targets, lookup, storage_failed)
+    return read
+
+
+def _diverging(partition: Partition, target: FetchTarget, log_start: int) -> Any:
+    """The tagged `EpochEndOffset` for a follower whose log differs from ours, else None."""
+    found = partition.diverging_epoch(target.last_fetched_epoch, target.fetch_offset)
+    if target.fetch_offset < log_start:
+        log = partition.log
+        raise OffsetOutOfRange(
+            target.fetch_offset,
+            start=log_start,
+            high_watermark=log.high_watermark,
+            end=log.log_end_offset,
+        )
+    if found is None:
+        return None
+    return EpochEndOffset(epoch=found[0], end_offset=found[1])
+
+
+def _aborted(transaction: Any) -> Any:
+    reply = _Aborted()
+    reply.producer_id = transaction.producer_id
+    reply.first_offset = transaction.first_offset
+    return reply
+
+
+def _refused(target: FetchTarget, error: KafkaError) -> Any:
+    """An entry that says why; out of range it also says what the range is (S-READ-1)."""
+    data = _Reply()
+    data.partition_index = target.index
+    data.error_code = error.code
+    data.high_watermark = -1
+    data.aborted_transactions = None
+    data.records = b""
+    if isinstance(error, OffsetOutOfRange):
+        data.high_watermark = error.high_watermark
+        data.log_start_offset = error.start
+    return data
+
+
+_EVERYDAY = frozenset(
+    (
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    )
+)
+
+
+def _count_failure(partition: Partition | None, code: ErrorCode) -> None:
+    if partition is not None and code not in _EVERYDAY:
+        partition.statistics.failed_fetch_requests += 1

@@ -1,0 +1,376 @@
+"""All partitions of this broker: finds them, appends to them, opens and closes them.
+
+What a request may do with a partition is decided by `Partition`; how much a fetch reads by
+`read_plan`; who waits by the purgatories. This class keeps the table of partitions and knows what
+a request is told when a partition is not in it:
+
+* the metadata does not know it            UNKNOWN_TOPIC_OR_PARTITION (by id: UNKNOWN_TOPIC_ID)
+* it lies on a failed log directory        KAFKA_STORAGE_ERROR
+* it exists, but is led elsewhere          NOT_LEADER_OR_FOLLOWER
+
+A failing disk (`StorageError`) takes its whole log directory offline (S-REC-11): `storage_failed`
+tells the LogManager, every partition on it answers KAFKA_STORAGE_ERROR from then on, and whoever
+waits there is woken.
+
+Belongs to the event loop. Used by `broker.api`, `broker.coordinator` (through its partition
+writer), `broker.cluster` (which says what to lead) and wired by `broker.server`.
+After `kafka.server.ReplicaManager`.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from broker.replication.partition import LATEST_PRODUCE_VERSION, THREADED_APPEND_BYTES, Partition
+from broker.replication.purgatory import Purgatory, PurgatoryStatistics
+from broker.replication.topic_statistics import BrokerTopicStatistics, TopicStatistics
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+from storage.clock import Clock
+from storage.errors import CheckpointError, StorageError
+from storage.log.results import AppendInfo, AppendOrigin
+
+if TYPE_CHECKING:
+    from storage.log_manager import LogManager
+
+    from config.broker_config import BrokerConfig
+    from config.topic_config import TopicConfig
+
+log = logging.getLogger(__name__)
+
+INTERNAL_TOPICS: Final = frozenset(("__consumer_offsets", "__transaction_state"))
+NEVER_THREADED: Final = 1 << 62
+"""Append size for internal topics: a coordinator's append can never be made to wait."""
+
+
+class TopicImage(Protocol):
+    """What is needed of `broker.cluster.image.TopicImage`."""
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        ...
+
+    @property
+    def topic_id(self) -> bytes:
+        """16 bytes."""
+        ...
+
+    @property
+    def partitions(self) -> Mapping[int, Any]:
+        """By index."""
+        ...
+
+
+class TopicImages(Protocol):
+    """What is needed of `broker.cluster.image.MetadataImage`."""
+
+    def topic(self, name: str, /) -> TopicImage | None:
+        """By name."""
+        ...
+
+    def topic_by_id(self, topic_id: bytes, /) -> TopicImage | None:
+        """By id."""
+        ...
+
+
+class Purgatories(NamedTuple):
+    """Where requests wait for a partition."""
+
+    produce: Purgatory
+    """For the high watermark (acks=all)."""
+    fetch: Purgatory
+    """For data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaManagerStatistics:
+    """Gauges of `kafka.server:type=ReplicaManager` and the counters of `BrokerTopicMetrics`."""
+
+    partition_count: int
+    leader_count: int
+    offline_replica_count: int
+    under_replicated_partitions: int
+    under_min_isr_partition_count: int
+    at_min_isr_partition_count: int
+    all_topics: TopicStatistics
+    topics: dict[str, TopicStatistics]
+    produce_purgatory: PurgatoryStatistics
+    fetch_purgatory: PurgatoryStatistics
+
+
+class ReplicaManager:
+    """The table of this broker's partitions."""
+
+    def __init__(
+        self,
+        log_manager: "LogManager",
+        image: TopicImages,
+        clock: Clock,
+        config: "BrokerConfig",
+        purgatories: Purgatories,
+    ) -> None:
+        self._log_manager = log_manager
+        self._image = image
+        self._clock = clock
+        self.broker_id: int = config.broker_id
+        self.purgatories = purgatories
+        self.topic_statistics = BrokerTopicStatistics()
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self.find = self._partitions.get
+        """(topic, index) -> Partition or None, at the price of one dict lookup. What it returns
+        may be `unavailable`."""
+        self._checkpointed: dict[str, dict[TopicPartition, int]] = {}
+
+    # ------------------------------------------------------------------ find
+
+    def partition(self, tp: TopicPartition) -> Partition:
+        """The partition, led from here. Raises KafkaError with the code a request is told."""
+        found = self._partitions.get(tp)
+        if found is not None and not found.unavailable:
+            return found
+        raise self.refusal(tp)
+
+    def refusal(self, tp: TopicPartition) -> KafkaError:
+        """Why `tp` cannot be served here."""
+        found = self._partitions.get(tp)
+        if found is not None and found.unavailable:
+            return KafkaError(found.unavailable, f"Partition {tp} is not available.")
+        topic = self._image.topic(tp.topic)
+        if topic is None or tp.partition not in topic.partitions:
+            return KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Partition {tp} does not exist."
+            )
+        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Partition {tp} is not led from here.")
+
+    def partition_by_id(self, topic_id: bytes, index: int) -> Partition:
+        """As `partition`, by topic id. Raises KafkaError, UNKNOWN_TOPIC_ID among others."""
+        topic = self._image.topic_by_id(topic_id)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "No topic has this id.")
+        found = self.partition(TopicPartition(topic.name, index))
+        if found.topic_id != topic_id:
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{topic.name} has another id here.")
+        return found
+
+    def partitions(self) -> Iterator[Partition]:
+        """All of them, offline ones too."""
+        return iter(list(self._partitions.values()))
+
+    # ------------------------------------------------------------------ append
+
+    def append(
+        self,
+        tp: TopicPartition,
+        records: memoryview | bytes,
+        *,
+        required_acks: int = -1,
+        origin: AppendOrigin = AppendOrigin.COORDINATOR,
+        request_version: int = LATEST_PRODUCE_VERSION,
+    ) -> AppendInfo:
+        """Append for the broker's own coordinators: never waits, wakes who waits for the data.
+
+        Only for internal topics (their appends are never threaded). Raises KafkaError.
+        """
+        partition = self.partition(tp)
+        if partition.must_wait(len(records)):
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{tp} is being written to.")
+        try:
+            info = partition.append_as_leader_nowait(
+                records, required_acks=required_acks, origin=origin, request_version=request_version
+            )
+        except StorageError as error:
+            self.storage_failed(partition, error)
+            raise
+        self.wake(partition)
+        return info
+
+    def wake(self, partition: Partition) -> None:
+        """Data arrived in, or something else changed about `partition`: ask who waits for it."""
+        tp = partition.topic_partition
+        if not partition.alone:
+            self.purgatories.produce.check(tp)
+        self.purgatories.fetch.check(tp)
+
+    # ------------------------------------------------------------------ open and close
+
+    def make_leader(
+        self,
+        tp: TopicPartition,
+        topic_id: bytes,
+        leader_epoch: int,
+        config: "TopicConfig",
+        is_new: bool = False,
+        *,
+        replicas: tuple[int, ...] = (),
+        isr: tuple[int, ...] = (),
+    ) -> Partition:
+        """Lead `tp` from here, with its log opened or (`is_new`) made.
+
+        Alone in the ISR, the high watermark is the log end offset at once; otherwise it starts at
+        the checkpointed one. Raises KafkaError (StorageError when the log cannot be made).
+        """
+        partition = self._partitions.get(tp)
+        if partition is None or partition.topic_id != topic_id or partition.unavailable:
+            partition = self._open(tp, topic_id, leader_epoch, config, is_new)
+        own = (self.broker_id,)
+        self._start_epoch(partition, leader_epoch)
+        partition.lead(leader_epoch, replicas or own, isr or replicas or own)
+        self._partitions[tp] = partition
+        self.wake(partition)
+        return partition
+
+    def _start_epoch(self, partition: Partition, leader_epoch: int) -> None:
+        """Write down where this epoch begins. An empty log waits for its first append to do so:
+        that saves a sync per partition when a topic is made."""
+        data = partition.log
+        if data.log_end_offset == data.log_start_offset and data.leader_epochs.is_empty:
+            return
+        try:
+            data.leader_epochs.assign(leader_epoch, data.log_end_offset)
+        except OSError as error:
+            failure = StorageError(data.dir, error)
+            self.storage_failed(partition, failure)
+            raise failure from error
+
+    def _open(
+        self,
+        tp: TopicPartition,
+        topic_id: bytes,
+        leader_epoch: int,
+        config: "TopicConfig",
+        is_new: bool,
+    ) -> Partition:
+        data = self._log_manager.get_or_create_log(tp, topic_id, config, is_new)
+        checkpointed = self._checkpoint_of(data.dir).get(tp, 0)
+        if checkpointed > data.high_watermark:
+            data.update_high_watermark(min(checkpointed, data.log_end_offset))
+        return Partition(
+            topic_partition=tp,
+            topic_id=topic_id,
+            log=data,
+            leader_epoch=leader_epoch,
+            broker_id=self.broker_id,
+            clock=self._clock,
+            statistics=self.topic_statistics.of(tp.topic),
+            threaded_append_bytes=(
+                NEVER_THREADED if tp.topic in INTERNAL_TOPICS else THREADED_APPEND_BYTES
+            ),
+        )
+
+    def delete_partition(self, tp: TopicPartition) -> None:
+        """Stop serving `tp` and delete its log (in the background). No error if it is not here."""
+        partition = self._partitions.pop(tp, None)
+        if partition is not None:
+            partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            self._wake_all_of(partition)
+        if self._log_manager.get_log(tp) is not None:
+            self._log_manager.async_delete(tp)
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted: drop its counters."""
+        self.topic_statistics.forget(topic)
+
+    def _wake_all_of(self, partition: Partition) -> None:
+        tp = partition.topic_partition
+        self.purgatories.produce.check(tp)
+        self.purgatories.fetch.check(tp)
+
+    # ------------------------------------------------------------------ failing disks
+
+    def storage_failed(self, partition: Partition, error: StorageError) -> None:
+        """The disk under `partition` failed: its log directory goes offline (S-REC-11)."""
+        if partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR:
+            return
+        directory = self._log_manager.dir_of(partition.topic_partition)
+        log.error("Log directory %s failed: %s", directory, error)
+        partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+        if directory is not None:
+            self._log_manager.handle_dir_failure(directory, error)
+            self.directory_offline(directory)
+        self._wake_all_of(partition)
+
+    def directory_offline(self, directory: str) -> None:
+        """Mark every partition on `directory` offline and wake who waits there. Idempotent."""
+        gone = [
+            partition
+            for partition in self._partitions.values()
+            if not partition.unavailable and _directory(partition) == directory
+        ]
+        for partition in gone:
+            partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+        for partition in gone:
+            self._wake_all_of(partition)
+
+    # ------------------------------------------------------------------ high watermark checkpoint
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Write `replication-offset-checkpoint` of every directory whose watermarks moved.
+
+        Blocks for an fsync: run it in a thread, at a clean stop and every
+        `replica.high.watermark.checkpoint.interval.ms` (S-FL-3).
+        """
+        by_directory: dict[str, dict[TopicPartition, int]] = {}
+        for partition in self.partitions():
+            if not partition.unavailable:
+                offsets = by_directory.setdefault(_directory(partition), {})
+                offsets[partition.topic_partition] = partition.log.high_watermark
+        for directory, offsets in by_directory.items():
+            if self._checkpointed.get(directory) == offsets:
+                continue
+            try:
+                self._log_manager.high_watermark_checkpoint(directory).write(offsets)
+            except OSError as error:
+                log.error("Cannot write the high watermarks of %s: %s", directory, error)
+                self._log_manager.handle_dir_failure(directory, StorageError(directory, error))
+                continue
+            self._checkpointed[directory] = offsets
+
+    def _checkpoint_of(self, partition_dir: str) -> dict[TopicPartition, int]:
+        directory = _parent(partition_dir)
+        offsets = self._checkpointed.get(directory)
+        if offsets is None:
+            try:
+                offsets = self._log_manager.high_watermark_checkpoint(directory).read()
+            except (CheckpointError, OSError) as error:
+                log.warning("Ignoring the high watermarks of %s: %s", directory, error)
+                offsets = {}
+            self._checkpointed[directory] = offsets
+        return offsets
+
+    # ------------------------------------------------------------------ statistics
+
+    def statistics(self) -> ReplicaManagerStatistics:
+        """Gauges and counters for metrics."""
+        leaders = offline = under_replicated = under_min = at_min = 0
+        for partition in self._partitions.values():
+            if partition.unavailable:
+                offline += partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR
+                continue
+            leaders += 1
+            in_sync = len(partition.isr)
+            under_replicated += in_sync < len(partition.replicas)
+            minimum = partition.effective_min_isr
+            under_min += in_sync < minimum
+            at_min += in_sync == minimum
+        return ReplicaManagerStatistics(
+            partition_count=len(self._partitions),
+            leader_count=leaders,
+            offline_replica_count=offline,
+            under_replicated_partitions=under_replicated,
+            under_min_isr_partition_count=under_min,
+            at_min_isr_partition_count=at_min,
+            all_topics=self.topic_statistics.total(),
+            topics=self.topic_statistics.by_topic(),
+            produce_purgatory=self.purgatories.produce.statistics(),
+            fetch_purgatory=self.purgatories.fetch.statistics(),
+        )
+
+
+def _directory(partition: Partition) -> str:
+    return _parent(partition.log.dir)
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]

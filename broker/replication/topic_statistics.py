@@ -1,0 +1,85 @@
+"""What went in and out, per topic and in all: the numbers behind Kafka's `BrokerTopicMetrics`.
+
+Plain integers that only grow, changed in place on the produce and fetch path and read by
+`broker.metrics`. A deleted topic's numbers stay in the total.
+"""
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(slots=True)
+class TopicStatistics:
+    """Counters of one topic, or of all (names after `kafka.server:type=BrokerTopicMetrics`)."""
+
+    messages_in: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    """To consumers; what followers fetch is `replication_bytes_out`."""
+    bytes_rejected: int = 0
+    """Bytes of batches refused for their size."""
+    replication_bytes_in: int = 0
+    replication_bytes_out: int = 0
+    total_produce_requests: int = 0
+    """Counted per partition of a request, as Kafka does."""
+    total_fetch_requests: int = 0
+    failed_produce_requests: int = 0
+    """Refusals that are no everyday matter: not counted are unknown partitions, a moved leader,
+    size limits, checksums and an offline disk, as in Kafka."""
+    failed_fetch_requests: int = 0
+    produce_message_conversions: int = 0
+    """Records converted from an older message format."""
+    fetch_message_conversions: int = 0
+    invalid_message_crc_records: int = 0
+    no_key_compacted_topic_records: int = 0
+    invalid_offset_or_sequence_records: int = 0
+
+    def add(self, other: "TopicStatistics") -> None:
+        """Count `other`'s numbers in."""
+        for name in _COUNTERS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def copy(self) -> "TopicStatistics":
+        """The numbers as they are now."""
+        now = TopicStatistics()
+        now.add(self)
+        return now
+
+
+_COUNTERS = tuple(field.name for field in fields(TopicStatistics))
+
+
+class BrokerTopicStatistics:
+    """The counters of every topic on this broker."""
+
+    __slots__ = ("_gone", "_topics", "unattributed")
+
+    def __init__(self) -> None:
+        self._topics: dict[str, TopicStatistics] = {}
+        self._gone = TopicStatistics()
+        self.unattributed = TopicStatistics()
+        """Requests for partitions that are not here: a client may not create metrics by name."""
+
+    def of(self, topic: str) -> TopicStatistics:
+        """The live counters of a topic, made at first use."""
+        counters = self._topics.get(topic)
+        if counters is None:
+            counters = self._topics[topic] = TopicStatistics()
+        return counters
+
+    def forget(self, topic: str) -> None:
+        """The topic is gone; the total keeps what it counted."""
+        counters = self._topics.pop(topic, None)
+        if counters is not None:
+            self._gone.add(counters)
+
+    def by_topic(self) -> dict[str, TopicStatistics]:
+        """A copy per topic."""
+        return {topic: counters.copy() for topic, counters in self._topics.items()}
+
+    def total(self) -> TopicStatistics:
+        """Sum over all topics, living or deleted."""
+        total = self._gone.copy()
+        total.add(self.unattributed)
+        for counters in self._topics.values():
+            total.add(counters)
+        return total

@@ -1,0 +1,76 @@
+"""A ReplicaManager with handlers over fake logs: what handler tests stand on."""
+
+from types import SimpleNamespace
+
+from broker.deadlines import Deadlines
+from broker.replication.purgatory import Purgatory
+from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.request import RequestContext
+from config.topic_config import TopicConfig
+from protocol.records.builder import build_batch
+from protocol.types import TopicPartition
+from tests.support.fake_log import FakeImage, FakeLogManager
+from tests.support.manual_clock import ManualClock
+
+BROKER_ID = 1
+NOW = 1_700_000_000_000
+
+
+class Bench:
+    """One stand-alone broker's replication room, with topics made on demand."""
+
+    def __init__(self, log_manager=None):
+        self.clock = ManualClock(NOW)
+        self.deadlines = Deadlines(self.clock)
+        self.purgatories = Purgatories(
+            Purgatory("Produce", self.deadlines), Purgatory("Fetch", self.deadlines)
+        )
+        self.image = FakeImage()
+        self.logs = log_manager or FakeLogManager()
+        self.replicas = ReplicaManager(
+            self.logs,
+            self.image,
+            self.clock,
+            SimpleNamespace(broker_id=BROKER_ID),
+            self.purgatories,
+        )
+
+    def topic(self, name="t", partitions=1, config=None, **leadership):
+        """Make and lead a topic; its partitions."""
+        topic_id = name.encode().ljust(16, b".")
+        self.image.add(name, topic_id, partitions)
+        return [
+            self.replicas.make_leader(
+                TopicPartition(name, index),
+                topic_id,
+                leadership.pop("leader_epoch", 0),
+                config or TopicConfig(),
+                True,
+                **leadership,
+            )
+            for index in range(partitions)
+        ]
+
+    def advance(self, seconds):
+        """Let time pass and fire what is due."""
+        self.clock.advance(seconds)
+        return self.deadlines.run_due()
+
+
+def context(api_version, client_id="test", api_key=0):
+    """A request's envelope."""
+    return RequestContext(
+        api_key=api_key,
+        api_version=api_version,
+        correlation_id=7,
+        client_id=client_id,
+        connection=None,  # type: ignore[arg-type]
+        received=0.0,
+    )
+
+
+def batch(values=(b"v",), timestamp=NOW, **how):
+    """A client's v2 batch."""
+    return memoryview(
+        bytearray(build_batch([(timestamp, b"k", value, ()) for value in values], **how))
+    )

@@ -1,0 +1,311 @@
+"""One partition: who may append, what may be seen, and the order of threaded appends."""
+
+import threading
+
+import pytest
+import trio
+import trio.testing
+
+from broker.replication.partition import Partition
+from broker.replication.topic_statistics import TopicStatistics
+from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+from storage.errors import OffsetOutOfRange
+from storage.log.results import FetchIsolation
+from tests.support.broker_bench import NOW, batch
+from tests.support.fake_log import FakeLog
+from tests.support.manual_clock import ManualClock
+
+TP = TopicPartition("t", 0)
+
+
+def make(config=None, leader_epoch=0, threaded=256 * 1024, **leadership):
+    log = FakeLog(TP, config)
+    partition = Partition(
+        topic_partition=TP,
+        topic_id=b"t" * 16,
+        log=log,
+        leader_epoch=leader_epoch,
+        broker_id=1,
+        clock=ManualClock(NOW),
+        statistics=TopicStatistics(),
+        threaded_append_bytes=threaded,
+    )
+    log.leader_epochs.assign(leader_epoch, 0)
+    if leadership:
+        partition.lead(leader_epoch, leadership["replicas"], leadership["isr"])
+    return partition
+
+
+def code_of(call, *args, **kwargs):
+    with pytest.raises(KafkaError) as caught:
+        call(*args, **kwargs)
+    return caught.value.code
+
+
+def test_alone_the_high_watermark_moves_with_the_append():
+    partition = make()
+    info = partition.append_as_leader(batch([b"a", b"b"]))
+    assert (info.first_offset, info.last_offset) == (0, 1)
+    assert partition.log.high_watermark == 2
+    assert partition.statistics.messages_in == 2
+    assert partition.statistics.bytes_in == partition.appended_bytes == info.valid_bytes
+
+
+def test_with_followers_the_high_watermark_is_the_least_log_end_of_the_isr():
+    partition = make(replicas=(1, 2, 3), isr=(1, 2, 3))
+    partition.append_as_leader(batch([b"a", b"b"]), required_acks=-1)
+    assert partition.log.high_watermark == 0
+    assert not partition.record_follower_fetch(2, 2, knows_epoch=True)
+    assert partition.record_follower_fetch(3, 1, knows_epoch=True)
+    assert partition.log.high_watermark == 1
+    assert partition.record_follower_fetch(3, 2, knows_epoch=True)
+    assert partition.log.high_watermark == 2
+
+
+def test_the_high_watermark_does_not_wait_for_replicas_out_of_sync():
+    partition = make(replicas=(1, 2), isr=(1,))
+    partition.append_as_leader(batch())
+    assert partition.log.high_watermark == 1
+
+
+def test_a_stranger_is_no_follower():
+    partition = make()
+    asked = dict(replica_id=9, fetch_offset=0)
+    assert (
+        code_of(partition.record_follower_fetch, **asked, knows_epoch=True)
+        == ErrorCode.UNKNOWN_LEADER_EPOCH
+    )
+    assert (
+        code_of(partition.record_follower_fetch, **asked, knows_epoch=False)
+        == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    )
+
+
+def test_s_app_8_min_isr_is_checked_before_the_append_for_acks_all_only():
+    partition = make(TopicConfig(min_insync_replicas=2), replicas=(1, 2), isr=(1,))
+    assert (
+        code_of(partition.append_as_leader, batch(), required_acks=-1)
+        == ErrorCode.NOT_ENOUGH_REPLICAS
+    )
+    assert partition.log.log_end_offset == 0
+    partition.append_as_leader(batch(), required_acks=1)
+    assert partition.log.log_end_offset == 1
+
+
+def test_min_isr_is_never_more_than_there_are_replicas():
+    partition = make(TopicConfig(min_insync_replicas=2))
+    partition.append_as_leader(batch(), required_acks=-1)
+    assert partition.log.log_end_offset == 1
+
+
+def test_s_app_8_reached_tells_of_an_isr_that_shrank_after_the_append():
+    partition = make(TopicConfig(min_insync_replicas=2), replicas=(1, 2), isr=(1, 2))
+    partition.append_as_leader(batch(), required_acks=-1)
+    assert partition.reached(1) == (False, ErrorCode.NONE)
+    partition.lead(0, (1, 2), (1,))
+    assert partition.reached(1) == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+    partition.close(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert partition.reached(1) == (True, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+def test_s_read_12_leader_epochs_fence():
+    partition = make(leader_epoch=5)
+    partition.check_leader_epoch(-1)
+    partition.check_leader_epoch(5)
+    assert code_of(partition.check_leader_epoch, 4) == ErrorCode.FENCED_LEADER_EPOCH
+    assert code_of(partition.check_leader_epoch, 6) == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_s_read_12_end_offset_for_epoch():
+    partition = make(leader_epoch=0)
+    assert partition.end_offset_for_epoch(0) == (0, 0)
+    partition.append_as_leader(batch([b"a", b"b"]))
+    partition.log.leader_epochs.assign(4, 2)
+    partition.lead(4, (1,), (1,))
+    partition.append_as_leader(batch())
+    assert partition.end_offset_for_epoch(4) == (4, 3)
+    assert partition.end_offset_for_epoch(0) == (0, 2)
+    assert partition.end_offset_for_epoch(2) == (0, 2)
+    assert partition.end_offset_for_epoch(9) == (-1, -1)
+    assert code_of(partition.end_offset_for_epoch, 0, 3) == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_the_current_epoch_ends_at_the_log_end_before_its_first_append():
+    partition = make(leader_epoch=0)
+    partition.append_as_leader(batch())
+    partition.lead(7, (1,), (1,))
+    assert partition.end_offset_for_epoch(7) == (7, 1)
+
+
+def test_divergence():
+    partition = make(leader_epoch=0)
+    partition.append_as_leader(batch([b"a", b"b"]))
+    partition.log.leader_epochs.assign(3, 2)
+    partition.lead(3, (1,), (1,))
+    assert partition.diverging_epoch(0, 2) is None
+    assert partition.diverging_epoch(0, 3) == (0, 2)
+    assert partition.diverging_epoch(2, 2) == (0, 2)
+    assert code_of(partition.diverging_epoch, 9, 2) == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_s_read_5_each_reader_sees_as_far_as_it_may():
+    partition = make(replicas=(1, 2), isr=(1, 2))
+    for value in (b"a", b"b", b"c"):
+        partition.append_as_leader(batch([value]))
+    partition.record_follower_fetch(2, 2, knows_epoch=True)
+    partition.log.first_unstable = 1
+    assert partition.bound(FetchIsolation.LOG_END) == 3
+    assert partition.bound(FetchIsolation.HIGH_WATERMARK) == 2
+    assert partition.bound(FetchIsolation.TXN_COMMITTED) == 1
+
+
+def test_s_ts_1_special_timestamps():
+    partition = make(leader_epoch=2)
+    ask = partition.offset_for_timestamp
+    assert ask(-3, FetchIsolation.HIGH_WATERMARK) is None
+    partition.append_as_leader(batch([b"a"], timestamp=900))
+    partition.append_as_leader(batch([b"b"], timestamp=500))
+    partition.log.first_unstable = 1
+    latest = ask(-1, FetchIsolation.HIGH_WATERMARK)
+    assert (latest.offset, latest.timestamp, latest.leader_epoch) == (2, -1, 2)
+    assert ask(-1, FetchIsolation.TXN_COMMITTED).offset == 1
+    partition.delete_records(1)
+    for earliest in (-2, -4):
+        found = ask(earliest, FetchIsolation.HIGH_WATERMARK)
+        assert (found.offset, found.timestamp, found.leader_epoch) == (1, -1, 2)
+    greatest = ask(-3, FetchIsolation.HIGH_WATERMARK)
+    assert (greatest.offset, greatest.timestamp) == (0, 900)
+    assert ask(-5, FetchIsolation.HIGH_WATERMARK) is None
+    assert ask(-6, FetchIsolation.HIGH_WATERMARK) is None
+
+
+def test_s_ts_2_an_answer_never_exceeds_what_the_reader_sees():
+    partition = make(replicas=(1, 2), isr=(1, 2))
+    partition.append_as_leader(batch([b"a"], timestamp=500))
+    assert partition.offset_for_timestamp(400, FetchIsolation.HIGH_WATERMARK) is None
+    assert partition.offset_for_timestamp(400, FetchIsolation.LOG_END).offset == 0
+    partition.record_follower_fetch(2, 1, knows_epoch=True)
+    assert partition.offset_for_timestamp(400, FetchIsolation.HIGH_WATERMARK).offset == 0
+    assert partition.offset_for_timestamp(501, FetchIsolation.HIGH_WATERMARK) is None
+
+
+def test_latest_is_not_available_while_a_new_leader_lags_behind_its_own_epoch():
+    partition = make(replicas=(1, 2), isr=(1, 2))
+    partition.append_as_leader(batch())
+    partition.lead(1, (1, 2), (1, 2))
+    ask = partition.offset_for_timestamp
+    assert code_of(ask, -1, FetchIsolation.HIGH_WATERMARK) == ErrorCode.OFFSET_NOT_AVAILABLE
+    assert code_of(ask, NOW, FetchIsolation.HIGH_WATERMARK) == ErrorCode.OFFSET_NOT_AVAILABLE
+    assert ask(-1, FetchIsolation.LOG_END).offset == 1
+    partition.record_follower_fetch(2, 1, knows_epoch=True)
+    assert ask(-1, FetchIsolation.HIGH_WATERMARK).offset == 1
+
+
+def test_s_ret_6_delete_records():
+    partition = make()
+    partition.append_as_leader(batch([b"a", b"b", b"c"]))
+    assert partition.delete_records(2) == 2
+    assert partition.delete_records(1) == 2
+    assert code_of(partition.delete_records, 4) == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert code_of(partition.delete_records, -2) == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert partition.delete_records(-1) == 3
+    with pytest.raises(OffsetOutOfRange):
+        partition.read(1, 100, FetchIsolation.HIGH_WATERMARK)
+
+
+def test_records_of_a_compacted_topic_cannot_be_deleted():
+    partition = make(TopicConfig(cleanup_policy=frozenset({"compact"})))
+    assert code_of(partition.delete_records, 0) == ErrorCode.POLICY_VIOLATION
+
+
+def test_a_closed_partition_says_why():
+    partition = make()
+    partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert code_of(partition.append_as_leader, batch()) == ErrorCode.KAFKA_STORAGE_ERROR
+    read = partition.read
+    assert code_of(read, 0, 10, FetchIsolation.LOG_END) == ErrorCode.KAFKA_STORAGE_ERROR
+    ask = partition.offset_for_timestamp
+    assert code_of(ask, -1, FetchIsolation.LOG_END) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_big_append_is_written_in_a_thread():
+    partition = make(threaded=64)
+
+    async def main():
+        written = []
+        begin = partition.log.begin_append
+
+        def spy(*args, **kwargs):
+            written.append(begin(*args, **kwargs))
+            return written[-1]
+
+        partition.log.begin_append = spy
+        info = await partition.append_as_leader(batch())
+        assert info.first_offset == 0
+        assert written[0].thread is not threading.main_thread()
+        assert partition.appending == 0
+
+    trio.run(main)
+
+
+def test_what_comes_during_a_threaded_append_queues_and_keeps_its_order():
+    partition = make(threaded=200)
+    big = batch([b"x" * 300])
+    order = []
+
+    async def append(records, name):
+        info = await partition.append_as_leader(records)
+        order.append((name, info.first_offset))
+
+    async def main():
+        partition.log.writing = threading.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(append, big, "big")
+            await trio.testing.wait_all_tasks_blocked()
+            assert partition.appending == 1
+            assert partition.must_wait(1)
+            nursery.start_soon(append, batch([b"s"]), "small")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(append, batch([b"t"]), "small 2")
+            await trio.testing.wait_all_tasks_blocked()
+            assert partition.log.log_end_offset == 0
+            partition.log.writing.set()
+        assert order == [("big", 0), ("small", 1), ("small 2", 2)]
+        assert partition.appending == 0
+        assert partition.log.high_watermark == 3
+        assert partition.append_as_leader(batch()).first_offset == 3
+
+    trio.run(main)
+
+
+def test_a_cancelled_append_is_finished_if_it_had_begun_and_forgotten_if_not():
+    partition = make(threaded=200)
+
+    async def main():
+        partition.log.writing = threading.Event()
+        async with trio.open_nursery() as nursery:
+            for _ in range(2):
+                nursery.start_soon(partition.append_as_leader, batch([b"x" * 300]))
+                await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+            partition.log.writing.set()
+        assert partition.appending == 0
+        assert partition.log.log_end_offset == 1
+        assert partition.append_as_leader(batch()).first_offset == 1
+
+    trio.run(main)
+
+
+def test_a_failed_threaded_append_frees_the_partition():
+    partition = make(threaded=64)
+    partition.log.fail_with = KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+
+    async def main():
+        with pytest.raises(KafkaError):
+            await partition.append_as_leader(batch())
+        assert partition.appending == 0
+        assert (await partition.append_as_leader(batch())).first_offset == 0
+
+    trio.run(main)

@@ -1,0 +1,59 @@
+"""DeleteGroups (key 42): remove empty groups with all their offsets.
+
+Versions: 0-2.
+
+Behaviour (S-GRP-6)
+* NON_EMPTY_GROUP while a group has members, GROUP_ID_NOT_FOUND when it is not there.
+* Answered when the tombstones of all groups are durable; a group named twice is deleted once.
+"""
+
+from functools import partial
+from typing import Any, Final
+
+from broker.coordinator.answers import ParkedAnswer
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+
+VERSIONS: Final = (0, 2)
+
+
+class DeleteGroupsHandler:
+    """See the module."""
+
+    def __init__(self, groups: GroupCoordinator) -> None:
+        self._groups = groups
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, or a `Pending` when followers have to have the tombstones first."""
+        wanted = list(dict.fromkeys(request.groups_names))
+        results: dict[str, ErrorCode] = {}
+        answer = ParkedAnswer(lambda _: _response(wanted, results))
+
+        def settle(group_id: str, code: ErrorCode) -> None:
+            results[group_id] = code
+            if len(results) == len(wanted):
+                answer(None)
+
+        if not wanted:
+            return _response(wanted, results)
+        for group_id in wanted:
+            try:
+                self._groups.delete_group(group_id, partial(settle, group_id))
+            except KafkaError as error:
+                settle(group_id, error.code)
+        return answer.handed_over()
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every group."""
+        return _response(request.groups_names, dict.fromkeys(request.groups_names, code))
+
+
+def _response(wanted: list[str], results: dict[str, ErrorCode]) -> Any:
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(group_id=group_id, error_code=results[group_id])
+            for group_id in wanted
+        ]
+    )

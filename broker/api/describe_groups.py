@@ -1,0 +1,93 @@
+"""DescribeGroups (key 15): state, protocol and members of groups.
+
+Versions: 0-6.
+
+Behaviour (S-GRP-6)
+* A group that is not there is described as Dead.
+* Subscriptions and the protocol are told of stable groups only, as in Kafka.
+* Authorized operations, when asked for: everything one can do with a group, for there are no ACLs.
+
+Version notes
+* v3+: authorized operations. v4+: instance ids.
+* v6: GROUP_ID_NOT_FOUND and a message for a group that is not there (KIP-1043); below, no error.
+"""
+
+from typing import Any, Final
+
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.values import DescribedGroup as Described
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+
+VERSIONS: Final = (0, 6)
+
+FIRST_VERSION_WITH_NOT_FOUND: Final = 6
+READ, DELETE, DESCRIBE = 3, 6, 8
+ALL_GROUP_OPERATIONS: Final = 1 << READ | 1 << DELETE | 1 << DESCRIBE
+"""A bit per AclOperation code."""
+
+
+class DescribeGroupsHandler:
+    """See the module."""
+
+    def __init__(self, groups: GroupCoordinator) -> None:
+        self._groups = groups
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        described = [self._one(group_id, ctx.api_version) for group_id in request.groups]
+        if request.include_authorized_operations:
+            for one in described:
+                if one.error_code == ErrorCode.NONE:
+                    one.authorized_operations = ALL_GROUP_OPERATIONS
+        return DescribeGroupsResponse(groups=described)
+
+    def _one(self, group_id: str, version: int) -> Any:
+        try:
+            found = self._groups.describe(group_id)
+        except KafkaError as error:
+            return DescribedGroup(group_id=group_id, error_code=error.code)
+        if found.error is not ErrorCode.GROUP_ID_NOT_FOUND:
+            return _described(found)
+        if version < FIRST_VERSION_WITH_NOT_FOUND:
+            return DescribedGroup(group_id=group_id, group_state=found.state)
+        return DescribedGroup(
+            group_id=group_id,
+            group_state=found.state,
+            error_code=found.error,
+            error_message=f"Group {group_id} not found.",
+        )
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every group."""
+        return DescribeGroupsResponse(
+            groups=[
+                DescribedGroup(group_id=group_id, error_code=code) for group_id in request.groups
+            ]
+        )
+
+
+def _described(found: Described) -> Any:
+    return DescribedGroup(
+        group_id=found.group_id,
+        error_code=found.error,
+        group_state=found.state,
+        protocol_type=found.protocol_type,
+        protocol_data=found.protocol_data,
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in found.members
+        ],
+    )

@@ -1,0 +1,136 @@
+"""FindCoordinator (key 10): which broker keeps a group (or a transactional id).
+
+Versions: 0-6.
+
+Behaviour (S-GRP-5)
+* A group's coordinator is the leader of its partition of `__consumer_offsets`. The topic is made
+  when the first group is looked for, and the answer waits for that; COORDINATOR_NOT_AVAILABLE
+  when it cannot be made or has no leader.
+* Transactions are not served yet: COORDINATOR_NOT_AVAILABLE, which producers try again.
+* Share groups and unknown key types: INVALID_REQUEST.
+
+Version notes
+* v0: groups only. v1+: key types. v4+: many keys, each with its own result (KIP-699).
+* v6: share coordinators, which there are none of here.
+"""
+
+from collections.abc import Coroutine
+from enum import IntEnum
+from typing import Any, Final, Protocol
+
+from broker.cluster.image import BrokerImage, MetadataImage, TopicImage
+from broker.coordinator.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
+from broker.request import ConnectionInfo, RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+
+VERSIONS: Final = (0, 6)
+
+FIRST_VERSION_WITH_KEYS: Final = 4
+NO_NODE: Final = -1
+
+
+class KeyType(IntEnum):
+    """What a key names."""
+
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+
+
+class TopicMaker(Protocol):
+    """What is needed of `broker.cluster.controller.Controller`."""
+
+    async def ensure_topic(self, name: str) -> TopicImage:
+        """The topic, made when it is missing. Raises KafkaError."""
+        ...
+
+
+class FindCoordinatorHandler:
+    """See the module."""
+
+    def __init__(
+        self, groups: GroupCoordinator, image: MetadataImage, controller: TopicMaker
+    ) -> None:
+        self._groups = groups
+        self._image = image
+        self._controller = controller
+
+    def __call__(self, ctx: RequestContext, request: Any) -> "Any | Coroutine[Any, Any, Any]":
+        """The response, or a coroutine that makes the topic first."""
+        code = _refusal(request.key_type)
+        if code is not ErrorCode.NONE:
+            return self.error_response(ctx, request, code)
+        topic = self._image.topic(OFFSETS_TOPIC)
+        if topic is None:
+            return self._make_topic(ctx, request)
+        return self._response(ctx, request, topic)
+
+    async def _make_topic(self, ctx: RequestContext, request: Any) -> Any:
+        try:
+            topic = await self._controller.ensure_topic(OFFSETS_TOPIC)
+        except KafkaError:
+            return self.error_response(ctx, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return self._response(ctx, request, topic)
+
+    def _response(self, ctx: RequestContext, request: Any, topic: TopicImage) -> Any:
+        found = [self._find(key, topic, ctx.connection) for key in _keys(ctx, request)]
+        return _build(ctx, found)
+
+    def _find(self, key: str, topic: TopicImage, connection: ConnectionInfo) -> Any:
+        partition = topic.partitions.get(self._groups.partition_for(key))
+        leader = None if partition is None else partition.leader
+        for broker in self._image.brokers():
+            if broker.broker_id == leader:
+                endpoint = _endpoint(broker, connection)
+                if endpoint is not None:
+                    host, port = endpoint
+                    return Coordinator(key=key, node_id=leader, host=host, port=port)
+        return _unfound(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every key."""
+        return _build(ctx, [_unfound(key, code) for key in _keys(ctx, request)])
+
+
+def _refusal(key_type: int) -> ErrorCode:
+    if key_type == KeyType.GROUP:
+        return ErrorCode.NONE
+    if key_type == KeyType.TRANSACTION:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return ErrorCode.INVALID_REQUEST
+
+
+def _keys(ctx: RequestContext, request: Any) -> list[str]:
+    if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
+        return list(request.coordinator_keys)
+    return [request.key]
+
+
+def _endpoint(broker: BrokerImage, connection: ConnectionInfo) -> tuple[str, int] | None:
+    """Where this client reaches the broker: by the listener it uses now."""
+    if not broker.endpoints:
+        return connection.local_host, connection.local_port
+    for endpoint in broker.endpoints:
+        if endpoint.name == connection.listener_name:
+            return endpoint.host, endpoint.port
+    return None
+
+
+def _unfound(key: str, code: ErrorCode) -> Any:
+    return Coordinator(
+        key=key, node_id=NO_NODE, host="", port=NO_NODE, error_code=code, error_message=code.text
+    )
+
+
+def _build(ctx: RequestContext, found: list[Any]) -> Any:
+    if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
+        return FindCoordinatorResponse(coordinators=found)
+    one = found[0]
+    return FindCoordinatorResponse(
+        error_code=one.error_code,
+        error_message=one.error_message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
+    )

@@ -1,0 +1,93 @@
+"""JoinGroup (key 11): become a member of a group, or say that one still is.
+
+Versions: 0-9.
+
+Behaviour (S-GRP-1..3)
+* Parked until the group's join phase ends; the leader is told all members.
+* Errors of the group are in the response; the member id is echoed, or a new one is given.
+
+Version notes
+* v0: the session timeout is the rebalance timeout too.
+* v4+: a dynamic member without id gets MEMBER_ID_REQUIRED and an id to join with (KIP-394).
+* v5+: static members. v6 and below: no null protocol name, the empty one stands for it.
+* v9: skip_assignment for a static leader that comes back (KIP-814).
+"""
+
+from typing import Any, Final
+
+from broker.coordinator.answers import ParkedAnswer
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.values import JoinReply, JoinRequest
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+
+VERSIONS: Final = (0, 9)
+
+FIRST_VERSION_WITH_REBALANCE_TIMEOUT: Final = 1
+FIRST_VERSION_THAT_REQUIRES_MEMBER_ID: Final = 4
+FIRST_VERSION_WITH_NULL_PROTOCOL: Final = 7
+FIRST_VERSION_WITH_SKIP_ASSIGNMENT: Final = 9
+
+
+class JoinGroupHandler:
+    """See the module."""
+
+    def __init__(self, groups: GroupCoordinator) -> None:
+        self._groups = groups
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, or a `Pending` for it."""
+        version = ctx.api_version
+        answer = ParkedAnswer(lambda reply: _response(reply, version))
+        try:
+            self._groups.join(
+                JoinRequest(
+                    group_id=request.group_id,
+                    member_id=request.member_id,
+                    instance_id=request.group_instance_id,
+                    client_id=ctx.client_id or "",
+                    # As Java prints an InetAddress: DescribeGroups shows it, the log keeps it.
+                    client_host=f"/{ctx.connection.peer_host}",
+                    session_timeout_ms=request.session_timeout_ms,
+                    rebalance_timeout_ms=(
+                        request.rebalance_timeout_ms
+                        if version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT
+                        else request.session_timeout_ms
+                    ),
+                    protocol_type=request.protocol_type,
+                    protocols=tuple((one.name, bytes(one.metadata)) for one in request.protocols),
+                    reason=request.reason,
+                    require_known_member_id=version >= FIRST_VERSION_THAT_REQUIRES_MEMBER_ID,
+                    supports_skip_assignment=version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT,
+                ),
+                answer,
+            )
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+        return answer.handed_over()
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code`, with the member id that was asked with."""
+        return _response(JoinReply(error=code, member_id=request.member_id), ctx.api_version)
+
+
+def _response(reply: JoinReply, version: int) -> Any:
+    name = reply.protocol_name
+    return JoinGroupResponse(
+        error_code=reply.error,
+        generation_id=reply.generation,
+        protocol_type=reply.protocol_type,
+        protocol_name=name if version >= FIRST_VERSION_WITH_NULL_PROTOCOL else name or "",
+        leader=reply.leader,
+        skip_assignment=reply.skip_assignment,
+        member_id=reply.member_id,
+        members=[
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                metadata=member.metadata,
+            )
+            for member in reply.members
+        ],
+    )

@@ -1,0 +1,74 @@
+"""LeaveGroup (key 13): members go, so that nobody waits for their sessions to expire.
+
+Versions: 0-5.
+
+Behaviour (S-GRP-3)
+* One result per member; the others of the request are not affected by one that is unknown.
+* An administrator removes a static member by its instance id alone, with an empty member id.
+
+Version notes
+* v0-2: one member, whose error is the response's.
+* v3+: many, with instance ids. v5: reasons, which are logged.
+"""
+
+import logging
+from typing import Any, Final
+
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.values import LeaveReply, LeavingMember
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
+
+log = logging.getLogger(__name__)
+
+VERSIONS: Final = (0, 5)
+
+FIRST_VERSION_WITH_MEMBERS: Final = 3
+
+
+class LeaveGroupHandler:
+    """See the module."""
+
+    def __init__(self, groups: GroupCoordinator) -> None:
+        self._groups = groups
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        if ctx.api_version >= FIRST_VERSION_WITH_MEMBERS:
+            leaving = tuple(
+                LeavingMember(
+                    member_id=one.member_id, instance_id=one.group_instance_id, reason=one.reason
+                )
+                for one in request.members
+            )
+        else:
+            leaving = (LeavingMember(member_id=request.member_id),)
+        for one in leaving:
+            if one.reason:
+                log.info("%s leaves group %s: %s", one.member_id, request.group_id, one.reason)
+        try:
+            reply = self._groups.leave(request.group_id, leaving)
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+        return _response(reply, ctx.api_version)
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for the whole request."""
+        return LeaveGroupResponse(error_code=code)
+
+
+def _response(reply: LeaveReply, version: int) -> Any:
+    if version < FIRST_VERSION_WITH_MEMBERS:
+        return LeaveGroupResponse(error_code=reply.error or reply.members[0].error)
+    return LeaveGroupResponse(
+        error_code=reply.error,
+        members=[
+            MemberResponse(
+                member_id=one.member_id,
+                group_instance_id=one.instance_id,
+                error_code=one.error,
+            )
+            for one in reply.members
+        ],
+    )

@@ -1,0 +1,53 @@
+"""ListGroups (key 16): the groups that this broker coordinates.
+
+Versions: 0-5.
+
+Behaviour (S-GRP-6)
+* COORDINATOR_LOAD_IN_PROGRESS while any partition is being loaded: the list would not be whole.
+
+Version notes
+* v4+: only groups in the states asked for, and their states (KIP-518); names in any case.
+* v5: only groups of the types asked for, and their types (KIP-848); all are "classic" here.
+"""
+
+from typing import Any, Final
+
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.list_groups import ListedGroup, ListGroupsResponse
+
+VERSIONS: Final = (0, 5)
+
+
+class ListGroupsHandler:
+    """See the module."""
+
+    def __init__(self, groups: GroupCoordinator) -> None:
+        self._groups = groups
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        try:
+            groups = self._groups.list_groups()
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+        states = {state.lower() for state in request.states_filter}
+        types = {group_type.lower() for group_type in request.types_filter}
+        return ListGroupsResponse(
+            groups=[
+                ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type,
+                    group_state=group.state,
+                    group_type=group.type,
+                )
+                for group in groups
+                if (not states or group.state.lower() in states)
+                and (not types or group.type.lower() in types)
+            ]
+        )
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` and no groups."""
+        return ListGroupsResponse(error_code=code)

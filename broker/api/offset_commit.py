@@ -1,0 +1,150 @@
+"""OffsetCommit (key 8): store how far a group has read.
+
+Versions: 0-10.
+
+Behaviour (S-GRP-4)
+* All partitions of a request are written to `__consumer_offsets` as one batch, and the response
+  comes when it is durable.
+* Partition by partition: UNKNOWN_TOPIC_OR_PARTITION for what the metadata does not know,
+  OFFSET_METADATA_TOO_LARGE above `offset.metadata.max.bytes`; the rest is committed all the same.
+  What the group refuses (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, …), it
+  refuses for all partitions that exist.
+* Generation -1 without a member id is a consumer without a group: it may commit while the group
+  is empty.
+
+Version notes
+* v0 wrote to ZooKeeper in its time; here it is a commit like any other. v1's timestamps are
+  ignored, as Kafka does.
+* v2-4: retention_time_ms; such offsets expire that long after the commit.
+* v9+: GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION for a group that is not there (KIP-848).
+* v10: topics by id; UNKNOWN_TOPIC_ID.
+"""
+
+from typing import Any, Final
+
+from broker.cluster.image import MetadataImage, TopicImage
+from broker.coordinator.answers import ParkedAnswer
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.values import CommitRequest, PartitionCommit
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+VERSIONS: Final = (0, 10)
+
+FIRST_VERSION_WITH_GROUP_NOT_FOUND: Final = 9
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
+DEFAULT_RETENTION: Final = -1
+
+
+class OffsetCommitHandler:
+    """See the module."""
+
+    def __init__(self, groups: GroupCoordinator, image: MetadataImage) -> None:
+        self._groups = groups
+        self._image = image
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, or a `Pending` when followers have to have the batch first."""
+        response: Any = OffsetCommitResponse.cls()
+        response.topics = []
+        commits: list[PartitionCommit] = []
+        of_group: list[Any] = []  # the results that hang on the group's word
+        accepted: list[Any] = []  # those among them that are written
+        by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        for asked in request.topics:
+            if by_id:
+                topic = self._image.topic_by_id(asked.topic_id)
+                missing = ErrorCode.UNKNOWN_TOPIC_ID
+            else:
+                topic = self._image.topic(asked.name)
+                missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            results: list[Any] = []
+            response.topics.append(
+                OffsetCommitResponseTopic(
+                    name=asked.name, topic_id=asked.topic_id, partitions=results
+                )
+            )
+            for one in asked.partitions:
+                result: Any = OffsetCommitResponsePartition.cls()
+                result.partition_index = one.partition_index
+                results.append(result)
+                if topic is None:
+                    result.error_code = missing
+                elif one.partition_index not in topic.partitions:
+                    result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif self._is_too_long(one.committed_metadata):
+                    result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                    of_group.append(result)
+                else:
+                    of_group.append(result)
+                    accepted.append(result)
+                    commits.append(_commit_of(topic, one))
+        if not of_group:
+            return response
+        answer = ParkedAnswer(lambda code: _settled(response, accepted, code))
+        try:
+            self._groups.commit_offsets(_request_of(ctx, request, commits), answer)
+        except KafkaError as error:
+            return _settled(response, of_group, error.code)
+        return answer.handed_over()
+
+    def _is_too_long(self, metadata: str | None) -> bool:
+        return metadata is not None and len(metadata) > self._groups.settings.metadata_max_length
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every partition."""
+        return OffsetCommitResponse(
+            topics=[
+                OffsetCommitResponseTopic(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partitions=[
+                        OffsetCommitResponsePartition(
+                            partition_index=one.partition_index, error_code=code
+                        )
+                        for one in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+
+def _commit_of(topic: TopicImage, one: Any) -> PartitionCommit:
+    return PartitionCommit(
+        topic=topic.name,
+        partition=one.partition_index,
+        offset=one.committed_offset,
+        leader_epoch=one.committed_leader_epoch,
+        metadata=one.committed_metadata or "",
+        topic_id=topic.topic_id,
+    )
+
+
+def _request_of(ctx: RequestContext, request: Any, commits: list[PartitionCommit]) -> CommitRequest:
+    retention = request.retention_time_ms
+    return CommitRequest(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        generation=request.generation_id_or_member_epoch,
+        retention_ms=None if retention == DEFAULT_RETENTION else retention,
+        unknown_group=(
+            ErrorCode.GROUP_ID_NOT_FOUND
+            if ctx.api_version >= FIRST_VERSION_WITH_GROUP_NOT_FOUND
+            else ErrorCode.ILLEGAL_GENERATION
+        ),
+        partitions=tuple(commits),
+    )
+
+
+def _settled(response: Any, results: list[Any], code: ErrorCode) -> Any:
+    if code is not ErrorCode.NONE:
+        for result in results:
+            result.error_code = code
+    return response

@@ -1,0 +1,82 @@
+"""OffsetDelete (key 47): forget offsets of topics that a group no longer reads.
+
+Versions: 0 (never flexible).
+
+Behaviour (S-GRP-6, KIP-496)
+* GROUP_ID_NOT_FOUND when there is no such group; NON_EMPTY_GROUP when it has members whose
+  subscriptions the broker cannot read (no consumers).
+* Per partition: UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC; success also where no
+  offset was.
+* Answered when the tombstones are durable.
+"""
+
+from typing import Any, Final
+
+from broker.cluster.image import MetadataImage
+from broker.coordinator.answers import ParkedAnswer
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offset_delete import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+VERSIONS: Final = (0, 0)
+
+
+class OffsetDeleteHandler:
+    """See the module."""
+
+    def __init__(self, groups: GroupCoordinator, image: MetadataImage) -> None:
+        self._groups = groups
+        self._image = image
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, or a `Pending` when followers have to have the tombstones first."""
+        wanted = [
+            (topic.name, one.partition_index)
+            for topic in request.topics
+            for one in topic.partitions
+            if self._exists(topic.name, one.partition_index)
+        ]
+        answer = ParkedAnswer(lambda outcome: _response(request, *outcome))
+        try:
+            self._groups.delete_offsets(
+                request.group_id, wanted, lambda code, results: answer((code, results))
+            )
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+        return answer.handed_over()
+
+    def _exists(self, name: str, partition: int) -> bool:
+        topic = self._image.topic(name)
+        return topic is not None and partition in topic.partitions
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for the whole request."""
+        return OffsetDeleteResponse(error_code=code)
+
+
+def _response(request: Any, code: ErrorCode, results: dict[tuple[str, int], ErrorCode]) -> Any:
+    if code is not ErrorCode.NONE:
+        return OffsetDeleteResponse(error_code=code)
+    return OffsetDeleteResponse(
+        topics=[
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetDeleteResponsePartition(
+                        partition_index=one.partition_index,
+                        error_code=results.get(
+                            (topic.name, one.partition_index),
+                            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        ),
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

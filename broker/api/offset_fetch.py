@@ -1,0 +1,187 @@
+"""OffsetFetch (key 9): read how far groups have read.
+
+Versions: 0-10.
+
+Behaviour (S-GRP-4)
+* A partition without a committed offset, and any partition of a group that is not there, is
+  answered with offset -1, epoch -1, empty metadata and no error.
+* Null topics stand for all partitions of the group that have an offset.
+* require_stable: a partition with an offset in an open transaction is UNSTABLE_OFFSET_COMMIT.
+* Member id and epoch (v9+) concern KIP-848 groups only; classic groups ignore them.
+
+Version notes
+* v0 read ZooKeeper in its time; here it is as v1. v0-1 have no top-level error: a refusal of the
+  group is repeated for each partition.
+* v2+: null topics. v5+: leader epochs. v7+: require_stable. v8+: many groups, each with an error.
+* v10: topics by id; UNKNOWN_TOPIC_ID, and of all topics only those that have an id are told.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from broker.cluster.image import MetadataImage
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.offsets import NO_LEADER_EPOCH, NO_OFFSET, CommittedOffset
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from protocol.types import ZERO_UUID
+
+VERSIONS: Final = (0, 10)
+
+FIRST_VERSION_WITH_TOP_ERROR: Final = 2
+FIRST_VERSION_WITH_GROUPS: Final = 8
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
+
+_Asked = tuple[str | None, bytes, list[int]]
+"""(topic name or None when the id is unknown, topic id, partitions)"""
+
+
+class OffsetFetchHandler:
+    """See the module."""
+
+    def __init__(self, groups: GroupCoordinator, image: MetadataImage) -> None:
+        self._groups = groups
+        self._image = image
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        if ctx.api_version < FIRST_VERSION_WITH_GROUPS:
+            return self._one_group(ctx.api_version, request)
+        by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        return OffsetFetchResponse(
+            groups=[self._of_many(asked, request.require_stable, by_id) for asked in request.groups]
+        )
+
+    # ---- v8+
+
+    def _of_many(self, asked: Any, require_stable: bool, by_id: bool) -> Any:
+        try:
+            topics = self._topics_asked(asked.group_id, asked.topics, by_id)
+            return OffsetFetchResponseGroup(
+                group_id=asked.group_id,
+                topics=[
+                    OffsetFetchResponseTopics(
+                        name=name or "",
+                        topic_id=topic_id,
+                        partitions=self._partitions(
+                            OffsetFetchResponsePartitions,
+                            (asked.group_id, name, numbers),
+                            require_stable,
+                        ),
+                    )
+                    for name, topic_id, numbers in topics
+                ],
+            )
+        except KafkaError as error:
+            return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
+
+    def _topics_asked(self, group_id: str, topics: Any, by_id: bool) -> Iterator[_Asked]:
+        if topics is None:
+            yield from self._all_topics(group_id, by_id)
+            return
+        for asked in topics:
+            if not by_id:
+                yield asked.name, ZERO_UUID, asked.partition_indexes
+                continue
+            topic = self._image.topic_by_id(asked.topic_id)
+            name = None if topic is None else topic.name
+            yield name, asked.topic_id, asked.partition_indexes
+
+    def _all_topics(self, group_id: str, by_id: bool) -> Iterator[_Asked]:
+        for name, partitions in self._groups.fetch_all_offsets(group_id).items():
+            topic = self._image.topic(name) if by_id else None
+            if by_id and topic is None:
+                continue
+            yield name, ZERO_UUID if topic is None else topic.topic_id, list(partitions)
+
+    # ---- v0-7
+
+    def _one_group(self, version: int, request: Any) -> Any:
+        try:
+            return OffsetFetchResponse(
+                topics=[
+                    OffsetFetchResponseTopic(
+                        name=name,
+                        partitions=self._partitions(
+                            OffsetFetchResponsePartition,
+                            (request.group_id, name, numbers),
+                            request.require_stable,
+                        ),
+                    )
+                    for name, _, numbers in self._topics_asked(
+                        request.group_id, request.topics, by_id=False
+                    )
+                ]
+            )
+        except KafkaError as error:
+            return _refused(version, request, error.code)
+
+    # ---- all
+
+    def _partitions(
+        self, group: Any, asked: tuple[str, str | None, list[int]], require_stable: bool
+    ) -> list[Any]:
+        group_id, name, numbers = asked
+        find = self._groups.fetch_offset(group_id)
+        results = []
+        for number in numbers:
+            if name is None:
+                results.append(_partition(group, number, None, ErrorCode.UNKNOWN_TOPIC_ID))
+            elif require_stable and self._groups.is_unstable(group_id, name, number):
+                results.append(_partition(group, number, None, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+            else:
+                results.append(_partition(group, number, find(name, number)))
+        return results
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every group."""
+        if ctx.api_version < FIRST_VERSION_WITH_GROUPS:
+            return _refused(ctx.api_version, request, code)
+        return OffsetFetchResponse(
+            groups=[
+                OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code)
+                for asked in request.groups
+            ]
+        )
+
+
+def _partition(
+    group: Any, number: int, found: CommittedOffset | None, code: ErrorCode = ErrorCode.NONE
+) -> Any:
+    result = group.cls()
+    result.partition_index = number
+    result.error_code = code
+    if found is None:
+        result.committed_offset = NO_OFFSET
+        result.committed_leader_epoch = NO_LEADER_EPOCH
+        result.metadata = ""
+    else:
+        result.committed_offset = found.offset
+        result.committed_leader_epoch = found.leader_epoch
+        result.metadata = found.metadata
+    return result
+
+
+def _refused(version: int, request: Any, code: ErrorCode) -> Any:
+    if version >= FIRST_VERSION_WITH_TOP_ERROR:
+        return OffsetFetchResponse(error_code=code)
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    _partition(OffsetFetchResponsePartition, number, None, code)
+                    for number in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

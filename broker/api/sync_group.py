@@ -1,0 +1,72 @@
+"""SyncGroup (key 14): the leader brings the assignment, everybody gets its own.
+
+Versions: 0-5.
+
+Behaviour (S-GRP-1)
+* Followers are parked until the leader's assignment is written to `__consumer_offsets`.
+* In a stable group the answer is the member's current assignment.
+
+Version notes
+* v3+: static members.
+* v5: protocol type and name must be there, and must be the group's: else
+  INCONSISTENT_GROUP_PROTOCOL (KIP-559).
+"""
+
+from typing import Any, Final
+
+from broker.coordinator.answers import ParkedAnswer
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.values import SyncReply, SyncRequest
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.sync_group import SyncGroupResponse
+
+VERSIONS: Final = (0, 5)
+
+FIRST_VERSION_WITH_PROTOCOL: Final = 5
+
+
+class SyncGroupHandler:
+    """See the module."""
+
+    def __init__(self, groups: GroupCoordinator) -> None:
+        self._groups = groups
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, or a `Pending` for it."""
+        if ctx.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
+            request.protocol_type is None or request.protocol_name is None
+        ):
+            return self.error_response(ctx, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        answer = ParkedAnswer(_response)
+        try:
+            self._groups.sync(
+                SyncRequest(
+                    group_id=request.group_id,
+                    member_id=request.member_id,
+                    instance_id=request.group_instance_id,
+                    generation=request.generation_id,
+                    protocol_type=request.protocol_type,
+                    protocol_name=request.protocol_name,
+                    assignments=tuple(
+                        (one.member_id, bytes(one.assignment)) for one in request.assignments
+                    ),
+                ),
+                answer,
+            )
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+        return answer.handed_over()
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` and no assignment."""
+        return SyncGroupResponse(error_code=code)
+
+
+def _response(reply: SyncReply) -> Any:
+    return SyncGroupResponse(
+        error_code=reply.error,
+        protocol_type=reply.protocol_type,
+        protocol_name=reply.protocol_name,
+        assignment=reply.assignment,
+    )

@@ -1,0 +1,38 @@
+"""Where a coordinator's answer goes: to the handler at once, or later to the parked request.
+
+A handler makes a `ParkedAnswer`, hands it to the coordinator and returns `handed_over()`. When the
+coordinator has answered by then, nothing was parked and the message itself is returned.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from broker.request import Pending
+
+
+class ParkedAnswer:
+    """Takes one reply, turns it into a message, brings it to the connection."""
+
+    __slots__ = ("_answered", "_encode", "_message", "_pending")
+
+    def __init__(self, encode: Callable[[Any], Any]) -> None:
+        self._encode = encode
+        self._pending: Pending | None = None
+        self._message: Any = None
+        self._answered = False
+
+    def __call__(self, reply: Any) -> None:
+        """The reply; called once, from the event loop."""
+        message = self._encode(reply)
+        if self._pending is not None:
+            self._pending.complete(message)
+        else:
+            self._message = message
+            self._answered = True
+
+    def handed_over(self) -> Any:
+        """What the handler returns: the message, or the `Pending` that will bring it."""
+        if self._answered:
+            return self._message
+        self._pending = Pending()
+        return self._pending

@@ -28,8 +28,11 @@ class Source:
     def block(self, head: str) -> Iterator[None]:
         """A compound statement: `head` and what is written inside the `with`."""
         self.line(head)
+        start = len(self._lines)
         self._depth += 1
         yield
+        if len(self._lines) == start:
+            self.line("pass")
         self._depth -= 1
 
     def name(self) -> str:

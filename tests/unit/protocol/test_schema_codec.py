@@ -1,0 +1,273 @@
+"""What the schema room promises, on small declarations of its own."""
+
+import io
+import struct
+from typing import Any
+
+import pytest
+from construct import StreamError
+
+from protocol.errors import ProtocolError
+from protocol.schema import (
+    Api,
+    Array,
+    Bool,
+    Bytes,
+    Float64,
+    Group,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Records,
+    Str,
+    UInt16,
+    UInt32,
+    Uuid,
+    V,
+)
+
+Leader = Group(
+    "Leader",
+    "leader_id" / V("0+", Int32, default=-1),
+    "epoch" / V("0+", Int32, default=-1),
+)
+Everything = Api(
+    None,
+    "Everything",
+    "0-3",
+    "2+",
+    "flag" / V("0+", Bool),
+    "small" / V("0+", Int8),
+    "port" / V("0+", UInt16),
+    "count" / V("0+", UInt32),
+    "ratio" / V("0+", Float64),
+    "topic_id" / V("0+", Uuid),
+    "name" / V("0+", Str, nullable="1+"),
+    "blob" / V("0+", Bytes),
+    "records" / V("0+", Records, nullable="0+"),
+    "ids" / V("0+", Array(Uuid)),
+    "flags" / V("0+", Array(Bool)),
+    "numbers" / V("0+", Array(Int64), nullable="1+"),
+    "leaders" / V("0+", Array(Leader)),
+    "maybe" / V("1+", Leader, nullable="1+"),
+    "old" / V("0-1", Int16, default=7),
+    "text" / V("2+", Str, nullable="2+", default="x", tag=0),
+    "leader" / V("2+", Leader, tag=1),
+    "list" / V("2+", Array(Int32), nullable="2+", tag=2),
+    "late" / V("1+", Int64, default=-1, tag=5, tagged="3+"),
+)
+
+
+def full() -> Any:
+    return Everything(
+        flag=True,
+        small=-1,
+        port=65535,
+        count=1 << 31,
+        ratio=0.5,
+        topic_id=b"i" * 16,
+        name="n",
+        blob=b"bb",
+        records=b"rrr",
+        ids=[b"j" * 16],
+        flags=[True, False],
+        numbers=[1, -1],
+        leaders=[Leader(leader_id=1), Leader()],
+        maybe=Leader(epoch=2),
+    )
+
+
+def interpreted(version: int, value: Any) -> bytes:
+    stream = io.BytesIO()
+    Everything.at(version).build_stream(value, stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("version", Everything.versions)
+def test_every_type_goes_round_and_agrees_with_the_construct(version: int) -> None:
+    value, codec = full(), Everything.codec(version)
+    if version == 0:
+        value.maybe = None
+    data = codec.build(value)
+    assert data == interpreted(version, value)
+    assert codec.parse(data) == value
+    assert Everything.at(version).parse(data) == value
+
+
+def test_a_field_that_a_version_lacks_reads_as_its_default() -> None:
+    value = full()
+    value.old = 3
+    value.maybe = None
+    assert Everything.codec(1).parse(Everything.codec(1).build(value)).old == 3
+    assert Everything.codec(2).parse(Everything.codec(2).build(value)).old == 7
+
+
+@pytest.mark.parametrize(
+    ("field", "content"),
+    [
+        ("text", None),
+        ("text", ""),
+        ("list", None),
+        ("list", [4]),
+        ("leader", Leader(leader_id=4)),
+        ("late", 0),
+    ],
+)
+def test_a_tagged_field_that_is_not_its_default_is_written(field: str, content: Any) -> None:
+    value, codec = full(), Everything.codec(3)
+    without = codec.build(value)
+    setattr(value, field, content)
+    data = codec.build(value)
+    assert len(data) > len(without)
+    assert data == interpreted(3, value)
+    assert getattr(codec.parse(data), field) == content
+
+
+@pytest.mark.parametrize(
+    ("field", "content"),
+    [("text", "x"), ("list", []), ("list", ()), ("leader", Leader()), ("late", -1)],
+)
+def test_a_tagged_field_that_equals_its_default_is_left_out(field: str, content: Any) -> None:
+    value, codec = full(), Everything.codec(3)
+    without = codec.build(value)
+    setattr(value, field, content)
+    assert codec.build(value) == without == interpreted(3, value)
+
+
+def test_a_shared_default_refuses_to_be_changed() -> None:
+    value = Everything()
+    with pytest.raises(AttributeError, match="shared default"):
+        value.leader.epoch = 3
+    assert value.leader == Leader()
+    assert Leader() == value.leader
+    value.leader = Leader(epoch=3)
+    assert value.leader.epoch == 3
+    assert Everything().leader.epoch == -1
+
+
+def test_values_say_what_they_are() -> None:
+    assert repr(Leader(epoch=4)) == "Leader(leader_id=-1, epoch=4)"
+    assert Leader(epoch=4) != Leader()
+    assert Leader() != "Leader"
+    assert Everything(ids=[]) == Everything()
+    with pytest.raises(TypeError, match="no field 'epok'"):
+        Leader(epok=4)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Leader())
+
+
+def test_bytes_and_records_are_slices_of_the_buffer() -> None:
+    data = bytearray(Everything.codec(3).build(full()))
+    value, _ = Everything.codec(3).parse_at(data, memoryview(data), 0, len(data))
+    value.records[0] = ord("R")
+    assert b"Rrr" in data
+    assert value.blob.obj is data
+    assert "<2 bytes>" in repr(value)
+
+
+def test_records_of_any_kind_are_passed_on_as_they_are() -> None:
+    class FileSlice:
+        def __len__(self) -> int:
+            return 300
+
+    piece, pieces = FileSlice(), []
+    value = full()
+    value.records = piece
+    Everything.codec(3).build_into(value, pieces.append)
+    assert piece in pieces
+    at = pieces.index(piece)
+    assert pieces[at - 1] == b"\xad\x02"  # 301 as a varint
+
+
+def test_an_unknown_tag_is_skipped_and_known_ones_must_fit() -> None:
+    codec = Everything.codec(3)
+    body = codec.build(full())
+    assert body.endswith(b"\0")
+    assert codec.parse(body[:-1] + b"\x01\x63\x02zz") == full()
+    assert codec.parse(body[:-1] + b"\x01\xff\xff\xff\xff\x07\x00") == full()
+    for tail in (
+        b"\x01\x05\x04\0\0\0\1",  # an int64 of four bytes
+        b"\x01\x05\x09" + bytes(9),  # one of nine
+        b"\x01\x63\x05zz",  # an unknown one that is longer than the frame
+        b"\xff\xff\xff\xff\x07",  # two thousand million of them
+        b"\xff\xff\xff\xff\xff\x01\0",  # a varint of six bytes
+        b"\xff\xff\xff\xff\x0f",  # a varint of 32 bits
+    ):
+        with pytest.raises(ProtocolError):
+            codec.parse(body[:-1] + tail)
+        with pytest.raises((StreamError, ValueError)):
+            Everything.at(3).parse_tail(io.BytesIO(body[:-1] + tail), "")
+
+
+Names = Api(None, "Names", "0-1", "1+", "names" / V("0+", Array(Str)))
+Empty = Group("Empty")
+Empties = Api(None, "Empties", "0-1", "1+", "empties" / V("0+", Array(Empty)))
+
+
+@pytest.mark.parametrize(
+    ("version", "data"),
+    [
+        (0, b"\xff\xff\xff\xff"),  # null array
+        (0, b"\x80\0\0\0"),
+        (0, b"\x7f\xff\xff\xff"),
+        (0, b"\0\0\0\1\xff\xff"),  # null string
+        (0, b"\0\0\0\1\x80\0"),
+        (0, b"\0\0\0\1\0\2\xc3\x28"),  # no UTF-8
+        (0, b"\0\0\0\2\0\1a"),
+        (1, b"\0\0"),
+        (1, b"\x02\0\0"),
+        (1, b"\x02\x03\xc3\x28\0"),
+        (1, b"\x02\x81\x80\x02" + bytes(40_000) + b"\0"),  # longer than a string may be
+        (1, b"\xff\xff\xff\xff\xff\xff\xff"),
+        (1, b"\x02\x02a"),  # no tagged fields
+        (1, b""),
+    ],
+)
+def test_malformed_strings_and_counts(version: int, data: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        Names.codec(version).parse(data)
+
+
+@pytest.mark.parametrize("size", [126, 127, 128, 32767])
+def test_long_strings(size: int) -> None:
+    for version in Names.versions:
+        codec, value = Names.codec(version), Names(names=["x" * size])
+        assert codec.parse(codec.build(value)) == value
+
+
+@pytest.mark.parametrize("version", Names.versions)
+def test_what_does_not_fit_is_a_bug_of_the_caller(version: int) -> None:
+    codec = Names.codec(version)
+    for names in (["x" * 32768], [None], None):
+        with pytest.raises((ValueError, struct.error, AttributeError, TypeError)):
+            codec.build(Names(names=names))
+
+
+def test_an_array_of_nothing_cannot_claim_more_elements_than_there_are_bytes() -> None:
+    assert Empties.codec(0).build(Empties(empties=[])) == b"\0\0\0\0"
+    with pytest.raises(ProtocolError):
+        Empties.codec(0).parse(b"\x7f\xff\xff\xff\0\0\0\0")
+    assert len(Empties.codec(1).parse(b"\x03\0\0\0").empties) == 2
+
+
+def test_fixed_fields_beyond_the_frame_are_refused_though_the_buffer_goes_on() -> None:
+    buffer = bytearray(40)
+    codec = Leader_api.codec(0)
+    with pytest.raises(ProtocolError, match="ends too early"):
+        codec.parse_at(buffer, memoryview(buffer), 0, 7)
+    assert codec.parse_at(buffer, memoryview(buffer), 0, 8)[1] == 8
+
+
+Leader_api = Api(
+    None, "Leader", "0", "none", "leader_id" / V("0+", Int32), "epoch" / V("0+", Int32)
+)
+
+
+def test_versions_that_are_not_declared() -> None:
+    assert Everything.versions == range(4)
+    assert [Everything.flexible(version) for version in Everything.versions] == [0, 0, 1, 1]
+    assert (Everything.flexible_since, Leader_api.flexible_since) == (2, None)
+    with pytest.raises(ValueError, match="no version 4"):
+        Everything.codec(4)
+    assert Everything.codec(3) is Everything.codec(3)

@@ -12,7 +12,7 @@ A handler is a plain callable `handler(ctx, request)` and never blocks. It retur
 One connection has one request in work at a time, so replies keep the order of requests (S-NET-1).
 """
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -51,17 +51,21 @@ class RequestContext:
 
 
 class Pending:
-    """A reply that comes later. Completed once, from the event loop; the first completion wins."""
+    """A reply that comes later. Completed once, from the event loop; the first completion wins.
 
-    __slots__ = ("_event", "_reply", "abandoned", "done", "on_abandon")
+    The request's byte slices are views of the connection's buffer, which is used for other things
+    as soon as the handler has returned a `Pending`: what is needed later must be copied.
+    """
+
+    __slots__ = ("_reply", "_wake", "abandoned", "done", "on_abandon")
 
     def __init__(self) -> None:
-        self._event: trio.Event | None = None
+        self._wake: Callable[[], object] | None = None
         self._reply: Any = None
         self.done = False
         self.abandoned = False
         """The connection ended while the request was parked."""
-        self.on_abandon: Any = None
+        self.on_abandon: Callable[[], object] | None = None
         """Called without arguments when the connection ends first, to drop watchers early."""
 
     def complete(self, reply: Any) -> bool:
@@ -70,21 +74,37 @@ class Pending:
             return False
         self.done = True
         self._reply = reply
-        if self._event is not None:
-            self._event.set()
+        if self._wake is not None:
+            self._wake()
         return True
+
+    def abandon(self) -> None:
+        """Nobody waits for the reply any more. Does nothing once it is complete."""
+        if not self.done and not self.abandoned:
+            self.abandoned = True
+            if self.on_abandon is not None:
+                self.on_abandon()
+
+    def notify(self, wake: Callable[[], object]) -> None:
+        """Call `wake` at completion, at once if it is complete. One waiter only."""
+        self._wake = wake
+        if self.done:
+            wake()
+
+    @property
+    def reply(self) -> Any:
+        """The reply; None before it is `done`."""
+        return self._reply
 
     async def wait_reply(self) -> Any:
         """The reply, when there is one. Cancelled: the request counts as abandoned."""
-        if not self.done:
-            self._event = trio.Event()
-            try:
-                await self._event.wait()
-            except trio.Cancelled:
-                self.abandoned = True
-                if self.on_abandon is not None:
-                    self.on_abandon()
-                raise
+        event = trio.Event()
+        self.notify(event.set)
+        try:
+            await event.wait()
+        except trio.Cancelled:
+            self.abandon()
+            raise
         return self._reply
 
 

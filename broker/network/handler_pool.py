@@ -1,0 +1,123 @@
+"""The handler workers: `num.io.threads` tasks that run what may wait.
+
+A request whose handler returned a coroutine is put into one bounded queue (`queued.max.requests`)
+and run by the next free worker. When the queue is full the connection waits, and so stops reading:
+that is the back pressure on clients. A connection that ends does not cancel its work: what a
+client asked for and a worker began is finished (an append half done is nobody's wish).
+"""
+
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from broker.request import Pending
+from protocol.errors import KafkaError
+from storage.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerPoolStatistics:
+    """Numbers for metrics and tests."""
+
+    workers: int
+    busy: int
+    queued: int
+    """Requests that wait for a worker."""
+    waiting_to_queue: int
+    """Connections that wait for a place in the queue."""
+    busy_s: float
+    """Working time of all workers since the start."""
+
+
+class Work:
+    """One coroutine on its way through the pool."""
+
+    __slots__ = ("_event", "abandoned", "coroutine", "error", "reply", "started")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self.coroutine = coroutine
+        self.reply: Any = None
+        self.error: Exception | None = None
+        self.started = 0.0
+        """Monotonic seconds at which a worker took it."""
+        self.abandoned = False
+        """The connection ended meanwhile: nobody takes the reply."""
+        self._event = trio.Event()
+
+    async def wait_finished(self) -> None:
+        """Returns when `reply` or `error` is set."""
+        await self._event.wait()
+
+    def finish(self) -> None:
+        """Wake who waits."""
+        if self.abandoned:
+            if isinstance(self.reply, Pending):
+                self.reply.abandon()
+            if self.error is not None and not isinstance(self.error, KafkaError):
+                logger.error("A request whose client had gone failed", exc_info=self.error)
+        self._event.set()
+
+
+class HandlerPool:
+    """A bounded queue and its workers."""
+
+    def __init__(self, *, workers: int, queued_max: int, clock: Clock) -> None:
+        self._workers = workers
+        self._clock = clock
+        self._send, self._receive = trio.open_memory_channel[Work](queued_max)
+        self._busy = 0
+        self._busy_s = 0.0
+
+    async def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Work:
+        """Queue it (waits while the queue is full) and wait until it is finished."""
+        work = Work(coroutine)
+        try:
+            await self._send.send(work)
+        except BaseException:
+            coroutine.close()
+            raise
+        try:
+            await work.wait_finished()
+        except BaseException:
+            work.abandoned = True
+            raise
+        return work
+
+    async def run(self) -> None:
+        """Serve until cancelled, or until `close` and everything queued is done."""
+        async with trio.open_nursery() as nursery:
+            for _ in range(self._workers):
+                nursery.start_soon(self._worker)
+
+    def close(self) -> None:
+        """No new work; workers end when the queue is empty."""
+        self._send.close()
+
+    async def _worker(self) -> None:
+        async for work in self._receive:
+            started = work.started = self._clock.monotonic()
+            self._busy += 1
+            try:
+                work.reply = await work.coroutine
+            except Exception as error:  # noqa: BLE001 - the connection answers it (decision 7)
+                work.error = error
+            finally:
+                self._busy -= 1
+                self._busy_s += self._clock.monotonic() - started
+                work.finish()
+
+    def statistics(self) -> HandlerPoolStatistics:
+        """A snapshot."""
+        channel = self._send.statistics()
+        return HandlerPoolStatistics(
+            workers=self._workers,
+            busy=self._busy,
+            queued=channel.current_buffer_used,
+            waiting_to_queue=channel.tasks_waiting_send,
+            busy_s=self._busy_s,
+        )

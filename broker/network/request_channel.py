@@ -1,0 +1,133 @@
+"""Between connections and handlers: who answers which (API key, version), and on whose account.
+
+A `Route` is everything a connection needs for one API and version: handler, codecs, counters. It is
+made at the first request of that version and kept, so the hot path is one dictionary lookup.
+
+A handler that answers at once runs in the connection's own task (a task switch would cost more than
+the request); one that returns a coroutine goes through the `HandlerPool`. Either way it is counted
+here.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics, Work
+from broker.network.request_metrics import RequestMetrics, RequestTimes
+from broker.request import Handler
+from protocol.api_keys import ApiKey
+from protocol.framing import response_header_is_flexible
+from protocol.messages import registry
+from storage.clock import Clock
+
+_VERSION_BITS = 16
+_API_VERSIONS = int(ApiKey.API_VERSIONS)
+_MAY_CARRY_FILES = frozenset((int(ApiKey.FETCH),))
+"""APIs whose responses hold records, which may be slices of files."""
+
+
+class Route:
+    """How one version of one API is served."""
+
+    __slots__ = (
+        "build_into",
+        "error_response",
+        "flexible_header",
+        "handler",
+        "may_carry_files",
+        "metrics",
+        "parse_at",
+    )
+
+    def __init__(self, key: int, version: int, handler: Handler, metrics: RequestMetrics) -> None:
+        self.parse_at = registry.request_codec(key, version).parse_at
+        self.build_into = registry.response_codec(key, version).build_into
+        self.handler: Callable[[Any, Any], Any] = handler
+        self.error_response = handler.error_response
+        self.flexible_header = response_header_is_flexible(key, version)
+        self.may_carry_files = key in _MAY_CARRY_FILES
+        self.metrics = metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestChannelStatistics:
+    """Numbers for metrics and tests."""
+
+    pool: HandlerPoolStatistics
+    requests: Mapping[str, RequestTimes]
+    """By API, those that were asked for at least once."""
+
+
+class RequestChannel:
+    """The table of handlers and the pool of workers behind it."""
+
+    def __init__(
+        self,
+        handlers: Mapping[ApiKey, Handler],
+        versions: Mapping[ApiKey, tuple[int, int]],
+        *,
+        clock: Clock,
+        workers: int = 8,
+        queued_max: int = 500,
+        unsupported_version_reply: Callable[[], Any] | None = None,
+    ) -> None:
+        """`versions`: what is served, by API, inclusive.
+
+        `unsupported_version_reply` makes the v0 ApiVersions body for a version we do not know.
+        """
+        self.clock = clock
+        self._handlers = handlers
+        self._versions = versions
+        self._routes: dict[int, Route] = {}
+        self._metrics: dict[int, RequestMetrics] = {}
+        self._unsupported_version_reply = unsupported_version_reply
+        self.pool = HandlerPool(workers=workers, queued_max=queued_max, clock=clock)
+
+    def route(self, key: int, version: int) -> Route | None:
+        """Who serves it; None when nobody does."""
+        found = self._routes.get((key << _VERSION_BITS) | version)
+        return found if found is not None else self._make_route(key, version)
+
+    @property
+    def routes(self) -> dict[int, Route]:
+        """Routes made so far, by `key << 16 | version`: for the hot path only."""
+        return self._routes
+
+    def unsupported_version(self, key: int) -> tuple[Route, Any] | None:
+        """What to answer to an unknown version: only ApiVersions has an answer (KIP-511)."""
+        if key != _API_VERSIONS or self._unsupported_version_reply is None:
+            return None
+        route = self.route(_API_VERSIONS, 0)
+        return None if route is None else (route, self._unsupported_version_reply())
+
+    async def send(self, work: Coroutine[Any, Any, Any]) -> Work:
+        """Have a worker do it; returns when it is done."""
+        return await self.pool.submit(work)
+
+    async def run(self) -> None:
+        """The workers; until cancelled or closed."""
+        await self.pool.run()
+
+    def close(self) -> None:
+        """No new work."""
+        self.pool.close()
+
+    def statistics(self) -> RequestChannelStatistics:
+        """A snapshot."""
+        return RequestChannelStatistics(
+            pool=self.pool.statistics(),
+            requests={m.name: m.snapshot() for m in self._metrics.values()},
+        )
+
+    def _make_route(self, key: int, version: int) -> Route | None:
+        served = self._versions.get(key)  # type: ignore[call-overload]  # ApiKey is an int
+        handler = self._handlers.get(key)  # type: ignore[call-overload]
+        if served is None or handler is None or not served[0] <= version <= served[1]:
+            return None
+        metrics = self._metrics.get(key)
+        if metrics is None:
+            name = "".join(part.capitalize() for part in ApiKey(key).name.split("_"))
+            metrics = self._metrics[key] = RequestMetrics(name)
+        route = Route(key, version, handler, metrics)
+        self._routes[(key << _VERSION_BITS) | version] = route
+        return route

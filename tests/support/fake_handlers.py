@@ -1,0 +1,150 @@
+"""Handlers that do what a test says, behind a real socket server."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+from broker.clock import SystemClock
+from broker.network.request_channel import RequestChannel
+from broker.network.socket_server import SocketServer, SocketServerSettings
+from broker.request import RequestContext
+from config.listener import Listener
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.registry import SPECS, response_api
+from tests.support.wire_client import read_response, request_frame
+
+
+class FakeHandler:
+    """Counts calls and answers what `behave` returns."""
+
+    def __init__(self, key: ApiKey, behave: Callable[[RequestContext, Any], Any]) -> None:
+        self.key = key
+        self.behave = behave
+        self.calls = 0
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        self.calls += 1
+        return self.behave(ctx, request)
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        response = response_api(self.key)()
+        response.error_code = int(code)
+        return response
+
+
+def settings(**changes: Any) -> SocketServerSettings:
+    """One listener on loopback, any port."""
+    values: dict[str, Any] = {
+        "listeners": (Listener(name="PLAINTEXT", host="127.0.0.1", port=0, protocol="PLAINTEXT"),),
+        "max_connections_per_ip_overrides": {},
+        "check_buffers": True,
+    }
+    return SocketServerSettings(**{**values, **changes})
+
+
+class Harness:
+    """A running server and its parts."""
+
+    def __init__(self, server: SocketServer, channel: RequestChannel) -> None:
+        self.server = server
+        self.channel = channel
+        self.port = server.bound[0].port
+        self.clients: list[AsyncClient] = []
+
+    async def connect(self) -> "AsyncClient":
+        sock = trio.socket.socket()
+        await sock.connect(("127.0.0.1", self.port))
+        self.clients.append(AsyncClient(sock))
+        return self.clients[-1]
+
+
+class AsyncClient:
+    """A raw client inside the test's own event loop."""
+
+    def __init__(self, sock: Any) -> None:
+        self.socket = sock
+
+    async def send(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[await self.socket.send(view) :]
+
+    async def receive_frame(self) -> bytes:
+        size = int.from_bytes(await self._exactly(4), "big")
+        return await self._exactly(size)
+
+    async def call(
+        self, key: ApiKey, version: int, request: Any = None, correlation_id: int = 1
+    ) -> Any:
+        await self.send(request_frame(key, version, request, correlation_id=correlation_id))
+        return await self.response(key, version, correlation_id)
+
+    async def response(self, key: ApiKey, version: int, correlation_id: int = 1) -> Any:
+        echoed, response = read_response(key, version, await self.receive_frame())
+        assert echoed == correlation_id
+        return response
+
+    async def closed_by_peer(self) -> bool:
+        try:
+            return await self.socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+    def close(self) -> None:
+        self.socket.close()
+
+    async def _exactly(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            piece = await self.socket.recv(size - len(received))
+            if not piece:
+                raise ConnectionError(f"closed after {len(received)} of {size} bytes")
+            received += piece
+        return bytes(received)
+
+
+def empty_reply(key: ApiKey) -> Callable[[RequestContext, Any], Any]:
+    """Always the API's default response."""
+    return lambda ctx, request: response_api(key)()
+
+
+def unsupported_version_reply() -> Any:
+    """What the real ApiVersions handler makes."""
+    response = response_api(ApiKey.API_VERSIONS)()
+    response.error_code = int(ErrorCode.UNSUPPORTED_VERSION)
+    return response
+
+
+@asynccontextmanager
+async def running_server(
+    handlers: dict[ApiKey, Callable[[RequestContext, Any], Any]],
+    *,
+    workers: int = 2,
+    queued_max: int = 4,
+    **changes: Any,
+) -> AsyncIterator[Harness]:
+    """A server whose APIs behave as given; others are not served."""
+    channel = RequestChannel(
+        {key: FakeHandler(key, behave) for key, behave in handlers.items()},
+        {key: (SPECS[key].min_version, SPECS[key].max_version) for key in handlers},
+        clock=SystemClock(),
+        workers=workers,
+        queued_max=queued_max,
+        unsupported_version_reply=unsupported_version_reply,
+    )
+    server = SocketServer(settings(**changes), channel)
+    server.bind()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(channel.run)
+        await nursery.start(server.serve)
+        harness = Harness(server, channel)
+        try:
+            yield harness
+            await server.close(5)
+        finally:
+            for client in harness.clients:
+                client.close()
+        nursery.cancel_scope.cancel()

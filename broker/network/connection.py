@@ -97,8 +97,8 @@ class Connection:
         "_buffer",
         "_channel",
         "_closing",
+        "_ended_well",
         "_have",
-        "_lent",
         "_out",
         "_scope",
         "_services",
@@ -127,7 +127,7 @@ class Connection:
         self._buffer = _NO_BUFFER
         self._view = _NOTHING
         self._have = 0  # bytes in the buffer, from its begin
-        self._lent = False  # a worker may be writing to the buffer
+        self._ended_well = False
         self._out: list[Any] = []  # pieces of the replies of this turn
         self._slices = False  # some of them may be slices of files
         self._turn: list[RequestMetrics] = []  # whose replies they are
@@ -135,8 +135,11 @@ class Connection:
     async def run(self) -> None:
         """Serve until the client ends, breaks the rules, or the server closes it."""
         try:
+            # A traceback may keep views of the buffer, a worker may still write to it: unless all
+            # goes well nobody else gets it.
             with self._scope:
                 await self._serve()
+                self._ended_well = True
         except ProtocolError as error:
             logger.info("Closing connection %s: %s", self.info.connection_id, error)
         except ShortFile:
@@ -150,7 +153,10 @@ class Connection:
             logger.exception("Closing connection %s after an error", self.info.connection_id)
         finally:
             self._socket.close()
-            self._let_go_of_buffer()
+            if self._ended_well:
+                self._let_go_of_buffer()
+            else:
+                self._services.buffers.forget(self._buffer)
 
     def close(self) -> None:
         """End it after the request in work; at once when none is, or it is only parked."""
@@ -321,9 +327,7 @@ class Connection:
                 raise
         monotonic = self._services.monotonic
         if reply.__class__ is CoroutineType:
-            self._lent = True
             work = await self._channel.send(reply)
-            self._lent = False
             metrics.queue += work.started - since
             since = monotonic()
             metrics.local += since - work.started
@@ -477,10 +481,7 @@ class Connection:
     def _let_go_of_buffer(self, *, idle: bool = False) -> None:
         buffer, self._buffer = self._buffer, _NO_BUFFER
         self._view = _NOTHING
-        if self._lent:
-            self._services.buffers.forget(buffer)
-        else:
-            self._services.buffers.release(buffer, idle=idle)
+        self._services.buffers.release(buffer, idle=idle)
 
 
 class _Waiting(NamedTuple):

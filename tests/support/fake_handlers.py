@@ -56,7 +56,11 @@ class Harness:
 
     async def connect(self) -> "AsyncClient":
         sock = trio.socket.socket()
-        await sock.connect(("127.0.0.1", self.port))
+        try:
+            await sock.connect(("127.0.0.1", self.port))
+        except OSError:
+            sock.close()
+            raise
         self.clients.append(AsyncClient(sock))
         return self.clients[-1]
 

@@ -181,6 +181,9 @@ def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish() -> None:
             await parked.send(request_frame(HEARTBEAT, 4, correlation_id=1))
             await busy.send(request_frame(HEARTBEAT, 4, correlation_id=2))
             await wait_until(lambda: harness.channel.statistics().pool.busy == 1)
+            await wait_until(
+                lambda: harness.channel.statistics().requests["Heartbeat"].requests == 2
+            )
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(harness.server.close, 5)
                 assert await idle.closed_by_peer()

@@ -18,8 +18,8 @@
     version: 0
     topic_id: <22 characters>
 
-`.kafka_cleanshutdown` was empty up to Kafka 3.6; now `{"version":0,"brokerEpoch":<n>}`. Only that it
-exists decides.
+`.kafka_cleanshutdown` was empty up to Kafka 3.6; now `{"version":0,"brokerEpoch":<n>}`. Only that
+it exists decides.
 
 Used by `storage.log_manager` and by the broker's start-up.
 """
@@ -130,9 +130,9 @@ def reconcile(
 ) -> MetaProperties:
     """The identity all log directories agree on, or the broker must not start (S-START-6).
 
-    `stored` is directory to content (None: a new directory); `node_id` and `cluster_id` are what the
-    configuration or the cluster says, -1 and None where they say nothing. What nobody knows stays
-    absent in the answer. The answer has the newest stored version (1 if none) and no directory id.
+    `stored` is directory to content (None: a new directory); `node_id` and `cluster_id` are what
+    the configuration or the cluster says, -1 and None where they say nothing. What nobody knows
+    stays absent in the answer. The answer has the newest stored version (1 if none) and no directory id.
 
     Raises InconsistentBrokerId, InconsistentClusterId.
     """
@@ -147,7 +147,7 @@ def reconcile(
         if node_id not in (NO_NODE_ID, stored_id):
             raise InconsistentBrokerId(
                 f"Configured broker.id {node_id} doesn't match stored broker.id {stored_id} in "
-                f"{join(path, META_PROPERTIES)}. Configure the stored id if the data was moved here, "
+                f"{join(path, META_PROPERTIES)}. Configure the stored id if the data was moved, "
                 "or give a new broker empty log.dirs."
             )
     clusters = {path: meta.cluster_id for path, meta in known.items() if meta.cluster_id}
@@ -257,7 +257,22 @@ def _metadata_value(path: str, lines: list[str], index: int, key: str) -> str:
     return words[1]
 
 
-def write_partition_metadata(fs: FileSystem, directory: str, topic_id: bytes) -> None:
-    """Record the topic id of a partition directory, durably. Raises OSError."""
-    text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
-    fs.write_atomic(join(directory, PARTITION_METADATA), (text.encode(),))
+def write_partition_metadata(
+    fs: FileSystem, directory: str, topic_id: bytes, *, sync: bool = True
+) -> None:
+    """Record the topic id of a partition directory. Raises OSError.
+
+    Durable when this returns, or without `sync` whenever the system writes it: for logs made by the
+    dozen, whose topic id the metadata store knows as well.
+    """
+    path = join(directory, PARTITION_METADATA)
+    data = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode()
+    if sync:
+        fs.write_atomic(path, (data,))
+        return
+    file = fs.open(path, create=True)
+    try:
+        file.truncate(len(data))
+        file.pwrite(data, 0)
+    finally:
+        file.close()

@@ -176,6 +176,11 @@ class Log:
         """Segments, the active one included."""
         return len(self.segments)
 
+    @property
+    def first_segment_base(self) -> int:
+        """Where the log would start if nobody had moved its start. Any thread may ask."""
+        return self.segments.snapshot_from(0)[0].base_offset
+
     def update_config(self, config: TopicConfig) -> None:
         """From now on these rules hold. Open segments keep their index size and jitter."""
         self.config = config
@@ -732,6 +737,10 @@ class Log:
         self.producers.update_parent_dir(directory)
         self.leader_epochs.update_parent_dir(directory)
 
+    def take_out_of_service(self) -> None:
+        """The partition is deleted: refuse everything, let go of the files without writing."""
+        self.take_offline(FileNotFoundError(f"{self.topic_partition} was deleted"))
+
     def take_offline(self, cause: OSError) -> None:
         """Refuse everything from now on: the log directory has failed."""
         self._offline = cause
@@ -783,7 +792,7 @@ class Log:
         for segment in self.segments:
             segment._check()
         active = self.segments.active
-        assert active.next_offset() <= self._log_end_offset or active.size == 0
+        assert active.read_end()[0] <= self._log_end_offset or active.size == 0
         assert self.segments.first.base_offset <= self.log_start_offset
         if self._hw_place is not None:
             segment, position = self._hw_place

@@ -28,11 +28,14 @@ from storage.index.time_index import TimeIndex
 from storage.index.transaction_index import TransactionIndex
 from storage.log.position import BatchPosition, find_batch
 from storage.log.results import RollReason
-from storage.log.scan import Walk
+from storage.log.scan import Ended, Walk
 from storage.paths import index_file, log_file, time_index_file, txn_index_file
 
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 """What an index entry's four bytes can hold."""
+
+_END_CHUNK: Final = 64 * 1024
+"""From the last index entry to the end: an index interval, mostly."""
 
 _UNKNOWN: Final = -2
 """`max_timestamp` of a segment whose time index was not asked yet."""
@@ -250,14 +253,19 @@ class LogSegment:
         start = self.offset_index.lookup(offset)[1] if size > self.index_interval else 0
         return find_batch(self.file, offset, start, size)
 
-    def next_offset(self) -> int:
-        """The offset after the last batch; the base offset when there is none."""
+    def read_end(self) -> tuple[int, bool]:
+        """The offset after the last batch (the base offset without one), and whether all is whole.
+
+        Read from the last indexed batch on. False: what follows makes no sense up to `size`.
+        """
+        if not self.size:
+            return self.base_offset, True
         index = self.offset_index
-        start = index.lookup(index.last_offset)[1] if index.entries else 0
+        walk = Walk(self.file, index.lookup(index.last_offset)[1], self.size, chunk=_END_CHUNK)
         after = self.base_offset
-        for _, header, _, _ in Walk(self.file, start, self.size):
+        for _, header, _, _ in walk:
             after = header.last_offset + 1
-        return after
+        return after, walk.ended is Ended.AT_END
 
     # Shrinking.
 
@@ -288,6 +296,14 @@ class LogSegment:
                 timestamp, offset = header.max_timestamp, header.last_offset
         self._max_timestamp = timestamp if self.size else NO_TIMESTAMP
         self._offset_of_max_timestamp = offset
+
+    def restart(self) -> None:
+        """Forget what is known of the content: recovery notes every batch anew."""
+        self.size = 0
+        self.first_timestamp = None
+        self.bytes_since_index_entry = 0
+        self._max_timestamp = NO_TIMESTAMP
+        self._offset_of_max_timestamp = -1
 
     # Life.
 

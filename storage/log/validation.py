@@ -281,7 +281,7 @@ class LeaderValidator:
         from protocol.records.legacy import up_convert
 
         valid_bytes, count = 0, 0
-        magic = -1
+        magic, codec = -1, CompressionType.NONE
         for position, header in iter_batches(records):
             if magic not in (-1, header.magic):
                 raise InvalidRecord(
@@ -296,12 +296,13 @@ class LeaderValidator:
             if count and header.is_compressed:
                 raise InvalidRecord("Compressed outer record has more than one batch")
             count += 1
+            codec = header.codec
             valid_bytes = position + header.size
         batch = up_convert(
             memoryview(records)[:valid_bytes],
             base_offset=0,
             leader_epoch=leader_epoch,
-            codec=self._target_codec,
+            codec=codec if self._target_codec is None else CompressionType(self._target_codec),
         )
         header = read_header(batch)
         prepared = Prepared(bytearray(batch), header, valid_bytes)

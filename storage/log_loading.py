@@ -1,0 +1,155 @@
+"""Loading all logs at start: what there is to load, as jobs that threads may share (S-REC-8).
+
+    loading = manager.start_loading(topic_config)
+    for job in loading.jobs:            # or spread over threads, `num.recovery.threads.per.data.dir` a dir
+        job.run()
+    manager.finish_loading(loading)
+
+A job touches its own partition directory and nothing else; its outcome is kept in it until
+`finish_loading`, on the thread that owns the logs, takes it over. A disk error is an outcome, too: it takes
+the log directory offline then, and the others go on (S-REC-7).
+
+Only `storage.log_manager` makes these.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from config.topic_config import TopicConfig
+from protocol.types import ZERO_UUID, TopicPartition
+from storage.checkpoint import OffsetCheckpoint
+from storage.clock import Clock
+from storage.errors import CheckpointError, StorageError
+from storage.filesystem import FileSystem
+from storage.log.log import Log
+from storage.log_dir import read_partition_metadata
+from storage.paths import (
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    DirState,
+    join,
+    parse_partition_dir,
+)
+from storage.recovery import LoadOptions, load_log
+
+_log = logging.getLogger(__name__)
+
+METADATA_TOPIC = "__cluster_metadata"
+"""KRaft's own log: not a topic of clients; left alone."""
+
+TopicConfigs = Callable[[str], TopicConfig]
+"""Topic name -> its configuration."""
+
+
+@dataclass(slots=True)
+class LoadJob:
+    """One partition directory to open."""
+
+    log_dir: str
+    directory: str
+    topic_partition: TopicPartition
+    topic_configs: TopicConfigs
+    clean: bool
+    recovery_point: int
+    log_start_offset: int
+    fs: FileSystem
+    clock: Clock
+    producer_expiration_ms: int
+    max_transaction_timeout_ms: int
+    log: Log | None = None
+    error: OSError | None = None
+
+    def run(self) -> None:
+        """Open it. May block for as long as the log is large. Never raises for disk trouble."""
+        try:
+            options = LoadOptions(
+                config=self.topic_configs(self.topic_partition.topic),
+                clean=self.clean,
+                recovery_point=self.recovery_point,
+                log_start_offset=self.log_start_offset,
+                topic_id=read_topic_id(self.fs, self.directory),
+                producer_expiration_ms=self.producer_expiration_ms,
+                max_transaction_timeout_ms=self.max_transaction_timeout_ms,
+            )
+            self.log = load_log(
+                self.fs, self.clock, self.directory, self.topic_partition, options
+            )
+        except OSError as error:
+            self.error = error
+        except StorageError as error:
+            self.error = error.cause if isinstance(error.cause, OSError) else OSError(str(error))
+
+
+@dataclass(slots=True)
+class Loading:
+    """All that has to be opened at start."""
+
+    jobs: list[LoadJob] = field(default_factory=list)
+    to_delete: list[str] = field(default_factory=list)
+    """Directories of topics that were deleted before (S-RET-8)."""
+    failed: dict[str, OSError] = field(default_factory=dict)
+    """Log directories that could not even be listed."""
+
+
+def read_topic_id(fs: FileSystem, directory: str) -> bytes:
+    """The id in `partition.metadata`; zeros where there is none or it cannot be made out."""
+    try:
+        return read_partition_metadata(fs, directory) or ZERO_UUID
+    except CheckpointError as error:
+        _log.warning("Ignoring the topic id: %s", error)
+        return ZERO_UUID
+
+
+def read_offsets(fs: FileSystem, log_dir: str, name: str) -> Mapping[TopicPartition, int]:
+    """A checkpoint's offsets; empty when it is damaged, which costs a longer recovery (S-FL-3)."""
+    try:
+        return OffsetCheckpoint(fs, join(log_dir, name)).read()
+    except CheckpointError as error:
+        _log.warning("Error occurred while reading %s, resetting its offsets: %s", name, error)
+        return {}
+
+
+def jobs_of(
+    fs: FileSystem,
+    clock: Clock,
+    log_dir: str,
+    topic_configs: TopicConfigs,
+    *,
+    clean: bool,
+    producer_expiration_ms: int,
+    max_transaction_timeout_ms: int,
+) -> Loading:
+    """What lies in one log directory. Raises OSError."""
+    recovery_points = read_offsets(fs, log_dir, RECOVERY_POINT_CHECKPOINT)
+    log_starts = read_offsets(fs, log_dir, LOG_START_OFFSET_CHECKPOINT)
+    loading = Loading()
+    for name in fs.list_dir(log_dir):
+        parsed = parse_partition_dir(name)
+        path = join(log_dir, name)
+        if parsed is None or parsed.topic_partition.topic == METADATA_TOPIC:
+            continue
+        if not fs.is_dir(path):
+            continue
+        if parsed.state is DirState.DELETE:
+            loading.to_delete.append(path)
+        elif parsed.state is not DirState.LIVE:
+            _log.warning("Leaving %s alone: it is no live partition", path)
+        else:
+            tp = parsed.topic_partition
+            loading.jobs.append(
+                LoadJob(
+                    log_dir=log_dir,
+                    directory=path,
+                    topic_partition=tp,
+                    topic_configs=topic_configs,
+                    clean=clean,
+                    recovery_point=recovery_points.get(tp, 0),
+                    log_start_offset=log_starts.get(tp, 0),
+                    fs=fs,
+                    clock=clock,
+                    producer_expiration_ms=producer_expiration_ms,
+                    max_transaction_timeout_ms=max_transaction_timeout_ms,
+                )
+            )
+    return loading

@@ -1,0 +1,401 @@
+"""Opening a partition directory: from whatever files are there to a consistent `Log`.
+
+Four passes over the files, then the state beside them (Kafka's `LogLoader`)
+
+  1. Leftovers. `.deleted` files go. `.cleaned` files are an unfinished compaction and go. A `.swap`
+     file is a finished one, unless it lies at or above a `.cleaned` one (a split that did not get
+     through): then it goes, too (S-REC-2).
+  2. Swaps are finished: the segments they replace go, the suffix is taken off.
+  3. Segments. Index files without a record file go. A segment whose indexes are missing or contradict
+     themselves is recovered.
+  4. After an unclean stop, every segment from the recovery point on is recovered: each batch is read,
+     its checksum compared, the three indexes, producer state and epochs are rebuilt. The first byte
+     that is not part of a good batch ends the log: the file is cut there, and later segments go
+     (S-REC-3).
+
+Then the log end offset is known. Above it nothing is believed: epochs are cut, snapshots beyond are
+removed, producer state is replayed up to it. The recovery point is not advanced by recovery itself,
+because nothing was synced (S-REC-10): a crash in the middle starts over.
+
+`load_log` is synchronous and touches one directory only, so that several may run in threads. Raises
+OSError; damaged data is repaired, not reported by exception.
+"""
+
+import logging
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from config.topic_config import TopicConfig
+from protocol.records.batch import BatchHeader, verify_crc
+from protocol.records.errors import RecordsError
+from protocol.types import ZERO_UUID, TopicPartition
+from storage.clock import Clock
+from storage.epochs import LeaderEpochCache
+from storage.errors import CheckpointError, CorruptIndex
+from storage.filesystem import FileSystem
+from storage.log import replay
+from storage.log.log import Log
+from storage.log.results import DeletionReason
+from storage.log.scan import Ended, Walk
+from storage.log.segment import LogSegment
+from storage.log.store import SegmentStore
+from storage.paths import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    INDEX_SUFFIXES,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    SegmentFile,
+    join,
+    parse_segment_file,
+)
+from storage.producers.state import (
+    DEFAULT_EXPIRATION_MS,
+    DEFAULT_MAX_TRANSACTION_TIMEOUT_MS,
+    ProducerStateManager,
+)
+
+_log = logging.getLogger(__name__)
+
+_MAX_RELATIVE: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """What the directory of all logs knows about one of them."""
+
+    config: TopicConfig
+    clean: bool
+    """The broker stopped in order: nothing needs to be recovered."""
+    log_start_offset: int = 0
+    """From the checkpoint; 0 when it names none."""
+    recovery_point: int = 0
+    """From the checkpoint: everything below was synced."""
+    topic_id: bytes = ZERO_UUID
+    producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
+    max_transaction_timeout_ms: int = DEFAULT_MAX_TRANSACTION_TIMEOUT_MS
+
+
+def load_log(
+    fs: FileSystem,
+    clock: Clock,
+    directory: str,
+    topic_partition: TopicPartition,
+    options: LoadOptions,
+    random: Random | None = None,
+) -> Log:
+    """The log in `directory`, which exists; empty directories become empty logs."""
+    return _Loader(fs, clock, directory, topic_partition, options, random).load()
+
+
+class _Loader:
+    """One run of the passes."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        clock: Clock,
+        directory: str,
+        topic_partition: TopicPartition,
+        options: LoadOptions,
+        random: Random | None,
+    ) -> None:
+        self._fs = fs
+        self._clock = clock
+        self._directory = directory
+        self._topic_partition = topic_partition
+        self._options = options
+        self._store = SegmentStore(fs, clock, directory, options.config, random)
+        self._epochs = self._open_epochs()
+
+    def load(self) -> Log:
+        names = self._fs.list_dir(self._directory)
+        if any(name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
+            self._remove_leftovers(names)
+            self._finish_swaps(self._fs.list_dir(self._directory))
+            names = self._fs.list_dir(self._directory)
+        options, segments = self._options, self._store.segments
+        self._producers = ProducerStateManager(
+            self._fs,
+            self._topic_partition,
+            self._directory,
+            names=names,
+            expiration_ms=options.producer_expiration_ms,
+            max_transaction_timeout_ms=options.max_transaction_timeout_ms,
+        )
+        self._open_segments(names)
+        if not options.clean:
+            self._recover()
+        end = self._end_offset()
+        if end < options.log_start_offset:
+            self._start_over(end)
+            end = options.log_start_offset
+        start = max(options.log_start_offset, segments.first.base_offset)
+        self._epochs.truncate_from_end(end)
+        self._epochs.truncate_from_start(start)
+        self._epochs.flush()
+        self._producers.remove_stray_snapshots(segments.base_offsets)
+        replay.rebuild(
+            self._producers, segments, start, end, self._clock.wall_ms(), clean=options.clean
+        )
+        for segment in segments:
+            segment.release()
+        return Log(
+            self._topic_partition,
+            self._store,
+            self._epochs,
+            self._producers,
+            log_start_offset=start,
+            log_end_offset=end,
+            recovery_point=end if options.clean else min(options.recovery_point, end),
+            topic_id=options.topic_id,
+        )
+
+    def _open_epochs(self) -> LeaderEpochCache:
+        path = join(self._directory, LEADER_EPOCH_CHECKPOINT)
+        try:
+            return LeaderEpochCache(self._fs, path)
+        except CheckpointError as error:
+            # Recovery finds the epochs of the batches it reads; older ones are lost.
+            _log.warning("Starting over with an empty leader epoch cache: %s", error)
+            self._fs.unlink(path)
+            return LeaderEpochCache(self._fs, path)
+
+    # Passes 1 and 2.
+
+    def _remove_leftovers(self, names: list[str]) -> None:
+        files = _segment_files(names)
+        cleaned = [file.base_offset for _, file in files if file.state == CLEANED_SUFFIX]
+        for name in names:
+            if name.endswith(DELETED_SUFFIX):
+                self._unlink(name)
+        for name, file in files:
+            # Swaps before cleaned files: as long as one of those is left, the rule still tells.
+            if file.state == SWAP_SUFFIX and cleaned and file.base_offset >= min(cleaned):
+                self._unlink(name)
+        for name, file in files:
+            if file.state == CLEANED_SUFFIX:
+                self._unlink(name)
+
+    def _finish_swaps(self, names: list[str]) -> None:
+        files = _segment_files(names)
+        swaps = [(name, file) for name, file in files if file.state == SWAP_SUFFIX]
+        first, after = 2**63 - 1, -1
+        for _, file in swaps:
+            if file.suffix == LOG_SUFFIX:
+                segment = self._segment(file.base_offset, state=SWAP_SUFFIX)
+                first = min(first, file.base_offset)
+                after = max(after, _walk_end(segment))
+                segment.release()
+        for name, file in files:
+            if file.state == "" and first <= file.base_offset < after:
+                self._unlink(name)
+        for name, _ in swaps:
+            _log.info("Recovering file %s by renaming", join(self._directory, name))
+            self._fs.rename(
+                join(self._directory, name),
+                join(self._directory, name.removesuffix(SWAP_SUFFIX)),
+            )
+
+    def _unlink(self, name: str) -> None:
+        _log.debug("Deleting left over file %s", join(self._directory, name))
+        self._fs.unlink(join(self._directory, name), missing_ok=True)
+
+    # Pass 3.
+
+    def _open_segments(self, names: list[str]) -> None:
+        have = set(names)
+        files = [(name, file) for name, file in _segment_files(names) if file.state == ""]
+        bases = {file.base_offset for _, file in files if file.suffix == LOG_SUFFIX}
+        for name, file in files:
+            if file.suffix in INDEX_SUFFIXES and file.base_offset not in bases:
+                _log.warning(
+                    "Found an orphaned index file %s, with no corresponding log file.", name
+                )
+                self._unlink(name)
+        suspects = []
+        for base in sorted(bases):
+            segment = self._segment(base)
+            self._store.segments.add(segment)
+            if segment.size and not self._indexes_look_good(segment, have):
+                suspects.append(segment)
+        if not bases:
+            self._store.create(self._options.log_start_offset)
+        for segment in suspects:
+            # Later segments stay: that an index is damaged says nothing of the records.
+            _log.warning("Rebuilding the indexes of %s", segment.path)
+            self._recover_segment(segment)
+
+    def _indexes_look_good(self, segment: LogSegment, have: set[str]) -> bool:
+        if not self._options.clean and self._is_unflushed(segment):
+            return True  # rebuilt anyway
+        stem = f"{segment.base_offset:020d}"
+        if stem + INDEX_SUFFIX not in have or stem + TIME_INDEX_SUFFIX not in have:
+            return False
+        if self._options.clean and self._store.segments.higher(segment.base_offset) is not None:
+            return True  # looked at when it is first used
+        try:
+            segment.offset_index.sanity_check(log_size=segment.size)
+            segment.time_index.sanity_check()
+            segment.txn_index.sanity_check()
+        except CorruptIndex as error:
+            _log.warning("Found a corrupted index file: %s", error)
+            return False
+        finally:
+            segment.release()
+        return True
+
+    def _is_unflushed(self, segment: LogSegment) -> bool:
+        following = self._store.segments.higher(segment.base_offset)
+        return following is None or following.base_offset > self._options.recovery_point
+
+    def _segment(self, base_offset: int, state: str = "") -> LogSegment:
+        segment = self._store.open_segment(base_offset, size=0, state=state)
+        return self._store.open_segment(
+            base_offset, size=self._fs.size(segment.path), state=state
+        )
+
+    # Pass 4.
+
+    def _recover(self) -> None:
+        segments = self._store.segments
+        unflushed = segments.from_offset(self._options.recovery_point)
+        for at, segment in enumerate(unflushed):
+            cut = self._recover_segment(segment)
+            if cut:
+                _log.warning(
+                    "Corruption found in segment %s, truncated by %d bytes; %d later segments go",
+                    segment.path,
+                    cut,
+                    len(unflushed) - at - 1,
+                )
+                self._drop(unflushed[at + 1 :])
+                return
+
+    def _recover_segment(self, segment: LogSegment) -> int:
+        """Re-read one segment, rebuild what belongs to it; returns the bytes cut off its end."""
+        producers = self._producers
+        if producers.map_end_offset != segment.base_offset:
+            replay.rebuild(
+                producers,
+                self._store.segments,
+                self._options.log_start_offset,
+                segment.base_offset,
+                self._clock.wall_ms(),
+            )
+        cut = SegmentRecovery(segment, producers, self._epochs).run()
+        producers.take_snapshot()
+        segment.release()
+        return cut
+
+    def _drop(self, segments: list[LogSegment]) -> None:
+        for gone in self._store.delete(segments, DeletionReason.RECOVERY):
+            self._producers.snapshots.delete(gone.base_offset)
+
+    def _start_over(self, end: int) -> None:
+        start = self._options.log_start_offset
+        _log.warning(
+            "Deleting all segments of %s because its log end offset %d is smaller than log start "
+            "offset %d. This could happen if segment files were deleted from the file system.",
+            self._topic_partition,
+            end,
+            start,
+        )
+        self._drop(list(self._store.segments))
+        self._store.create(start)
+        self._epochs.clear()
+        self._producers.truncate_fully_and_start_at(start)
+
+    def _end_offset(self) -> int:
+        """The offset after the last batch. What a clean stop left is believed only if it reads well."""
+        segment = self._store.segments.active
+        end, whole = segment.read_end()
+        if whole:
+            return end
+        _log.warning("%s does not end with a whole batch, recovering it", segment.path)
+        self._recover_segment(segment)
+        return segment.read_end()[0]
+
+
+class SegmentRecovery:
+    """Reads a segment from its first byte and makes everything beside it agree (S-REC-3)."""
+
+    __slots__ = ("_epochs", "_producers", "_segment")
+
+    def __init__(
+        self, segment: LogSegment, producers: ProducerStateManager, epochs: LeaderEpochCache
+    ) -> None:
+        self._segment = segment
+        self._producers = producers
+        self._epochs = epochs
+
+    def run(self) -> int:
+        """Returns the bytes that were cut off. Raises OSError."""
+        segment = self._segment
+        total = segment.size
+        segment.offset_index.truncate()
+        segment.time_index.truncate()
+        segment.txn_index.truncate()
+        segment.restart()
+        last = segment.base_offset - 1
+        walk = Walk(segment.file, 0, total)
+        for position, header, chunk, at in walk:
+            good = (
+                header.last_offset > last
+                and header.base_offset >= (last + 1 if header.magic >= 2 else 0)
+                and header.last_offset - segment.base_offset <= _MAX_RELATIVE
+                and verify_crc(chunk, at, header)
+            )
+            if not good:
+                _log.warning("Found an invalid batch in %s at %d", segment.path, position)
+                break
+            last = header.last_offset
+            try:
+                segment.note_batch(header.size, last, header.max_timestamp)
+                if header.magic >= 2:
+                    self._note(header, chunk, at)
+            except RecordsError as error:
+                _log.warning("Found an invalid marker in %s at %d: %s", segment.path, position, error)
+                segment.size = position
+                break
+            self._producers.map_end_offset = last + 1
+        else:
+            if walk.ended is not Ended.AT_END:
+                _log.warning("%s ends at %d: %s", segment.path, walk.position, walk.ended)
+        cut = total - segment.size
+        segment.become_inactive()
+        return cut
+
+    def _note(self, header: BatchHeader, chunk: memoryview, at: int) -> None:
+        """Epoch and producer of a good batch."""
+        epoch = header.partition_leader_epoch
+        if epoch >= 0:
+            latest = self._epochs.latest_epoch
+            if latest is None or epoch > latest:
+                self._epochs.assign(epoch, header.base_offset)
+        if header.producer_id >= 0:
+            completed = replay.remember(self._producers, header, chunk, at)
+            if completed is not None:
+                replay.settle(self._producers, self._segment, completed)
+
+
+def _segment_files(names: list[str]) -> list[tuple[str, SegmentFile]]:
+    found = []
+    for name in names:
+        file = parse_segment_file(name)
+        if file is not None and file.suffix != SNAPSHOT_SUFFIX:
+            found.append((name, file))
+    return found
+
+
+def _walk_end(segment: LogSegment) -> int:
+    """The offset after the last batch, without trusting an index."""
+    after = segment.base_offset
+    for _, header, _, _ in Walk(segment.file, 0, segment.size):
+        after = header.last_offset + 1
+    return after

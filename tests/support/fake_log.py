@@ -58,9 +58,8 @@ class FakePending:
 
 
 class FakeLog:
-    def __init__(
-        self, tp=TopicPartition("t", 0), config=None, directory="/data", log_start_offset=0
-    ):
+    def __init__(self, tp=("t", 0), config=None, directory="/data", log_start_offset=0):
+        tp = TopicPartition(*tp)
         self.topic_partition = tp
         self.config = config or TopicConfig()
         self.dir = f"{directory}/{tp}"
@@ -118,6 +117,7 @@ class FakeLog:
         assert self.pending is pending
         self.pending = None
         info = pending.info
+        self.leader_epochs.assign(info.leader_epoch, info.first_offset)
         self.batches.append((info.first_offset, len(self.data), len(pending.records)))
         self.data += pending.records
         self.times.append((info.max_timestamp, info.first_offset))
@@ -207,7 +207,7 @@ class FakeCheckpoint:
 
 
 class FakeLogManager:
-    """`storage.log_manager.LogManager` over `FakeLog`s; topics named `b…` go to a second directory."""
+    """`LogManager` over `FakeLog`s; topics named `b…` live in a second directory."""
 
     def __init__(self):
         self.logs = {}

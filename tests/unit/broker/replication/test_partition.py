@@ -72,7 +72,7 @@ def test_the_high_watermark_does_not_wait_for_replicas_out_of_sync():
 
 def test_a_stranger_is_no_follower():
     partition = make()
-    asked = dict(replica_id=9, fetch_offset=0)
+    asked = {"replica_id": 9, "fetch_offset": 0}
     assert (
         code_of(partition.record_follower_fetch, **asked, knows_epoch=True)
         == ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -1,0 +1,131 @@
+"""A broker's fetch handler, asked as a client of any version would (through the codecs)."""
+
+import trio
+
+from broker.api.fetch import FetchHandler
+from broker.replication.fetch_session import FetchSessionCache
+from broker.request import Pending
+from protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    ReplicaState,
+)
+from tests.support.broker_bench import Bench, batch, context
+
+IDS = 13
+
+
+def topic_id(name):
+    return name.encode().ljust(16, b".")
+
+
+class Asked:
+    """A broker and its fetch handler; everything goes through the codec of its version."""
+
+    def __init__(self, slots=1000, fetch_max_bytes=57671680, **topic):
+        self.bench = Bench()
+        self.partitions = self.bench.topic(**topic)
+        self.sessions = FetchSessionCache(self.bench.clock, slots)
+        self.handler = FetchHandler(self.bench.replicas, self.sessions, fetch_max_bytes)
+
+    def append(self, *values, index=0, **how):
+        partition = self.partitions[index]
+        partition.append_as_leader(batch(list(values) or [b"v"], **how))
+        self.bench.replicas.wake(partition)
+
+    def raw(
+        self,
+        offsets=None,
+        version=12,
+        *,
+        topic="t",
+        max_wait=500,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        partition_max_bytes=1 << 20,
+        isolation=0,
+        session=(0, -1),
+        replica=-1,
+        forget=(),
+        **per_partition,
+    ):
+        """`offsets` is {partition: fetch offset} of one topic, or {topic: {partition: offset}}."""
+        offsets = {0: 0} if offsets is None else offsets
+        if not offsets or not isinstance(next(iter(offsets.values())), dict):
+            offsets = {topic: offsets} if offsets else {}
+        by_id = version >= IDS
+        self.message = FetchRequest(
+            max_wait_ms=max_wait,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            isolation_level=isolation,
+            session_id=session[0],
+            session_epoch=session[1],
+            topics=[
+                FetchTopic(
+                    **({"topic_id": topic_id(name)} if by_id else {"topic": name}),
+                    partitions=[
+                        FetchPartition(
+                            partition=index,
+                            fetch_offset=offset,
+                            partition_max_bytes=partition_max_bytes,
+                            **per_partition,
+                        )
+                        for index, offset in asked.items()
+                    ],
+                )
+                for name, asked in offsets.items()
+            ],
+            forgotten_topics_data=[
+                ForgottenTopic(
+                    **({"topic_id": topic_id(name)} if by_id else {"topic": name}),
+                    partitions=[index],
+                )
+                for name, index in forget
+            ],
+            **(
+                {"replica_state": ReplicaState(replica_id=replica)}
+                if version >= 15
+                else {"replica_id": replica}
+            ),
+        )
+        codec = FetchRequest.codec(version)
+        self.version = version
+        return self.handler(context(version), codec.parse(bytearray(codec.build(self.message))))
+
+    def fetch(self, *args, **kwargs):
+        reply = self.raw(*args, **kwargs)
+        assert not isinstance(reply, Pending), "the fetch was parked"
+        return through(reply, self.version)
+
+    def park(self, *args, **kwargs):
+        pending = self.raw(*args, **kwargs)
+        assert isinstance(pending, Pending)
+        assert not pending.done
+        return pending
+
+    def done(self, pending):
+        assert pending.done
+        return through(trio.run(pending.wait_reply), self.version)
+
+    def nothing_is_parked(self):
+        statistics = self.bench.purgatories.fetch.statistics()
+        assert (statistics.parked, statistics.watchers) == (0, 0)
+        assert self.bench.deadlines.statistics().active == 0
+
+
+def through(response, version):
+    codec = FetchResponse.codec(version)
+    return codec.parse(codec.build(response))
+
+
+def partitions_of(response):
+    return [partition for topic in response.responses for partition in topic.partitions]
+
+
+def only(response):
+    (partition,) = partitions_of(response)
+    return partition

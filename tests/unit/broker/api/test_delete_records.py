@@ -1,0 +1,77 @@
+"""DeleteRecords: the log start moves, never above the high watermark."""
+
+import pytest
+
+from broker.api.delete_records import DeleteRecordsHandler
+from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode
+from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from storage.errors import StorageError
+from tests.support.broker_bench import Bench, batch, context
+
+
+def delete(bench, offset, *, topic="t", version=2, error=None):
+    message = DeleteRecordsRequest(
+        timeout_ms=1000,
+        topics=[
+            DeleteRecordsTopic(
+                name=topic,
+                partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)],
+            )
+        ],
+    )
+    codec = DeleteRecordsRequest.codec(version)
+    message = codec.parse(codec.build(message))
+    handler = DeleteRecordsHandler(bench.replicas)
+    if error is None:
+        response = handler(context(version), message)
+    else:
+        response = handler.error_response(context(version), message, error)
+    codec = DeleteRecordsResponse.codec(version)
+    (told,) = codec.parse(codec.build(response)).topics[0].partitions
+    return told.error_code, told.low_watermark
+
+
+def made(name="t", **topic):
+    bench = Bench()
+    (partition,) = bench.topic(name, **topic)
+    partition.append_as_leader(batch([b"a", b"b", b"c"]))
+    return bench
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_s_ret_6_the_low_watermark_is_answered(version):
+    bench = made()
+    assert delete(bench, 2, version=version) == (0, 2)
+    assert delete(bench, 0, version=version) == (0, 2)
+    assert delete(bench, -1, version=version) == (0, 3)
+
+
+@pytest.mark.parametrize("offset", [4, -2])
+def test_s_ret_6_out_of_range(offset):
+    assert delete(made(), offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+
+
+def test_refusals():
+    assert delete(made(), 1, topic="x") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+    compacted = TopicConfig(cleanup_policy=frozenset({"compact"}))
+    assert delete(made(config=compacted), 1) == (ErrorCode.POLICY_VIOLATION, -1)
+    internal = "__consumer_offsets"
+    assert delete(made(internal), 1, topic=internal) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+    assert delete(made(), 1, error=ErrorCode.INVALID_REQUEST) == (42, -1)
+
+
+def test_a_failing_disk():
+    bench = made()
+
+    def broken(*_):
+        raise StorageError("/data", "EIO")
+
+    bench.replicas.find(("t", 0)).log.maybe_increment_log_start_offset = broken
+    assert delete(bench, 1) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+    assert bench.logs.failed == ["/data"]

@@ -1,0 +1,395 @@
+"""Fetch: what comes at once, what waits, and what wakes it."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode
+from protocol.records.batch import iter_batches
+from protocol.records.compression import CompressionType
+from protocol.records.legacy import iter_message_set
+from storage.errors import StorageError
+from tests.support.broker_bench import batch, context
+from tests.support.fetch_bench import IDS, Asked, only, partitions_of, through, topic_id
+
+
+def base_offsets(partition):
+    return [header.base_offset for _, header in iter_batches(partition.records)]
+
+
+@pytest.mark.parametrize("version", range(4, 18))
+def test_data_is_answered_in_every_version(version):
+    asked = Asked()
+    asked.append(b"a", b"b")
+    asked.append(b"c")
+    response = asked.fetch({0: 0}, version)
+    partition = only(response)
+    assert (partition.error_code, partition.high_watermark) == (0, 3)
+    assert (partition.last_stable_offset, partition.preferred_read_replica) == (3, -1)
+    assert partition.log_start_offset == (0 if version >= 5 else -1)
+    assert base_offsets(partition) == [0, 2]
+    (topic,) = response.responses
+    assert topic.topic_id == topic_id("t") if version >= IDS else topic.topic == "t"
+    assert not partition.aborted_transactions
+
+
+def test_s_read_1_at_the_log_end_there_is_nothing_and_no_error():
+    asked = Asked()
+    asked.append()
+    partition = only(asked.fetch({0: 1}, max_wait=0))
+    assert (partition.error_code, partition.high_watermark, len(partition.records)) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("offset", [-1, 1, 4, 99])
+def test_s_read_1_out_of_range_is_told_at_once_with_the_range(offset):
+    asked = Asked()
+    asked.append(b"a", b"b", b"c")
+    asked.partitions[0].delete_records(2)
+    partition = only(asked.fetch({0: offset}))
+    assert partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (partition.high_watermark, partition.log_start_offset) == (3, 2)
+    assert len(partition.records) == 0
+
+
+def test_s_read_1_between_high_watermark_and_log_end_is_empty_for_a_consumer():
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
+    asked.append()
+    asked.append()
+    partition = only(asked.fetch({0: 1}, max_wait=0))
+    assert (partition.error_code, partition.high_watermark, len(partition.records)) == (0, 0, 0)
+
+
+def test_s_read_2_the_batch_that_holds_the_offset_comes_whole():
+    asked = Asked()
+    asked.append(b"a", b"b", b"c")
+    assert base_offsets(only(asked.fetch({0: 2}))) == [0]
+
+
+def test_s_read_4_the_first_batch_comes_whole_however_large():
+    asked = Asked(partitions=3)
+    for index in range(3):
+        asked.append(b"x" * 1000, index=index)
+    response = asked.fetch({0: 1, 1: 0, 2: 0}, max_bytes=100, partition_max_bytes=50)
+    sizes = [len(p.records) for p in partitions_of(response)]
+    assert sizes[0] == 0
+    assert sizes[1] > 1000
+    assert sizes[2] == 0
+
+
+def test_s_read_4_v2_and_below_get_a_cut_batch_that_says_too_large():
+    asked = Asked()
+    asked.append(b"x" * 1000)
+    records = only(asked.fetch({0: 0}, 2, partition_max_bytes=50)).records
+    assert len(records) == 12
+    assert int.from_bytes(records[8:12], "big") == 0x7FFFFFFF
+
+
+def test_s_read_4_the_budget_is_spent_in_order():
+    asked = Asked(partitions=3)
+    size = len(batch([b"x" * 100]))
+    for index in range(3):
+        for _ in range(3):
+            asked.append(b"x" * 100, index=index)
+    response = asked.fetch({0: 0, 1: 0, 2: 0}, max_bytes=5 * size, partition_max_bytes=3 * size)
+    assert [len(p.records) for p in partitions_of(response)] == [3 * size, 2 * size, 0]
+
+
+def test_s_read_6_the_order_of_the_request_is_the_order_of_the_answer():
+    asked = Asked(partitions=3)
+    asked.bench.topic("u")
+    for index in range(3):
+        asked.append(index=index)
+    response = asked.fetch({"t": {2: 0, 0: 0, 1: 0}, "u": {0: 0}})
+    told = [(t.topic, [p.partition_index for p in t.partitions]) for t in response.responses]
+    assert told == [("t", [2, 0, 1]), ("u", [0])]
+
+
+def test_s_read_9_fetch_max_bytes_caps_the_request():
+    asked = Asked(fetch_max_bytes=1024)
+    for _ in range(50):
+        asked.append(b"x" * 100)
+    assert len(only(asked.fetch({0: 0}, max_bytes=1 << 30)).records) <= 1024
+
+
+def test_s_read_5_read_committed_stops_at_the_last_stable_offset_with_aborted_list():
+    asked = Asked()
+    log = asked.partitions[0].log
+    for _ in range(3):
+        asked.append()
+    log.first_unstable = 2
+    log.aborted = [SimpleNamespace(producer_id=9, first_offset=0)]
+    partition = only(asked.fetch({0: 0}, isolation=1))
+    assert base_offsets(partition) == [0, 1]
+    assert (partition.high_watermark, partition.last_stable_offset) == (3, 2)
+    assert [(a.producer_id, a.first_offset) for a in partition.aborted_transactions] == [(9, 0)]
+    assert partition.aborted_transactions is not None
+    uncommitted = only(asked.fetch({0: 0}))
+    assert base_offsets(uncommitted) == [0, 1, 2]
+    assert uncommitted.aborted_transactions is None
+
+
+# --------------------------------------------------------------------------- waiting
+
+
+def test_s_read_6_no_data_parks_and_an_append_wakes():
+    asked = Asked(partitions=2)
+    pending = asked.park({0: 0, 1: 0})
+    asked.append(index=1)
+    partitions = partitions_of(asked.done(pending))
+    assert [len(p.records) > 0 for p in partitions] == [False, True]
+    asked.nothing_is_parked()
+
+
+def test_s_read_6_max_wait_ends_it_empty_handed():
+    asked = Asked()
+    pending = asked.park(max_wait=500)
+    asked.bench.advance(0.49)
+    assert not pending.done
+    asked.bench.advance(0.02)
+    assert len(only(asked.done(pending)).records) == 0
+    asked.nothing_is_parked()
+
+
+def test_s_read_6_min_bytes_accumulate_over_partitions():
+    asked = Asked(partitions=2)
+    size = len(batch([b"x" * 100]))
+    asked.append(b"x" * 100)
+    pending = asked.park({0: 0, 1: 0}, min_bytes=3 * size)
+    asked.append(b"x" * 100, index=1)
+    assert not pending.done
+    asked.append(b"x" * 100, index=1)
+    sizes = [len(p.records) for p in partitions_of(asked.done(pending))]
+    assert sizes == [size, 2 * size]
+
+
+def test_s_read_6_what_a_partition_may_not_give_does_not_count():
+    asked = Asked(partitions=2)
+    size = len(batch())
+    pending = asked.park({0: 0, 1: 0}, min_bytes=3 * size, partition_max_bytes=size)
+    for _ in range(5):
+        asked.append()
+    assert not pending.done
+    asked.append(index=1)
+    assert not pending.done
+    asked.bench.advance(1)
+    assert [len(p.records) for p in partitions_of(asked.done(pending))] == [size, size]
+
+
+def test_s_read_6_a_parked_fetch_is_checked_without_reading():
+    asked = Asked()
+    pending = asked.park(min_bytes=10_000)
+    reads = asked.partitions[0].log.reads
+    for _ in range(20):
+        asked.append()
+    assert asked.partitions[0].log.reads == reads
+    assert not pending.done
+
+
+def test_s_read_6_a_consumer_wakes_on_the_high_watermark_not_on_the_append():
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
+    pending = asked.park()
+    asked.append()
+    assert not pending.done
+    follower = asked.raw({0: 1}, replica=2, max_wait=0)
+    assert only(follower).high_watermark == 1
+    assert base_offsets(only(asked.done(pending))) == [0]
+
+
+def test_s_read_6_a_follower_wakes_on_the_append():
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
+    pending = asked.park({0: 0}, replica=2)
+    asked.append()
+    partition = only(asked.done(pending))
+    assert base_offsets(partition) == [0]
+    assert partition.last_stable_offset == -1
+
+
+@pytest.mark.parametrize("version", [12, 17])
+def test_a_broker_that_is_no_replica_cannot_follow(version):
+    asked = Asked()
+    partition = only(asked.fetch({0: 0}, version, replica=9))
+    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    partition = only(asked.fetch({0: 0}, version, replica=9, current_leader_epoch=0))
+    assert partition.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_s_read_6_deleting_records_wakes():
+    asked = Asked()
+    asked.append(b"a")
+    pending = asked.park({0: 1}, min_bytes=1000)
+    asked.append(b"b", b"c")
+    asked.partitions[0].delete_records(3)
+    asked.bench.replicas.wake(asked.partitions[0])
+    assert only(asked.done(pending)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_s_read_6_deleting_the_topic_wakes():
+    asked = Asked()
+    pending = asked.park()
+    asked.bench.image.topics.clear()
+    asked.bench.replicas.delete_partition(asked.partitions[0].topic_partition)
+    assert only(asked.done(pending)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    asked.nothing_is_parked()
+
+
+def test_s_read_6_a_failing_disk_wakes():
+    asked = Asked(partitions=2)
+    pending = asked.park({1: 0})
+    asked.bench.replicas.storage_failed(asked.partitions[0], StorageError("/data", "gone"))
+    assert only(asked.done(pending)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_s_read_6_a_new_leader_epoch_wakes_who_knows_the_old_one():
+    asked = Asked()
+    pending = asked.park(version=16, current_leader_epoch=0)
+    (partition,) = asked.partitions
+    asked.bench.replicas.make_leader(
+        partition.topic_partition, partition.topic_id, 1, partition.log.config
+    )
+    told = only(asked.done(pending))
+    assert told.error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert (told.current_leader.leader_id, told.current_leader.leader_epoch) == (1, 1)
+
+
+def test_an_abandoned_fetch_leaves_nothing():
+    asked = Asked(partitions=3)
+    pending = asked.park({0: 0, 1: 0, 2: 0})
+    pending.on_abandon()
+    asked.nothing_is_parked()
+    asked.append()
+    assert not pending.done
+
+
+def test_a_bug_in_a_parked_fetch_does_not_reach_the_producer_that_woke_it():
+    asked = Asked()
+    pending = asked.park()
+
+    def broken(*_):
+        raise ZeroDivisionError
+
+    asked.partitions[0].log.read = broken
+    asked.append()
+    assert asked.done(pending).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_read_error_of_the_disk_is_answered_and_takes_the_directory_offline():
+    asked = Asked()
+    asked.append()
+    asked.partitions[0].log.fail_with = StorageError("/data", "EIO")
+    for version, code in ((5, 6), (6, 56)):
+        assert only(asked.fetch({0: 0}, version)).error_code == code
+    assert asked.bench.logs.failed == ["/data"]
+
+
+def test_a_fetch_of_nothing_is_answered_at_once():
+    asked = Asked()
+    assert asked.fetch({}).responses == []
+
+
+# --------------------------------------------------------------------------- errors
+
+
+def test_unknown_partitions_are_answered_at_once_when_there_are_no_others():
+    asked = Asked()
+    assert only(asked.fetch({5: 0})).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert only(asked.fetch({0: 0}, topic="x")).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    unknown = only(asked.fetch({0: 0}, 13, topic="x"))
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_unknown_partitions_do_not_cut_the_wait_of_others_short():
+    asked = Asked()
+    pending = asked.park({0: 0, 7: 0})
+    asked.append()
+    told = [(p.partition_index, p.error_code) for p in partitions_of(asked.done(pending))]
+    assert told == [(0, 0), (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+
+
+@pytest.mark.parametrize(("epoch", "code"), [(2, 0), (1, 74), (3, 75)])
+def test_s_read_12_leader_epoch_fencing(epoch, code):
+    asked = Asked(leader_epoch=2)
+    asked.append()
+    assert only(asked.fetch({0: 0}, current_leader_epoch=epoch)).error_code == code
+
+
+def test_a_follower_that_diverged_is_told_where():
+    asked = Asked(replicas=(1, 2), isr=(1,))
+    asked.append(b"a", b"b")
+    (partition,) = asked.partitions
+    asked.bench.replicas.make_leader(
+        partition.topic_partition, partition.topic_id, 3, partition.log.config, replicas=(1, 2)
+    )
+    asked.append(b"c")
+    told = only(asked.fetch({0: 3}, replica=2, last_fetched_epoch=0))
+    assert (told.error_code, len(told.records)) == (0, 0)
+    assert (told.diverging_epoch.epoch, told.diverging_epoch.end_offset) == (0, 2)
+    fine = only(asked.fetch({0: 2}, replica=2, last_fetched_epoch=0))
+    assert base_offsets(fine) == [2]
+
+
+def test_a_topic_made_anew_is_not_found_by_its_old_id():
+    asked = Asked()
+    asked.append()
+    tp = asked.partitions[0].topic_partition
+    asked.bench.image.topics["t"].topic_id = b"n" * 16
+    asked.bench.replicas.delete_partition(tp)
+    asked.bench.replicas.make_leader(tp, b"n" * 16, 0, TopicConfig(), True)
+    assert only(asked.fetch({0: 0}, 13)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+# --------------------------------------------------------------------------- old clients
+
+
+@pytest.mark.parametrize(("version", "magic"), [(0, 0), (1, 0), (2, 1), (3, 1)])
+def test_s_read_10_old_clients_get_old_formats(version, magic):
+    asked = Asked()
+    asked.append(b"a", b"b")
+    asked.append(b"c")
+    partition = only(asked.fetch({0: 0}, version))
+    assert partition.records[16] == magic
+    records = list(iter_message_set(partition.records))
+    assert [(r.offset, bytes(r.value)) for r in records] == [(0, b"a"), (1, b"b"), (2, b"c")]
+    assert asked.partitions[0].statistics.fetch_message_conversions == 3
+
+
+def test_s_read_10_zstd_cannot_be_converted():
+    asked = Asked()
+    asked.append(b"a" * 100, codec=CompressionType.ZSTD)
+    partition = only(asked.fetch({0: 0}, 3))
+    assert partition.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert len(partition.records) == 0
+
+
+@pytest.mark.parametrize(("version", "code"), [(4, 76), (9, 76), (10, 0)])
+def test_s_read_10_a_zstd_topic_needs_fetch_v10(version, code):
+    asked = Asked(config=TopicConfig(compression_type="zstd"))
+    asked.append()
+    assert only(asked.fetch({0: 0}, version)).error_code == code
+
+
+def test_s_read_10_down_conversion_may_be_switched_off():
+    asked = Asked(config=TopicConfig(message_downconversion_enable=False))
+    asked.append()
+    assert only(asked.fetch({0: 0}, 3)).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert only(asked.fetch({0: 0}, 4)).error_code == 0
+
+
+def test_error_response_is_one_code_or_one_per_partition():
+    asked = Asked(partitions=2)
+    asked.fetch({0: 0, 1: 0}, max_wait=0)
+    error = asked.handler.error_response
+    unknown = ErrorCode.UNKNOWN_SERVER_ERROR
+    assert through(error(context(7), asked.message, unknown), 7).error_code == -1
+    old = through(error(context(6), asked.message, unknown), 6)
+    assert [p.error_code for p in partitions_of(old)] == [-1, -1]
+
+
+def test_counters():
+    asked = Asked()
+    asked.append()
+    size = len(only(asked.fetch({0: 0})).records)
+    asked.fetch({0: 0}, replica=-2)
+    statistics = asked.bench.replicas.statistics().topics["t"]
+    assert statistics.bytes_out == 2 * size
+    assert statistics.total_fetch_requests == 2

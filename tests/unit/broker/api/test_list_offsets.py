@@ -1,0 +1,208 @@
+"""ListOffsets: special timestamps, times, fencing, and the old list of segment offsets."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from broker.api.list_offsets import ListOffsetsHandler
+from protocol.errors import ErrorCode
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from storage.errors import StorageError
+from tests.support.broker_bench import NOW, Bench, batch, context
+
+
+class Asked:
+    def __init__(self, **topic):
+        self.bench = Bench()
+        self.partitions = self.bench.topic(**topic)
+        self.handler = ListOffsetsHandler(self.bench.replicas)
+
+    def append(self, *values, timestamp=NOW):
+        self.partitions[0].append_as_leader(batch(list(values) or [b"v"], timestamp=timestamp))
+
+    def all(self, timestamp, version=7, *, indexes=(0,), topic="t", epoch=-1, **fields):
+        limit = fields.pop("limit", 1)
+        message = ListOffsetsRequest(
+            **{"replica_id": -1, **fields},
+            topics=[
+                ListOffsetsTopic(
+                    name=topic,
+                    partitions=[
+                        ListOffsetsPartition(
+                            partition_index=index,
+                            timestamp=timestamp,
+                            current_leader_epoch=epoch,
+                            max_num_offsets=limit,
+                        )
+                        for index in indexes
+                    ],
+                )
+            ],
+        )
+        codec = ListOffsetsRequest.codec(version)
+        self.message = codec.parse(codec.build(message))
+        codec = ListOffsetsResponse.codec(version)
+        response = codec.parse(codec.build(self.handler(context(version), self.message)))
+        return response.topics[0].partitions
+
+    def one(self, *args, **kwargs):
+        (reply,) = self.all(*args, **kwargs)
+        return reply
+
+    def found(self, *args, **kwargs):
+        reply = self.one(*args, **kwargs)
+        return reply.error_code, reply.timestamp, reply.offset
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_s_ts_1_latest_and_earliest_in_every_version(version):
+    asked = Asked(leader_epoch=2)
+    asked.append(b"a", b"b", b"c")
+    asked.partitions[0].delete_records(1)
+    assert asked.found(-1, version) == (0, -1, 3)
+    assert asked.found(-2, version) == (0, -1, 1)
+    assert asked.one(-1, version).leader_epoch == (2 if version >= 4 else -1)
+
+
+def test_s_ts_1_latest_is_the_last_stable_offset_for_read_committed():
+    asked = Asked()
+    asked.append(b"a", b"b")
+    asked.partitions[0].log.first_unstable = 1
+    assert asked.found(-1, isolation_level=1) == (0, -1, 1)
+    assert asked.found(-1, isolation_level=0) == (0, -1, 2)
+
+
+def test_s_ts_1_a_replica_sees_the_log_end():
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
+    asked.append(b"a")
+    assert asked.found(-1) == (0, -1, 0)
+    assert asked.found(-1, replica_id=2) == (0, -1, 1)
+
+
+def test_s_ts_1_the_greatest_timestamp():
+    asked = Asked()
+    assert asked.found(-3) == (0, -1, -1)
+    asked.append(timestamp=900)
+    asked.append(timestamp=300)
+    assert asked.found(-3) == (0, 900, 0)
+
+
+def test_s_ts_1_tiered_offsets_without_tiers():
+    asked = Asked()
+    asked.append()
+    assert asked.found(-4, 8) == (0, -1, 0)
+    assert asked.found(-5, 9) == (0, -1, -1)
+    assert asked.found(-6, 11) == (0, -1, -1)
+
+
+@pytest.mark.parametrize(("timestamp", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, 99)])
+def test_special_timestamps_need_their_version(timestamp, since):
+    asked = Asked()
+    asked.append()
+    for version in (1, since - 1, since):
+        if version <= 11:
+            refused = asked.one(timestamp, version).error_code == ErrorCode.UNSUPPORTED_VERSION
+            assert refused is (version < since)
+
+
+def test_s_ts_2_a_time_finds_the_first_record_not_older():
+    asked = Asked()
+    for timestamp in (100, 300, 200):
+        asked.append(timestamp=timestamp)
+    assert asked.found(100) == (0, 100, 0)
+    assert asked.found(101) == (0, 300, 1)
+    assert asked.found(301) == (0, -1, -1)
+    asked.partitions[0].log.first_unstable = 1
+    assert asked.found(101, isolation_level=1) == (0, -1, -1)
+
+
+def test_errors_per_partition():
+    asked = Asked(partitions=2, leader_epoch=3)
+    told = asked.all(-1, indexes=(0, 9, 1))
+    assert [(r.partition_index, r.error_code) for r in told] == [(0, 0), (9, 3), (1, 0)]
+    assert (told[1].offset, told[1].timestamp, told[1].leader_epoch) == (-1, -1, -1)
+    assert asked.one(-1, topic="x").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(("epoch", "code"), [(3, 0), (-1, 0), (2, 74), (4, 75)])
+def test_s_read_12_the_known_leader_epoch_is_checked(epoch, code):
+    assert Asked(leader_epoch=3).one(-1, epoch=epoch).error_code == code
+
+
+def test_a_partition_named_twice_is_an_invalid_request():
+    asked = Asked(partitions=2)
+    told = asked.all(-1, indexes=(0, 1, 0))
+    assert [r.error_code for r in told] == [42, 0, 42]
+
+
+@pytest.mark.parametrize(("version", "code"), [(4, 5), (5, 78)])
+def test_offset_not_available_for_those_who_know_it(version, code):
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
+    asked.append()
+    asked.partitions[0].lead(1, (1, 2), (1, 2))
+    assert asked.one(-1, version).error_code == code
+
+
+def test_a_failing_disk_is_reported():
+    asked = Asked()
+
+    def broken(_):
+        raise StorageError("/data", "EIO")
+
+    asked.partitions[0].log.offset_for_timestamp = broken
+    assert asked.one(5).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert asked.bench.logs.failed == ["/data"]
+
+
+def segments(asked, *of):
+    asked.partitions[0].log.segments = [
+        SimpleNamespace(
+            base_offset=base, size=size, last_modified_ms=lambda modified=modified: modified
+        )
+        for base, size, modified in of
+    ]
+
+
+def test_s_ts_5_v0_lists_segment_offsets_newest_first():
+    asked = Asked()
+    for _ in range(12):
+        asked.append()
+    segments(asked, (0, 10, 100), (5, 10, 200), (9, 10, 300))
+
+    def listed(timestamp, limit=10):
+        reply = asked.one(timestamp, 0, limit=limit)
+        return list(reply.old_style_offsets)
+
+    assert listed(-1) == [12, 9, 5, 0]
+    assert listed(-1, 2) == [12, 9]
+    assert listed(-2) == [0]
+    assert listed(250) == [5, 0]
+    assert listed(200, 1) == [5]
+    assert listed(99) == []
+    assert listed(NOW) == [12, 9, 5, 0]
+    asked.partitions[0].delete_records(7)
+    assert listed(250) == [7, 7]
+    segments(asked, (0, 10, 100), (12, 0, 300))
+    assert listed(-1) == [12, 7]
+
+
+def test_s_ts_5_v0_shows_a_consumer_nothing_above_the_high_watermark():
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
+    for _ in range(4):
+        asked.append()
+    asked.partitions[0].record_follower_fetch(2, 3, knows_epoch=True)
+    segments(asked, (0, 10, 100), (2, 10, 200))
+    assert list(asked.one(-1, 0, limit=9).old_style_offsets) == [3, 2, 0]
+    assert list(asked.one(-1, 0, limit=9, replica_id=2).old_style_offsets) == [4, 2, 0]
+
+
+def test_error_response_blames_every_partition():
+    asked = Asked()
+    asked.all(-1, indexes=(0, 1))
+    response = asked.handler.error_response(context(7), asked.message, ErrorCode.INVALID_REQUEST)
+    assert [p.error_code for p in response.topics[0].partitions] == [42, 42]

@@ -1,0 +1,338 @@
+"""Produce: one answer per partition, and nothing waits that need not."""
+
+import pytest
+import trio
+
+from broker.api.produce import ProduceHandler
+from broker.request import Pending
+from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from protocol.records.batch import read_header
+from protocol.records.compression import CompressionType
+from protocol.records.errors import InvalidRecord
+from protocol.types import TopicPartition
+from storage.errors import StorageError
+from storage.log.results import AppendInfo
+from tests.support.broker_bench import NOW, Bench, batch, context
+
+
+def request(records, topic="t", *, acks=1, version=9, indexes=(0,), transactional_id=None):
+    message = ProduceRequest(
+        acks=acks,
+        timeout_ms=1500,
+        transactional_id=transactional_id,
+        topic_data=[
+            TopicProduceData(
+                name=topic,
+                partition_data=[
+                    PartitionProduceData(index=index, records=records) for index in indexes
+                ],
+            )
+        ],
+    )
+    codec = ProduceRequest.codec(version)
+    return codec.parse(bytearray(codec.build(message)))
+
+
+class Asked:
+    """A broker and its produce handler; every response goes through its version's codec."""
+
+    def __init__(self, **topic):
+        self.bench = Bench()
+        self.partitions = self.bench.topic(**topic) if topic is not None else []
+        self.handler = ProduceHandler(self.bench.replicas)
+
+    def raw(self, message, version=9, client_id="test"):
+        self.ctx = context(version, client_id)
+        return self.handler(self.ctx, message)
+
+    def reply(self, message, version=9, client_id="test"):
+        return only(through(self.raw(message, version, client_id), version))
+
+
+def through(response, version):
+    codec = ProduceResponse.codec(version)
+    return codec.parse(codec.build(response))
+
+
+def only(response):
+    (topic,) = response.responses
+    (partition,) = topic.partition_responses
+    return partition
+
+
+@pytest.mark.parametrize("version", range(12))
+def test_a_batch_is_appended_and_answered_with_its_offset_in_every_version(version):
+    asked = Asked()
+    asked.reply(request(batch(), version=version), version)
+    reply = asked.reply(request(batch([b"a", b"b"]), version=version), version)
+    assert (reply.index, reply.error_code, reply.base_offset) == (0, 0, 1)
+    assert reply.log_append_time_ms == -1
+    assert reply.log_start_offset == (0 if version >= 5 else -1)
+    assert asked.partitions[0].log.log_end_offset == 3
+
+
+def test_partitions_are_answered_one_by_one():
+    asked = Asked(partitions=2)
+    asked.partitions[0].log.fail_with = KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "gap")
+    response = through(asked.raw(request(batch(), indexes=(0, 1, 5))), 9)
+    replies = response.responses[0].partition_responses
+    assert [reply.error_code for reply in replies] == [45, 0, 3]
+    assert [reply.base_offset for reply in replies] == [-1, 0, -1]
+    assert [reply.log_start_offset for reply in replies] == [0, 0, -1]
+    assert replies[0].error_message == "gap"
+
+
+def test_a_partition_named_twice_is_appended_to_and_answered_twice_in_order():
+    asked = Asked()
+    response = through(asked.raw(request(batch([b"a", b"b"]), indexes=(0, 0))), 9)
+    assert [r.base_offset for r in response.responses[0].partition_responses] == [0, 2]
+
+
+def test_s_app_8_acks_0_has_no_response():
+    asked = Asked()
+    assert asked.raw(request(batch(), acks=0)) is None
+    assert not asked.ctx.close_connection
+    assert asked.partitions[0].log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("topic", ["t", "unknown"])
+def test_s_app_8_acks_0_closes_the_connection_on_error(topic):
+    asked = Asked()
+    asked.partitions[0].log.fail_with = KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+    assert asked.raw(request(batch(), topic, acks=0)) is None
+    assert asked.ctx.close_connection
+
+
+@pytest.mark.parametrize("acks", [2, -2, 100])
+def test_s_app_8_other_acks_are_invalid_and_append_nothing(acks):
+    asked = Asked()
+    reply = asked.reply(request(batch(), acks=acks))
+    assert (reply.error_code, reply.base_offset) == (ErrorCode.INVALID_REQUIRED_ACKS, -1)
+    assert asked.partitions[0].log.log_end_offset == 0
+
+
+def test_s_app_8_acks_all_alone_is_answered_at_once():
+    asked = Asked()
+    assert asked.reply(request(batch(), acks=-1)).error_code == 0
+
+
+def test_s_app_8_acks_all_waits_for_the_high_watermark():
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
+    pending = asked.raw(request(batch(), acks=-1))
+    assert isinstance(pending, Pending)
+    assert not pending.done
+    (partition,) = asked.partitions
+    partition.record_follower_fetch(2, 1, knows_epoch=True)
+    asked.bench.replicas.wake(partition)
+    assert pending.done
+    reply = only(through(trio.run(pending.wait_reply), 9))
+    assert (reply.error_code, reply.base_offset) == (0, 0)
+    assert asked.bench.purgatories.produce.statistics().watchers == 0
+
+
+def test_s_app_8_acks_1_does_not_wait():
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
+    assert asked.reply(request(batch(), acks=1)).error_code == 0
+
+
+def test_s_app_8_the_request_times_out_and_the_data_stays():
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
+    pending = asked.raw(request(batch(), acks=-1))
+    asked.bench.advance(1.4)
+    assert not pending.done
+    asked.bench.advance(0.2)
+    reply = only(through(trio.run(pending.wait_reply), 9))
+    assert reply.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert asked.partitions[0].log.log_end_offset == 1
+
+
+def test_s_app_8_not_enough_replicas_before_and_after():
+    config = TopicConfig(min_insync_replicas=2)
+    asked = Asked(config=config, replicas=(1, 2), isr=(1,))
+    assert asked.reply(request(batch(), acks=-1)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    asked = Asked(config=config, replicas=(1, 2), isr=(1, 2))
+    pending = asked.raw(request(batch(), acks=-1))
+    (partition,) = asked.partitions
+    partition.lead(0, (1, 2), (1,))
+    asked.bench.replicas.wake(partition)
+    reply = only(trio.run(pending.wait_reply))
+    assert reply.error_code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+def test_an_abandoned_produce_leaves_no_watcher():
+    asked = Asked(replicas=(1, 2), isr=(1, 2))
+    pending = asked.raw(request(batch(), acks=-1))
+    pending.on_abandon()
+    statistics = asked.bench.purgatories.produce.statistics()
+    assert (statistics.parked, statistics.watchers) == (0, 0)
+
+
+def test_s_app_10_a_duplicate_is_answered_with_the_original_offsets():
+    asked = Asked()
+    log = asked.partitions[0].log
+    log.append_as_leader = lambda *_, **__: AppendInfo(
+        5, 6, log_append_time=77, log_start_offset=2, record_count=2, valid_bytes=80, duplicate=True
+    )
+    reply = asked.reply(request(batch()))
+    assert (reply.base_offset, reply.log_append_time_ms, reply.log_start_offset) == (5, 77, 2)
+    assert asked.partitions[0].statistics.messages_in == 0
+
+
+def test_s_app_11_unknown_topic_and_partition():
+    asked = Asked()
+    for topic, index in (("x", 0), ("t", 1), ("t", -1), ("", 0)):
+        reply = asked.reply(request(batch(), topic, indexes=(index,)))
+        assert reply.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_topic_that_is_led_elsewhere():
+    asked = Asked()
+    asked.bench.image.add("far", b"f" * 16)
+    reply = asked.reply(request(batch(), "far"))
+    assert reply.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
+def test_s_app_11_internal_topics_are_for_the_admin_client(topic):
+    asked = Asked(name=topic)
+    reply = asked.reply(request(batch(), topic))
+    assert reply.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert asked.reply(request(batch(), topic), client_id="__admin_client").error_code == 0
+
+
+@pytest.mark.parametrize("version", [3, 6, 7])
+def test_s_app_7_zstd_needs_produce_v7(version):
+    asked = Asked()
+    records = batch([b"v" * 100], codec=CompressionType.ZSTD)
+    reply = asked.reply(request(records, version=version), version)
+    allowed = version >= 7
+    assert reply.error_code == (0 if allowed else ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+
+
+def test_null_records_are_invalid():
+    asked = Asked()
+    reply = asked.reply(request(None))
+    assert reply.error_code == ErrorCode.INVALID_RECORD
+    assert "at least one record batch" in reply.error_message
+
+
+def test_empty_records_reach_the_log_and_no_further():
+    asked = Asked()
+    asked.partitions[0].log.fail_with = InvalidRecord("no batch")
+    assert asked.reply(request(b"")).error_code == ErrorCode.INVALID_RECORD
+
+
+def test_transactions_are_refused_for_good():
+    asked = Asked()
+    refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    reply = asked.reply(request(batch(), transactional_id="tx"))
+    assert reply.error_code == refused
+    assert "transactions" in reply.error_message
+    marked = batch(transactional=True, producer_id=5, producer_epoch=0, base_sequence=0)
+    assert read_header(marked).is_transactional
+    assert asked.reply(request(marked)).error_code == refused
+    assert asked.partitions[0].log.log_end_offset == 0
+
+
+def test_s_app_3_record_errors_from_v8_on():
+    asked = Asked()
+    for version in (7, 8):
+        asked.partitions[0].log.fail_with = InvalidRecord("keys", [(0, "no key"), (3, "no key")])
+        reply = asked.reply(request(batch(), version=version), version)
+        assert reply.error_code == ErrorCode.INVALID_RECORD
+        told = [(e.batch_index, e.batch_index_error_message) for e in reply.record_errors]
+        assert told == ([(0, "no key"), (3, "no key")] if version >= 8 else [])
+        assert reply.error_message == ("keys" if version >= 8 else None)
+
+
+def test_s_app_2_a_bad_crc_is_a_corrupt_message():
+    asked = Asked()
+    records = batch([b"value"])
+    records[-1] ^= 1
+    assert asked.reply(request(records)).error_code == ErrorCode.CORRUPT_MESSAGE
+    assert asked.partitions[0].statistics.invalid_message_crc_records == 1
+
+
+@pytest.mark.parametrize(("version", "code"), [(3, 6), (4, 56)])
+def test_s_rec_11_a_failing_disk_takes_the_directory_offline(version, code):
+    asked = Asked(partitions=2)
+    asked.partitions[0].log.fail_with = StorageError("/data", "I/O error")
+    assert asked.reply(request(batch(), version=version), version).error_code == code
+    assert asked.bench.logs.failed == ["/data"]
+    for index in (0, 1):
+        message = request(batch(), indexes=(index,), version=version)
+        assert asked.reply(message, version).error_code == code
+    assert asked.bench.replicas.statistics().offline_replica_count == 2
+
+
+def test_a_big_batch_goes_to_a_thread_and_its_neighbours_do_not():
+    asked = Asked(partitions=2)
+    asked.partitions[1].threaded_append_bytes = 50
+    coroutine = asked.raw(request(batch(), indexes=(0, 1)))
+    assert [p.log.log_end_offset for p in asked.partitions] == [1, 0]
+
+    async def finish():
+        return await coroutine
+
+    response = through(trio.run(finish), 9)
+    assert [r.base_offset for r in response.responses[0].partition_responses] == [0, 0]
+    assert [p.log.log_end_offset for p in asked.partitions] == [1, 1]
+
+
+def test_a_refused_big_batch():
+    asked = Asked()
+    asked.partitions[0].threaded_append_bytes = 50
+    asked.partitions[0].log.fail_with = KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+    message = request(batch())
+
+    async def finish():
+        return await asked.raw(message)
+
+    assert only(through(trio.run(finish), 9)).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    statistics = asked.partitions[0].statistics
+    assert statistics.bytes_rejected == len(batch())
+    assert statistics.failed_produce_requests == 0
+
+
+def test_counters():
+    asked = Asked()
+    asked.raw(request(batch([b"a", b"b", b"c"])))
+    asked.partitions[0].log.fail_with = KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    asked.raw(request(batch()))
+    asked.raw(request(batch(), "nowhere"))
+    statistics = asked.bench.replicas.statistics()
+    assert statistics.topics["t"].messages_in == 3
+    assert statistics.topics["t"].bytes_in == len(batch([b"a", b"b", b"c"]))
+    assert statistics.topics["t"].total_produce_requests == 2
+    assert statistics.topics["t"].failed_produce_requests == 1
+    assert statistics.all_topics.total_produce_requests == 3
+    assert list(statistics.topics) == ["t"]
+
+
+def test_error_response_blames_every_partition():
+    asked = Asked()
+    message = request(batch(), indexes=(0, 1))
+    response = asked.handler.error_response(context(9), message, ErrorCode.UNKNOWN_SERVER_ERROR)
+    replies = through(response, 9).responses[0].partition_responses
+    assert [reply.error_code for reply in replies] == [-1, -1]
+    ctx = context(9)
+    message.acks = 0
+    unknown = ErrorCode.UNKNOWN_SERVER_ERROR
+    assert asked.handler.error_response(ctx, message, unknown) is None
+    assert ctx.close_connection
+
+
+def test_the_clients_bytes_are_what_is_stored():
+    asked = Asked()
+    records = batch([b"payload"], timestamp=NOW)
+    asked.raw(request(records))
+    stored = asked.partitions[0].log.data
+    assert stored[16:] == bytes(records)[16:]
+    assert asked.bench.replicas.find(TopicPartition("t", 0)) is asked.partitions[0]

@@ -1,0 +1,87 @@
+"""The cache of fetch sessions: who gets a slot, and who loses his (S-READ-11)."""
+
+import random
+
+import pytest
+
+from broker.replication.fetch_session import EVICTION_S, FetchSessionCache, next_epoch
+from broker.replication.read_plan import FetchTarget
+from tests.support.manual_clock import ManualClock
+
+
+def make(slots=2):
+    clock = ManualClock()
+    return clock, FetchSessionCache(clock, slots, rng=random.Random(1))
+
+
+def create(cache, size=1, privileged=False):
+    targets = {("t", index): FetchTarget() for index in range(size)}
+    return cache.maybe_create(privileged=privileged, by_id=False, targets=targets)
+
+
+@pytest.mark.parametrize(("epoch", "following"), [(0, 1), (1, 2), (2**31 - 1, 1), (-1, -1)])
+def test_epochs_wrap_around_the_full_fetch(epoch, following):
+    assert next_epoch(epoch) == following
+
+
+def test_ids_are_positive_and_distinct():
+    _, cache = make(500)
+    ids = {create(cache) for _ in range(500)}
+    assert len(ids) == 500
+    assert all(0 < session_id < 2**31 for session_id in ids)
+
+
+def test_young_sessions_are_safe():
+    _, cache = make()
+    assert create(cache)
+    assert create(cache)
+    assert create(cache, size=100) == 0
+    assert cache.evictions == 0
+
+
+def test_a_stale_session_makes_room_whatever_its_worth():
+    clock, cache = make()
+    large = create(cache, size=50, privileged=True)
+    clock.advance(EVICTION_S + 1)
+    used = create(cache)
+    assert create(cache)
+    assert cache.get(large) is None
+    assert cache.get(used) is not None
+    assert cache.evictions == 1
+
+
+def test_an_old_small_session_in_use_gives_way_to_a_larger_one():
+    clock, cache = make()
+    small = create(cache, size=1)
+    large = create(cache, size=9)
+    clock.advance(EVICTION_S + 1)
+    for session_id in (small, large):
+        cache.touch(cache.get(session_id))
+    assert create(cache, size=0) == 0
+    assert create(cache, size=5)
+    assert cache.get(small) is None
+    assert cache.get(large) is not None
+
+
+def test_a_follower_pushes_out_any_consumer_but_no_consumer_a_follower():
+    clock, cache = make(1)
+    consumer = create(cache, size=100)
+    follower = create(cache, size=1, privileged=True)
+    assert follower
+    assert cache.get(consumer) is None
+    clock.advance(EVICTION_S + 1)
+    cache.touch(cache.get(follower))
+    assert create(cache, size=1000) == 0
+
+
+def test_no_slots_no_sessions():
+    _, cache = make(0)
+    assert create(cache) == 0
+
+
+def test_statistics():
+    _, cache = make()
+    create(cache, size=3)
+    create(cache, size=4)
+    statistics = cache.statistics()
+    assert (statistics.sessions, statistics.partitions_cached, statistics.evictions) == (2, 7, 0)

@@ -1,0 +1,175 @@
+"""The table of partitions: found, opened, closed, taken offline, checkpointed."""
+
+import errno
+
+import pytest
+
+from broker.replication.purgatory import DelayedOperation
+from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+from storage.errors import StorageError
+from storage.log.results import AppendOrigin
+from tests.support.broker_bench import Bench, batch
+
+OFFSETS = "__consumer_offsets"
+
+
+def code_of(call, *args, **kwargs):
+    with pytest.raises(KafkaError) as caught:
+        call(*args, **kwargs)
+    return caught.value.code
+
+
+class Watcher(DelayedOperation):
+    def try_complete(self, key=None):
+        return self.force_complete()
+
+    def on_complete(self):
+        pass
+
+
+def watch(bench, tp):
+    watcher = Watcher()
+    bench.purgatories.fetch.watch(watcher, [tp], 10)
+    return watcher
+
+
+def test_a_partition_is_found_by_name_and_by_id():
+    bench = Bench()
+    (partition,) = bench.topic("t")
+    tp = TopicPartition("t", 0)
+    assert bench.replicas.partition(tp) is partition
+    assert bench.replicas.partition_by_id(partition.topic_id, 0) is partition
+    assert bench.replicas.find(("t", 0)) is partition
+
+
+def test_what_is_not_here_has_a_reason():
+    bench = Bench()
+    bench.topic("t")
+    bench.image.add("far", b"f" * 16, 2)
+    find, by_id = bench.replicas.partition, bench.replicas.partition_by_id
+    assert code_of(find, TopicPartition("x", 0)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert code_of(find, TopicPartition("t", 1)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert code_of(find, TopicPartition("far", 1)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(by_id, b"?" * 16, 0) == ErrorCode.UNKNOWN_TOPIC_ID
+    assert code_of(by_id, b"f" * 16, 0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    bench.image.topics["t"].topic_id = b"n" * 16
+    assert code_of(by_id, b"n" * 16, 0) == ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_the_coordinator_appends_at_once_and_wakes_readers():
+    bench = Bench()
+    (partition,) = bench.topic(OFFSETS)
+    tp = partition.topic_partition
+    watcher = watch(bench, tp)
+    info = bench.replicas.append(tp, batch([b"x" * 300_000]), origin=AppendOrigin.COORDINATOR)
+    assert (info.first_offset, partition.log.high_watermark) == (0, 1)
+    assert watcher.ended
+
+
+def test_leading_again_keeps_the_log_and_raises_the_epoch():
+    bench = Bench()
+    (partition,) = bench.topic("t")
+    partition.append_as_leader(batch())
+    again = bench.replicas.make_leader(
+        partition.topic_partition, partition.topic_id, 3, TopicConfig()
+    )
+    assert again is partition
+    assert (again.leader_epoch, again.epoch_start_offset) == (3, 1)
+    assert again.log.leader_epochs.entries == [(0, 0), (3, 1)]
+
+
+def test_an_opened_log_starts_at_its_checkpointed_high_watermark():
+    bench = Bench()
+    tp = TopicPartition("t", 0)
+    log = bench.logs.get_or_create_log(tp, b"t" * 16, TopicConfig())
+    for _ in range(5):
+        log.append_as_leader(batch(), leader_epoch=0)
+    bench.logs.high_watermark_checkpoint("/data").offsets = {tp: 3}
+    partition = bench.replicas.make_leader(tp, b"t" * 16, 1, TopicConfig(), replicas=(1, 2))
+    assert partition.log.high_watermark == 3
+    bench.replicas.make_leader(tp, b"t" * 16, 1, TopicConfig())
+    assert partition.log.high_watermark == 5
+
+
+def test_s_fl_3_high_watermarks_are_checkpointed_per_directory_when_they_moved():
+    bench = Bench()
+    (one,) = bench.topic("t")
+    (two,) = bench.topic("b")
+    one.append_as_leader(batch())
+    bench.replicas.checkpoint_high_watermarks()
+    first, second = (bench.logs.high_watermark_checkpoint(d) for d in ("/data", "/data-b"))
+    assert first.offsets == {one.topic_partition: 1}
+    assert second.offsets == {two.topic_partition: 0}
+    two.append_as_leader(batch())
+    bench.replicas.checkpoint_high_watermarks()
+    assert (first.writes, second.writes) == (1, 2)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_reported_and_the_others_are_written():
+    bench = Bench()
+    bench.topic("t")
+    bench.topic("b")
+    bench.logs.high_watermark_checkpoint("/data").fail_with = OSError(errno.EIO, "EIO")
+    bench.replicas.checkpoint_high_watermarks()
+    assert bench.logs.failed == ["/data"]
+    assert bench.logs.high_watermark_checkpoint("/data-b").writes == 1
+
+
+def test_deleting_a_partition_wakes_who_waits_and_deletes_the_log():
+    bench = Bench()
+    (partition,) = bench.topic("t")
+    tp = partition.topic_partition
+    watcher = watch(bench, tp)
+    bench.replicas.delete_partition(tp)
+    bench.replicas.delete_partition(tp)
+    assert watcher.ended
+    assert bench.logs.deleted == [tp]
+    assert partition.unavailable == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_topic_made_again_is_a_new_partition():
+    bench = Bench()
+    (old,) = bench.topic("t")
+    new = bench.replicas.make_leader(old.topic_partition, b"n" * 16, 0, TopicConfig(), True)
+    assert new is not old
+
+
+def test_s_rec_11_a_failed_directory_takes_only_its_own_partitions_offline():
+    bench = Bench()
+    here = bench.topic("t", 2)
+    (elsewhere,) = bench.topic("b")
+    watcher = watch(bench, here[1].topic_partition)
+    bench.replicas.storage_failed(here[0], StorageError("/data/t-0", "EIO"))
+    bench.replicas.storage_failed(here[0], StorageError("/data/t-0", "EIO"))
+    assert bench.logs.failed == ["/data"]
+    assert all(p.unavailable == ErrorCode.KAFKA_STORAGE_ERROR for p in here)
+    assert not elsewhere.unavailable
+    assert watcher.ended
+    find = bench.replicas.partition
+    assert code_of(find, here[1].topic_partition) == ErrorCode.KAFKA_STORAGE_ERROR
+    statistics = bench.replicas.statistics()
+    assert (statistics.leader_count, statistics.offline_replica_count) == (1, 2)
+
+
+def test_statistics_count_replicas():
+    bench = Bench()
+    bench.topic("t", 2)
+    bench.topic("u", replicas=(1, 2), isr=(1,), config=TopicConfig(min_insync_replicas=2))
+    statistics = bench.replicas.statistics()
+    assert statistics.partition_count == 3
+    assert statistics.under_replicated_partitions == 1
+    assert statistics.under_min_isr_partition_count == 1
+    assert statistics.at_min_isr_partition_count == 2
+
+
+def test_a_deleted_topics_numbers_stay_in_the_total():
+    bench = Bench()
+    (partition,) = bench.topic("t")
+    partition.append_as_leader(batch([b"a", b"b"]))
+    bench.replicas.delete_partition(partition.topic_partition)
+    bench.replicas.forget_topic("t")
+    statistics = bench.replicas.statistics()
+    assert statistics.all_topics.messages_in == 2
+    assert statistics.topics == {}

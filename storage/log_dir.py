@@ -132,7 +132,8 @@ def reconcile(
 
     `stored` is directory to content (None: a new directory); `node_id` and `cluster_id` are what
     the configuration or the cluster says, -1 and None where they say nothing. What nobody knows
-    stays absent in the answer. The answer has the newest stored version (1 if none) and no directory id.
+    stays absent in the answer. The answer has the newest stored version (1 if none) and no
+    directory id.
 
     Raises InconsistentBrokerId, InconsistentClusterId.
     """

@@ -86,13 +86,20 @@ def analyze_data(entry: ProducerStateEntry, header: BatchHeader, *, is_client: b
         verdict = _analyze_epoch(entry, header, is_client)
     elif is_client:
         sequence = header.base_sequence
+        duplicate = entry.find_duplicate(sequence, header.last_sequence)
+        if duplicate is not None:
+            return Verdict(ProducerDecision.DUPLICATE, duplicate)
         last = entry.last_sequence
         if sequence == last + 1 or (sequence == 0 and last == MAX_SEQUENCE):
             verdict = IN_SEQUENCE
+        elif entry.producer_epoch == NO_PRODUCER_EPOCH:
+            verdict = UNKNOWN_PRODUCER
         else:
-            verdict = _analyze_repetition(entry, header)
-            if verdict.duplicate_of is not None:
-                return verdict
+            raise Refused(
+                OutOfOrderSequence,
+                f"Out of order sequence number: {sequence} (incoming seq. number), "
+                f"{last} (current end sequence number)",
+            )
     if entry.current_txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_BIT:
         raise Refused(InvalidTransactionState, "Expected a transactional write")
     return verdict
@@ -131,20 +138,6 @@ def _analyze_epoch(entry: ProducerStateEntry, header: BatchHeader, is_client: bo
             f"{header.base_sequence} (seq. number), {entry.producer_epoch} (current epoch)",
         )
     return NEW_EPOCH
-
-
-def _analyze_repetition(entry: ProducerStateEntry, header: BatchHeader) -> Verdict:
-    first = header.base_sequence
-    duplicate = entry.find_duplicate(first, header.last_sequence)
-    if duplicate is not None:
-        return Verdict(ProducerDecision.DUPLICATE, duplicate)
-    if entry.producer_epoch == NO_PRODUCER_EPOCH:
-        return UNKNOWN_PRODUCER
-    raise Refused(
-        OutOfOrderSequence,
-        f"Out of order sequence number: {first} (incoming seq. number), "
-        f"{entry.last_sequence} (current end sequence number)",
-    )
 
 
 def _epoch_message(entry: ProducerStateEntry, epoch: int, relation: str) -> str:

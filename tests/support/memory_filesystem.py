@@ -14,8 +14,8 @@ Operations are the method names of `FileSystem` and `File`; patterns are `fnmatc
 operation was given. Each rule counts its own matches. `fs.operations` records every
 (operation, path) for tests that care about order.
 
-Crashing: `fs.crash()` is a new file system as a machine shows it after losing power. Contents are as
-of each file's last fsync; with `keep_unsynced=True` the process died but the machine lived, so
+Crashing: `fs.crash()` is a new file system as a machine shows it after losing power. Contents are
+as of each file's last fsync; with `keep_unsynced=True` the process died but the machine lived, so
 everything written is there. `tear` may choose any other content between the two. Names: by default
 directory changes are durable in the order they were made (as with a journal); with
 `forget_names=True` only those before the last `fsync_dir` of their directory.

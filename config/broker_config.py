@@ -167,7 +167,8 @@ class BrokerConfig:
     def with_broker_id(self, broker_id: int) -> "BrokerConfig":
         """The same configuration with the id that was found or generated (S-START-6)."""
         config = BrokerConfig()
-        config.__dict__.update(self.__dict__, broker_id=broker_id, node_id=broker_id)
+        values = {**self.values, "broker.id": broker_id, "node.id": broker_id}
+        config.__dict__.update(self.__dict__, broker_id=broker_id, node_id=broker_id, values=values)
         return config
 
     def for_listener(self, listener_name: str, key_name: str) -> Any:

@@ -69,7 +69,7 @@ KEYS = (
     key("compression.gzip.level", INT, -1, MEDIUM, "Level of gzip when the broker compresses; -1 for the library's own.", gzip_level(), CLUSTER_WIDE),
     key("compression.lz4.level", INT, 9, MEDIUM, "Level of lz4 when the broker compresses.", between(1, 17), CLUSTER_WIDE),
     key("compression.zstd.level", INT, 3, MEDIUM, "Level of zstd when the broker compresses.", between(-131072, 22), CLUSTER_WIDE),
-    inert("log.message.format.version", STRING, None, MEDIUM, "The message format of Kafka before 3.0. Batches are always stored in format 2."),
+    inert("log.message.format.version", STRING, "3.0-IV1", MEDIUM, "The message format of Kafka before 3.0. Batches are always stored in format 2."),
     key("log.message.timestamp.type", STRING, "CreateTime", MEDIUM, "Whose time a record carries: CreateTime (the producer's) or LogAppendTime (the broker's).", one_of("CreateTime", "LogAppendTime"), CLUSTER_WIDE),
     key("log.message.timestamp.difference.max.ms", LONG, LONG_MAX, MEDIUM, "Kafka before 3.6: how far from the broker's time a record's may be, either way. Used for the two keys below where they are not set.", at_least(0)),
     key("log.message.timestamp.before.max.ms", LONG, LONG_MAX, MEDIUM, "How far before the broker's time a record's may be.", at_least(0), CLUSTER_WIDE),

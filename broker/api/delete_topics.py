@@ -1,0 +1,110 @@
+"""DeleteTopics (key 20).
+
+Versions: 0-6.
+
+Behaviour (S-META-2, S-RET-8)
+* One result per topic. The topic is gone for clients when the response goes out; its files follow
+  in the background, so the timeout never comes to bear.
+* A topic that is named twice is an INVALID_REQUEST.
+* With `delete.topic.enable=false` TOPIC_DELETION_DISABLED (v0-v2: INVALID_REQUEST).
+
+Version notes
+* v5+: error messages.
+* v6+: by name or by id; an unknown id is UNKNOWN_TOPIC_ID, both or none an INVALID_REQUEST.
+"""
+
+from collections import Counter
+from typing import Any, Final, NamedTuple, Protocol
+
+from broker.cluster.image import MetadataImage
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
+from protocol.types import ZERO_UUID
+
+VERSIONS: Final = (0, 6)
+
+_FIRST_VERSION_WITH_IDS = 6
+_FIRST_VERSION_WITH_DELETION_DISABLED = 3
+
+
+class TopicRemover(Protocol):
+    """What is needed of `broker.cluster.controller.Controller`."""
+
+    async def delete_topic(self, name: str) -> None:
+        """Remove the topic. Raises KafkaError."""
+        ...
+
+
+class _Asked(NamedTuple):
+    name: str | None
+    topic_id: bytes
+
+
+class DeleteTopicsHandler:
+    """See the module."""
+
+    def __init__(self, controller: TopicRemover, image: MetadataImage) -> None:
+        self._controller = controller
+        self._image = image
+
+    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, when all topics are gone."""
+        asked = _asked(ctx, request)
+        named = Counter(self._resolved_name(topic) for topic in asked)
+        results = []
+        for topic in asked:
+            code, message = ErrorCode.NONE, None
+            name = self._resolved_name(topic)
+            try:
+                if named[name] > 1 and name is not None:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                await self._delete(topic, name)
+            except KafkaError as error:
+                code, message = error.code, str(error)
+                if (
+                    code == ErrorCode.TOPIC_DELETION_DISABLED
+                    and ctx.api_version < _FIRST_VERSION_WITH_DELETION_DISABLED
+                ):
+                    code = ErrorCode.INVALID_REQUEST
+            results.append(
+                DeletableTopicResult(
+                    name=name, topic_id=topic.topic_id, error_code=code, error_message=message
+                )
+            )
+        return DeleteTopicsResponse(responses=results)
+
+    def _resolved_name(self, topic: _Asked) -> str | None:
+        if topic.name is not None:
+            return topic.name
+        found = self._image.topic_by_id(topic.topic_id)
+        return None if found is None else found.name
+
+    async def _delete(self, topic: _Asked, name: str | None) -> None:
+        if topic.name is not None and topic.topic_id != ZERO_UUID:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
+            )
+        if name is None:
+            if topic.topic_id == ZERO_UUID:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified."
+                )
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        await self._controller.delete_topic(name)
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The code for every topic."""
+        results = [
+            DeletableTopicResult(
+                name=topic.name, topic_id=topic.topic_id, error_code=code, error_message=code.text
+            )
+            for topic in _asked(ctx, request)
+        ]
+        return DeleteTopicsResponse(responses=results)
+
+
+def _asked(ctx: RequestContext, request: Any) -> list[_Asked]:
+    if ctx.api_version >= _FIRST_VERSION_WITH_IDS:
+        return [_Asked(topic.name, topic.topic_id) for topic in request.topics]
+    return [_Asked(name, ZERO_UUID) for name in request.topic_names]

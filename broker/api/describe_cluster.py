@@ -1,0 +1,80 @@
+"""DescribeCluster (key 60): the cluster's id, brokers and controller.
+
+Versions: 0-2.
+
+Behaviour
+* Brokers have the address for the client's own listener (see `endpoints`).
+* Authorized operations of the cluster are filled in when asked for, else INT_MIN.
+
+Version notes
+* v1+: the client says what kind of endpoint it means to talk to; controllers (2) are
+  MISMATCHED_ENDPOINT_TYPE here, anything else UNSUPPORTED_ENDPOINT_TYPE.
+* v2+: fenced brokers on request; a stand-alone broker is never fenced.
+"""
+
+from typing import Any, Final
+
+from broker.api import authorized_operations
+from broker.api.endpoints import endpoint_for
+from broker.cluster.image import MetadataImage
+from broker.request import RequestContext
+from protocol.errors import ErrorCode
+from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterResponse
+
+VERSIONS: Final = (0, 2)
+
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+
+
+class DescribeClusterHandler:
+    """See the module."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        if ctx.api_version >= 1 and request.endpoint_type == CONTROLLERS:
+            return DescribeClusterResponse(
+                error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+                error_message="The request was sent to an endpoint of type BROKER, but we wanted "
+                "an endpoint of type CONTROLLER",
+                cluster_id="",
+                brokers=[],
+            )
+        if ctx.api_version >= 1 and request.endpoint_type != BROKERS:
+            return DescribeClusterResponse(
+                error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+                error_message=f"Unsupported endpoint type {request.endpoint_type}",
+                cluster_id="",
+                brokers=[],
+            )
+        brokers = []
+        for broker in self._image.brokers():
+            endpoint = endpoint_for(broker, ctx.connection)
+            if endpoint is not None:
+                brokers.append(
+                    DescribeClusterBroker(
+                        broker_id=broker.broker_id,
+                        host=endpoint.host,
+                        port=endpoint.port,
+                        rack=broker.rack,
+                    )
+                )
+        response = DescribeClusterResponse(
+            error_code=ErrorCode.NONE,
+            endpoint_type=BROKERS,
+            cluster_id=self._image.cluster_id,
+            controller_id=self._image.controller_id,
+            brokers=brokers,
+        )
+        if request.include_cluster_authorized_operations:
+            response.cluster_authorized_operations = authorized_operations.CLUSTER
+        return response
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The code for the response as a whole."""
+        return DescribeClusterResponse(
+            error_code=code, error_message=code.text, cluster_id="", brokers=[]
+        )

@@ -1,0 +1,39 @@
+"""Which address a client is told for a broker.
+
+With `advertised.listeners`, the endpoint of the listener that the client came in on. Without, the
+address that the client itself connected to: it is known to work, and `listeners=PLAINTEXT://:0`
+needs no second setting. Used by every API that names brokers (Metadata, DescribeCluster,
+FindCoordinator, the leader hints of Produce and Fetch).
+"""
+
+from typing import NamedTuple
+
+from broker.cluster.image import BrokerImage
+from broker.request import ConnectionInfo
+
+_MAPPED_IPV4 = "::ffff:"
+
+
+class Endpoint(NamedTuple):
+    """Host and port for a client."""
+
+    host: str
+    port: int
+
+
+def endpoint_for(broker: BrokerImage, connection: ConnectionInfo) -> Endpoint | None:
+    """Where a client of `connection`'s listener finds `broker`; None: not on this listener."""
+    if not broker.endpoints:
+        return Endpoint(_plain(connection.local_host), connection.local_port)
+    for listener in broker.endpoints:
+        if listener.name == connection.listener_name:
+            return Endpoint(
+                listener.host or _plain(connection.local_host),
+                listener.port or connection.local_port,
+            )
+    return None
+
+
+def _plain(host: str) -> str:
+    """An IPv4 address that came through an IPv6 socket, as IPv4."""
+    return host[len(_MAPPED_IPV4) :] if host.startswith(_MAPPED_IPV4) else host

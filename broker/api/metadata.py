@@ -1,0 +1,217 @@
+"""Metadata (key 3): brokers, topics, leaders.
+
+Versions: 0-13.
+
+Behaviour (S-META-1)
+* Topics by name, by id (v12+), or all of them. A name that is not a topic is
+  UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION when it cannot be one; an id UNKNOWN_TOPIC_ID.
+* A missing topic is created when `auto.create.topics.enable` and the request allow it. Kafka then
+  answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION at first, because the leaders get
+  ready elsewhere; here they are ready before the answer goes out, so it shows the new topic.
+* Brokers have the address for the client's own listener (see `endpoints`); a leader that has none
+  is LISTENER_NOT_FOUND (before v6 LEADER_NOT_AVAILABLE).
+* Authorized operations are filled in when asked for, else INT_MIN.
+
+Version notes
+* v0: an empty list means all topics. v1+: null means all, an empty list none.
+* v4+: the request says whether topics may be created; before, the broker's configuration alone.
+* v10, v11: topics have an id field that must stay empty, and a name (INVALID_REQUEST).
+* v8-v10: authorized operations of the cluster (later in DescribeCluster).
+* v13: the response as a whole has an error code.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final, Protocol
+
+from broker.api import authorized_operations
+from broker.api.endpoints import Endpoint, endpoint_for
+from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
+from broker.cluster.topic_names import invalid_name_reason
+from broker.request import RequestContext
+from config.broker_config import BrokerConfig
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from protocol.types import ZERO_UUID
+
+VERSIONS: Final = (0, 13)
+
+_FIRST_VERSION_WITH_IDS = 12
+_FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
+
+
+class TopicMaker(Protocol):
+    """What is needed of `broker.cluster.controller.Controller`."""
+
+    async def ensure_topic(self, name: str) -> TopicImage:
+        """The topic, made when it is missing. Raises KafkaError."""
+        ...
+
+
+class MetadataHandler:
+    """See the module."""
+
+    def __init__(self, image: MetadataImage, config: BrokerConfig, controller: TopicMaker) -> None:
+        self._image = image
+        self._config = config
+        self._controller = controller
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, or a coroutine when topics must be created first."""
+        asked = request.topics
+        if asked is None or (ctx.api_version == 0 and not asked):
+            return self._response(ctx, request, self._image.topics(), [])
+        if not self._well_formed(ctx, asked):
+            return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
+        ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
+        if ids:
+            return self._by_id(ctx, request, ids)
+        names = dict.fromkeys(topic.name for topic in asked)
+        missing = [name for name in names if self._image.topic(name) is None]
+        if missing and request.allow_auto_topic_creation and self._config.auto_create_topics_enable:
+            return self._create_and_answer(ctx, request, names, missing)
+        return self._by_name(ctx, request, names, {})
+
+    @staticmethod
+    def _well_formed(ctx: RequestContext, asked: Iterable[Any]) -> bool:
+        if ctx.api_version >= _FIRST_VERSION_WITH_IDS:
+            return all(t.name is not None or t.topic_id != ZERO_UUID for t in asked)
+        return all(t.name is not None and t.topic_id == ZERO_UUID for t in asked)
+
+    async def _create_and_answer(
+        self, ctx: RequestContext, request: Any, names: Iterable[str], missing: list[str]
+    ) -> Any:
+        refused: dict[str, ErrorCode] = {}
+        for name in missing:
+            try:
+                await self._controller.ensure_topic(name)
+            except KafkaError as error:
+                refused[name] = error.code
+        return self._by_name(ctx, request, names, refused)
+
+    def _by_id(self, ctx: RequestContext, request: Any, ids: Iterable[bytes]) -> Any:
+        found: list[TopicImage] = []
+        unknown = []
+        for topic_id in ids:
+            topic = self._image.topic_by_id(topic_id)
+            if topic is None:
+                unknown.append(
+                    MetadataResponseTopic(
+                        error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                        name=None,
+                        topic_id=topic_id,
+                        partitions=[],
+                    )
+                )
+            else:
+                found.append(topic)
+        return self._response(ctx, request, found, unknown)
+
+    def _by_name(
+        self,
+        ctx: RequestContext,
+        request: Any,
+        names: Iterable[str],
+        refused: dict[str, ErrorCode],
+    ) -> Any:
+        found: list[TopicImage] = []
+        unknown = []
+        for name in names:
+            topic = self._image.topic(name)
+            if topic is not None:
+                found.append(topic)
+                continue
+            code = refused.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if invalid_name_reason(name) is not None:
+                code = ErrorCode.INVALID_TOPIC_EXCEPTION
+            unknown.append(MetadataResponseTopic(error_code=code, name=name, partitions=[]))
+        return self._response(ctx, request, found, unknown)
+
+    def _response(
+        self,
+        ctx: RequestContext,
+        request: Any,
+        topics: Iterable[TopicImage],
+        errors: list[Any],
+    ) -> Any:
+        endpoints: dict[int, Endpoint] = {}
+        brokers = []
+        for broker in self._image.brokers():
+            endpoint = endpoint_for(broker, ctx.connection)
+            if endpoint is not None:
+                endpoints[broker.broker_id] = endpoint
+                brokers.append(
+                    MetadataResponseBroker(
+                        node_id=broker.broker_id,
+                        host=endpoint.host,
+                        port=endpoint.port,
+                        rack=broker.rack,
+                    )
+                )
+        operations = authorized_operations.NOT_ASKED
+        if request.include_topic_authorized_operations:
+            operations = authorized_operations.TOPIC
+        response = MetadataResponse(
+            brokers=brokers,
+            cluster_id=self._image.cluster_id,
+            controller_id=self._image.controller_id,
+            topics=[_describe(ctx, topic, endpoints, operations) for topic in topics] + errors,
+        )
+        if request.include_cluster_authorized_operations:
+            response.cluster_authorized_operations = authorized_operations.CLUSTER
+        return response
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The code for every topic that was asked for, and for the response (v13)."""
+        topics = [
+            MetadataResponseTopic(
+                error_code=code,
+                name=topic.name if ctx.api_version >= _FIRST_VERSION_WITH_IDS else topic.name or "",
+                topic_id=topic.topic_id,
+                partitions=[],
+            )
+            for topic in request.topics or ()
+        ]
+        return MetadataResponse(
+            brokers=[], cluster_id=self._image.cluster_id, topics=topics, error_code=code
+        )
+
+
+def _describe(
+    ctx: RequestContext, topic: TopicImage, endpoints: dict[int, Endpoint], operations: int
+) -> Any:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[
+            _describe_partition(ctx, index, partition, endpoints)
+            for index, partition in topic.partitions.items()
+        ],
+        topic_authorized_operations=operations,
+    )
+
+
+def _describe_partition(
+    ctx: RequestContext, index: int, partition: PartitionImage, endpoints: dict[int, Endpoint]
+) -> Any:
+    code, leader = ErrorCode.NONE, partition.leader
+    if leader not in endpoints:
+        code = ErrorCode.LEADER_NOT_AVAILABLE
+        if leader != NO_LEADER and ctx.api_version >= _FIRST_VERSION_WITH_LISTENER_NOT_FOUND:
+            code = ErrorCode.LISTENER_NOT_FOUND
+        leader = NO_LEADER
+    return MetadataResponsePartition(
+        error_code=code,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=list(partition.offline_replicas),
+    )

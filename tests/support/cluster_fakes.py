@@ -1,0 +1,88 @@
+"""Stand-ins for what the controller commands, and a controller ready to use."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.cluster.controller import Controller
+from broker.cluster.embedded_store import EmbeddedStore
+from broker.cluster.image import MetadataImage
+from config.broker_config import BrokerConfig
+from config.topic_config import TopicConfig
+from protocol.types import TopicPartition
+from tests.support.manual_clock import ManualClock
+
+
+@dataclass
+class FakeReplicas:
+    """Remembers what it was told; `fail` names partitions whose log cannot be made."""
+
+    leading: dict[TopicPartition, tuple[bytes, int, TopicConfig, bool]] = field(
+        default_factory=dict
+    )
+    deleted: list[TopicPartition] = field(default_factory=list)
+    fail: dict[TopicPartition, Exception] = field(default_factory=dict)
+    forgotten: list[str] = field(default_factory=list)
+
+    def make_leader(
+        self,
+        tp: TopicPartition,
+        topic_id: bytes,
+        leader_epoch: int,
+        config: TopicConfig,
+        is_new: bool = False,
+    ) -> Any:
+        if tp in self.fail:
+            raise self.fail[tp]
+        self.leading[tp] = (topic_id, leader_epoch, config, is_new)
+
+    def delete_partition(self, tp: TopicPartition) -> None:
+        self.leading.pop(tp, None)
+        self.deleted.append(tp)
+
+    def forget_topic(self, topic: str) -> None:
+        self.forgotten.append(topic)
+
+
+@dataclass
+class FakeLogConfigs:
+    updates: list[tuple[str, TopicConfig]] = field(default_factory=list)
+
+    def update_topic_config(self, topic: str, config: TopicConfig) -> None:
+        self.updates.append((topic, config))
+
+
+@dataclass
+class Cluster:
+    """A stand-alone controller over an embedded store."""
+
+    store: EmbeddedStore
+    image: MetadataImage
+    config: BrokerConfig
+    controller: Controller
+    replicas: FakeReplicas
+    log_configs: FakeLogConfigs
+    clock: ManualClock
+
+
+async def start_cluster(
+    path: str = ":memory:", *, broker_id: int = 0, lead: bool = True, **props: str
+) -> Cluster:
+    """Open the store at `path` and start a controller on it."""
+    settings = {"broker.id": str(broker_id), **{k.replace("_", "."): v for k, v in props.items()}}
+    config = BrokerConfig.parse(settings)
+    store = await EmbeddedStore.open(path)
+    image = MetadataImage(cluster_id="c" * 22)
+    replicas, log_configs, clock = FakeReplicas(), FakeLogConfigs(), ManualClock()
+    controller = Controller(
+        store=store,
+        image=image,
+        config=config,
+        broker_id=broker_id,
+        replicas=replicas,
+        log_configs=log_configs,
+        clock=clock,
+    )
+    await controller.load()
+    if lead:
+        await controller.lead()
+    return Cluster(store, image, config, controller, replicas, log_configs, clock)

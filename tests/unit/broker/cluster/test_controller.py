@@ -1,0 +1,377 @@
+import json
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from broker.cluster.image import PartitionImage
+from broker.cluster.topic_plan import NewTopic
+from config.listener import Listener
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition, uuid_from_text
+from storage.errors import StorageError
+from tests.support.cluster_fakes import Cluster, start_cluster
+
+
+async def refused(code: ErrorCode, awaitable: object) -> str:
+    with pytest.raises(KafkaError) as caught:
+        await awaitable  # type: ignore[misc]
+    assert caught.value.code == code
+    return str(caught.value)
+
+
+async def node(cluster: Cluster, path: str) -> dict:
+    stored = await cluster.store.get(path)
+    assert stored is not None, path
+    return json.loads(stored.value)
+
+
+def test_a_new_topic_is_stored_led_and_visible() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        made = await cluster.controller.create_topic(
+            NewTopic(name="t", partitions=2, config={"retention.ms": "5"})
+        )
+        assert cluster.image.topic("t") is made
+        assert cluster.image.topic_by_id(made.topic_id) is made
+        assert made.partitions[1] == PartitionImage(
+            leader=0, leader_epoch=0, replicas=(0,), isr=(0,)
+        )
+        topic_id, epoch, config, is_new = cluster.replicas.leading[TopicPartition("t", 1)]
+        assert (topic_id, epoch, config.retention_ms, is_new) == (made.topic_id, 0, 5, True)
+        value = await node(cluster, "/brokers/topics/t")
+        assert value["version"] == 3
+        assert value["partitions"] == {"0": [0], "1": [0]}
+        assert uuid_from_text(value["topic_id"]) == made.topic_id
+        state = await node(cluster, "/brokers/topics/t/partitions/1/state")
+        assert state == {
+            "controller_epoch": 1,
+            "leader": 0,
+            "version": 1,
+            "leader_epoch": 0,
+            "isr": [0],
+        }
+        assert await node(cluster, "/config/topics/t") == {
+            "version": 1,
+            "config": {"retention.ms": "5"},
+        }
+
+    trio.run(scenario)
+
+
+def test_the_image_is_rebuilt_after_a_restart_with_new_leader_epochs(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path = str(tmp_path / "m.sqlite")
+        cluster = await start_cluster(path)
+        made = await cluster.controller.create_topic(
+            NewTopic(name="t", partitions=12, config={"cleanup.policy": "compact"})
+        )
+        await cluster.store.close()
+        again = await start_cluster(path)
+        topic = again.image.topic("t")
+        assert topic is not None
+        assert topic.topic_id == made.topic_id
+        assert list(topic.partitions) == list(range(12))
+        assert topic.config == {"cleanup.policy": "compact"}
+        assert again.controller.topic_config("t").compact
+        _, epoch, _, is_new = again.replicas.leading[TopicPartition("t", 3)]
+        assert (epoch, is_new) == (1, False)
+        await again.store.close()
+        third = await start_cluster(path)
+        assert third.replicas.leading[TopicPartition("t", 3)][1] == 2
+        assert (await node(third, "/controller"))["brokerid"] == 0
+        await third.store.close()
+
+    trio.run(scenario)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "ä", "x" * 250, "a/b"])
+def test_s_meta_1_illegal_names_are_refused(name: str) -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        await refused(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, cluster.controller.create_topic(NewTopic(name=name))
+        )
+
+    trio.run(scenario)
+
+
+def test_s_meta_1_names_that_differ_by_dot_and_underscore_collide() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        await cluster.controller.create_topic(NewTopic(name="a.b_c"))
+        message = await refused(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            cluster.controller.create_topic(NewTopic(name="a_b.c")),
+        )
+        assert message == "Topic 'a_b.c' collides with existing topic: a.b_c"
+        await cluster.controller.create_topic(NewTopic(name="x" * 249))
+        await cluster.controller.create_topic(NewTopic(name="ab.c"))
+
+    trio.run(scenario)
+
+
+def test_s_meta_2_counts_and_assignments() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster(num_partitions="3")
+        create = cluster.controller.create_topic
+        message = await refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            create(NewTopic(name="t", replication_factor=2)),
+        )
+        assert message == "Replication factor: 2 larger than available brokers: 1."
+        await refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR, create(NewTopic(name="t", replication_factor=0))
+        )
+        await refused(ErrorCode.INVALID_PARTITIONS, create(NewTopic(name="t", partitions=0)))
+        await refused(
+            ErrorCode.INVALID_REQUEST,
+            create(NewTopic(name="t", partitions=1, assignment={0: (0,)})),
+        )
+        for assignment in ({1: (0,)}, {0: (7,)}, {0: (0, 0)}, {0: ()}):
+            await refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                create(NewTopic(name="t", assignment=assignment)),
+            )
+        assert len((await create(NewTopic(name="by-default"))).partitions) == 3
+        manual = await create(NewTopic(name="manual", assignment={1: (0,), 0: (0,)}))
+        assert list(manual.partitions) == [0, 1]
+        await refused(ErrorCode.TOPIC_ALREADY_EXISTS, create(NewTopic(name="manual")))
+
+    trio.run(scenario)
+
+
+def test_s_cfg_4_bad_configs_are_refused_and_validate_only_changes_nothing() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        create = cluster.controller.create_topic
+        message = await refused(
+            ErrorCode.INVALID_CONFIG, create(NewTopic(name="t", config={"no.such": "1"}))
+        )
+        assert message == "Unknown topic config name: no.such"
+        await refused(
+            ErrorCode.INVALID_CONFIG, create(NewTopic(name="t", config={"retention.ms": None}))
+        )
+        await refused(
+            ErrorCode.INVALID_CONFIG, create(NewTopic(name="t", config={"retention.ms": "soon"}))
+        )
+        planned = await create(NewTopic(name="t", partitions=4), validate_only=True)
+        assert len(planned.partitions) == 4
+        assert cluster.image.topic("t") is None
+        assert cluster.replicas.leading == {}
+        assert await cluster.store.children("/brokers/topics") == []
+        made = await create(NewTopic(name="t"))
+        await cluster.controller.create_partitions("t", 5, validate_only=True)
+        await cluster.controller.alter_topic_config(
+            "t", lambda old: {"retention.ms": "1"}, validate_only=True
+        )
+        await refused(
+            ErrorCode.INVALID_CONFIG,
+            cluster.controller.alter_topic_config(
+                "t", lambda old: {"retention.ms": "x"}, validate_only=True
+            ),
+        )
+        assert cluster.image.topic("t") is made
+
+    trio.run(scenario)
+
+
+def test_concurrent_creations_of_one_topic_have_one_winner() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        results: list[object] = []
+
+        async def create() -> None:
+            try:
+                results.append(await cluster.controller.create_topic(NewTopic(name="t")))
+            except KafkaError as error:
+                results.append(error.code)
+
+        async def ensure() -> None:
+            results.append((await cluster.controller.ensure_topic("auto")).topic_id)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(create)
+                nursery.start_soon(ensure)
+        assert results.count(ErrorCode.TOPIC_ALREADY_EXISTS) == 4
+        assert len({result for result in results if isinstance(result, bytes)}) == 1
+
+    trio.run(scenario)
+
+
+def test_a_client_that_goes_away_does_not_leave_half_a_topic() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(
+                    cluster.controller.create_topic, NewTopic(name="t", partitions=30)
+                )
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+        topic = cluster.image.topic("t")
+        assert (topic is None) == (await cluster.store.children("/brokers/topics") == [])
+        assert topic is None or len(cluster.replicas.leading) == 30
+
+    trio.run(scenario)
+
+
+def test_s_ret_8_a_deleted_topic_is_gone_and_can_be_made_again() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        heard: list[tuple[str, ...]] = []
+        cluster.controller.deletion_listeners.append(lambda names: heard.append(tuple(names)))
+        first = await cluster.controller.create_topic(NewTopic(name="t", partitions=2))
+        await cluster.controller.delete_topic("t")
+        assert cluster.image.topic("t") is None
+        assert cluster.image.topic_by_id(first.topic_id) is None
+        assert cluster.replicas.deleted == [TopicPartition("t", 0), TopicPartition("t", 1)]
+        assert cluster.replicas.forgotten == ["t"]
+        assert heard == [("t",)]
+        for path in ("/brokers/topics", "/config/topics", "/admin/delete_topics"):
+            assert await cluster.store.children(path) == []
+        await refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, cluster.controller.delete_topic("t"))
+        again = await cluster.controller.create_topic(NewTopic(name="t"))
+        assert again.topic_id != first.topic_id
+
+    trio.run(scenario)
+
+
+def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path = str(tmp_path / "m.sqlite")
+        cluster = await start_cluster(path)
+        await cluster.controller.create_topic(NewTopic(name="t", partitions=2))
+        await cluster.store.create("/admin/delete_topics/t")
+        await cluster.store.close()
+        again = await start_cluster(path, lead=False)
+        assert again.image.topic("t") is None
+        await refused(
+            ErrorCode.TOPIC_ALREADY_EXISTS, again.controller.create_topic(NewTopic(name="t"))
+        )
+        await again.controller.lead()
+        assert again.replicas.deleted == [TopicPartition("t", 0), TopicPartition("t", 1)]
+        assert await again.store.children("/brokers/topics") == []
+        assert await again.store.children("/admin/delete_topics") == []
+        await again.controller.create_topic(NewTopic(name="t"))
+        await again.store.close()
+
+    trio.run(scenario)
+
+
+def test_s_meta_2_deletion_can_be_switched_off() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster(delete_topic_enable="false")
+        await cluster.controller.create_topic(NewTopic(name="t"))
+        await refused(ErrorCode.TOPIC_DELETION_DISABLED, cluster.controller.delete_topic("t"))
+
+    trio.run(scenario)
+
+
+def test_s_meta_2_partitions_only_grow() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        await cluster.controller.create_topic(NewTopic(name="t", partitions=2))
+        grow = cluster.controller.create_partitions
+        assert await refused(ErrorCode.INVALID_PARTITIONS, grow("t", 2)) == (
+            "Topic already has 2 partition(s)."
+        )
+        await refused(ErrorCode.INVALID_PARTITIONS, grow("t", 1))
+        await refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, grow("u", 1))
+        await refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, grow("t", 4, [(0,)]))
+        await refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, grow("t", 3, [(5,)]))
+        await grow("t", 4, [(0,), (0,)])
+        topic = cluster.image.topic("t")
+        assert topic is not None
+        assert list(topic.partitions) == [0, 1, 2, 3]
+        assert cluster.replicas.leading[TopicPartition("t", 3)][3] is True
+        assert (await node(cluster, "/brokers/topics/t"))["partitions"]["3"] == [0]
+        assert (await node(cluster, "/brokers/topics/t/partitions/3/state"))["leader"] == 0
+
+    trio.run(scenario)
+
+
+def test_s_cfg_5_a_config_change_reaches_the_logs_and_the_store() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+
+        async def change() -> None:
+            await cluster.controller.alter_topic_config(
+                "t", lambda old: {**old, "max.message.bytes": "77"}
+            )
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cluster.controller.create_topic, NewTopic(name="t", partitions=3))
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(change)
+        assert cluster.log_configs.updates[-1][1].max_message_bytes == 77
+        topic = cluster.image.topic("t")
+        assert topic is not None
+        assert topic.config == {"max.message.bytes": "77"}
+        assert (await node(cluster, "/config/topics/t"))["config"] == {"max.message.bytes": "77"}
+
+    trio.run(scenario)
+
+
+def test_s_grp_5_internal_topics_are_clamped_to_the_live_brokers() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        offsets = await cluster.controller.ensure_topic("__consumer_offsets")
+        assert offsets.is_internal
+        assert len(offsets.partitions) == 50
+        assert offsets.partitions[49].replicas == (0,)
+        assert offsets.config == {
+            "compression.type": "producer",
+            "cleanup.policy": "compact",
+            "segment.bytes": "104857600",
+        }
+        state = await cluster.controller.ensure_topic("__transaction_state")
+        assert state.config["min.insync.replicas"] == "1"
+        assert state.config["compression.type"] == "uncompressed"
+
+    trio.run(scenario)
+
+
+def test_a_partition_whose_disk_failed_has_no_leader_and_the_rest_serves_on() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        cluster.replicas.fail[TopicPartition("t", 1)] = StorageError("/d", "gone")
+        topic = await cluster.controller.create_topic(NewTopic(name="t", partitions=3))
+        assert [p.leader for p in topic.partitions.values()] == [0, -1, 0]
+        assert topic.partitions[1].offline_replicas == (0,)
+        assert cluster.controller.statistics().offline_partitions_count == 1
+
+    trio.run(scenario)
+
+
+def test_topics_found_in_a_directory_of_another_broker_are_taken_over() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster(lead=False)
+        found = {
+            "t": (b"i" * 16, [0, 2]),
+            "__consumer_offsets": (None, list(range(50))),
+        }
+        assert await cluster.controller.adopt(found) == ["__consumer_offsets", "t"]
+        await cluster.controller.lead()
+        topic = cluster.image.topic("t")
+        assert topic is not None
+        assert topic.topic_id == b"i" * 16
+        assert list(topic.partitions) == [0, 1, 2]
+        assert cluster.controller.topic_config("__consumer_offsets").compact
+        assert TopicPartition("t", 2) in cluster.replicas.leading
+
+    trio.run(scenario)
+
+
+def test_the_broker_is_registered_with_the_ports_it_got() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        bound = Listener(name="PLAINTEXT", host="127.0.0.1", port=4711, protocol="PLAINTEXT")
+        await cluster.controller.register([bound])
+        value = await node(cluster, "/brokers/ids/0")
+        assert value["endpoints"] == ["PLAINTEXT://127.0.0.1:4711"]
+        assert (value["host"], value["port"], value["version"]) == ("127.0.0.1", 4711, 5)
+
+    trio.run(scenario)

@@ -1,0 +1,108 @@
+from pathlib import Path
+
+import pytest
+import trio
+
+from broker.cluster.embedded_store import EmbeddedStore
+from broker.cluster.identity import (
+    choose_store_directory,
+    random_uuid,
+    resolve_broker_id,
+    resolve_cluster_id,
+)
+from broker.cluster.producer_ids import ProducerIdAllocator
+from config.broker_config import BrokerConfig
+from config.definition import ConfigError
+from protocol.types import uuid_from_text, uuid_to_text
+
+
+def test_s_start_7_the_cluster_id_is_made_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path = str(tmp_path / "m.sqlite")
+        store = await EmbeddedStore.open(path)
+        cluster_id = await resolve_cluster_id(store)
+        assert len(cluster_id) == 22
+        assert len(uuid_from_text(cluster_id)) == 16
+        assert await resolve_cluster_id(store) == cluster_id
+        await store.close()
+        again = await EmbeddedStore.open(path)
+        assert await resolve_cluster_id(again) == cluster_id
+        await again.close()
+
+    trio.run(scenario)
+
+
+def test_s_start_7_a_directory_of_kafka_keeps_its_cluster_id() -> None:
+    async def scenario() -> None:
+        store = await EmbeddedStore.open(":memory:")
+        assert await resolve_cluster_id(store, "MkU3OEVBNTcwNTJENDM2Qg") == "MkU3OEVBNTcwNTJENDM2Qg"
+        assert await resolve_cluster_id(store) == "MkU3OEVBNTcwNTJENDM2Qg"
+
+    trio.run(scenario)
+
+
+def test_s_start_6_ids_are_generated_above_the_reserved_ones(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+        config = BrokerConfig.parse({})
+        assert await resolve_broker_id(store, config) == 1001
+        assert await resolve_broker_id(store, config) == 1002
+        assert await resolve_broker_id(store, config, recorded=1001) == 1001
+        assert await resolve_broker_id(store, BrokerConfig.parse({"node.id": "7"}), 7) == 7
+        off = BrokerConfig.parse({"broker.id": "0", "broker.id.generation.enable": "false"})
+        assert await resolve_broker_id(store, off) == 0
+        high = BrokerConfig.parse({"reserved.broker.max.id": "5000"})
+        assert await resolve_broker_id(store, high) == 5003
+        await store.close()
+
+    trio.run(scenario)
+
+
+def test_producer_ids_never_repeat_over_restarts(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path = str(tmp_path / "m.sqlite")
+        seen: list[int] = []
+        for _ in range(3):
+            store = await EmbeddedStore.open(path)
+            allocator = ProducerIdAllocator(store, 0)
+            assert allocator.take_nowait() is None
+            seen += [await allocator.take() for _ in range(1001)]
+            assert allocator.take_nowait() == seen[-1] + 1
+            seen.append(seen[-1] + 1)
+            await store.close()
+        assert len(set(seen)) == len(seen)
+        assert seen[0] == 0
+        assert seen[1002] == 2000
+
+    trio.run(scenario)
+
+
+def test_producers_that_ask_at_once_get_different_ids() -> None:
+    async def scenario() -> None:
+        store = await EmbeddedStore.open(":memory:")
+        allocator = ProducerIdAllocator(store, 0)
+        got: list[int] = []
+
+        async def take() -> None:
+            got.append(await allocator.take())
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(take)
+        assert sorted(got) == list(range(20))
+
+    trio.run(scenario)
+
+
+def test_the_metadata_store_is_never_started_anew_while_it_may_lie_on_a_dead_disk() -> None:
+    assert choose_store_directory(["/a", "/b"], [], []) == "/a"
+    assert choose_store_directory(["/a", "/b"], ["/c"], ["/b"]) == "/b"
+    with pytest.raises(ConfigError, match="/c"):
+        choose_store_directory(["/a"], ["/c"], [])
+
+
+def test_random_ids_are_version_4_and_never_look_like_an_option() -> None:
+    for _ in range(200):
+        value = random_uuid()
+        assert value[6] >> 4 == 4
+        assert not uuid_to_text(value).startswith("-")

@@ -3,6 +3,8 @@
 from itertools import count
 from typing import Any
 
+import trio
+
 from broker.coordinator.group.coordinator import GroupCoordinator, GroupSettings
 from broker.coordinator.group.rebalance import GroupLimits
 from broker.coordinator.group.shard import GroupShard
@@ -103,6 +105,24 @@ class GroupHarness:
     def check(self) -> None:
         for _, shard in self.coordinator._runtime.active():
             shard._check()
+
+    def load(self, group: str = "g") -> None:
+        """Load the group's partition from the log, as a broker does that has just become leader."""
+
+        async def run() -> None:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self.coordinator.run)
+                with trio.fail_after(5):
+                    while self.coordinator._runtime.is_loading:
+                        await trio.sleep(0)
+                nursery.cancel_scope.cancel()
+
+        try:
+            self.shard(group)
+        except KafkaError as error:
+            assert error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        trio.run(run)
+        self.check()
 
     # ---- requests
 

@@ -417,6 +417,7 @@ class Group:
         if self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             assert self.members
             assert self.protocol_name is not None
+        if self.state is GroupState.COMPLETING_REBALANCE:
             assert not waiting
         if self.state is GroupState.EMPTY:
             assert not self.members

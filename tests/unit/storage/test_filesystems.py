@@ -1,0 +1,269 @@
+"""One contract, two file systems: the real one and its in-memory twin must agree."""
+
+import errno
+import mmap
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from storage.filesystem import FileSystem
+from storage.os_filesystem import OsFile, OsFileSystem
+from tests.support.memory_filesystem import MemoryFileSystem
+
+Place = tuple[FileSystem, str]
+
+
+@pytest.fixture(params=["os", "memory"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "os":
+        return OsFileSystem(), str(tmp_path)
+    memory = MemoryFileSystem()
+    memory.make_dirs("/disk")
+    return memory, "/disk"
+
+
+def test_what_is_written_at_a_position_is_read_there(place: Place) -> None:
+    fs, root = place
+    file = fs.open(f"{root}/f", create=True)
+    file.pwrite(b"hello", 3)
+    file.pwritev([b"wo", bytearray(b"rl"), memoryview(b"d")], 8)
+    assert file.size() == 13
+    assert file.pread(100, 0) == b"\0\0\0helloworld"
+    assert file.pread(2, 3) == b"he"
+    assert file.pread(5, 13) == b""
+    file.truncate(4)
+    file.truncate(6)
+    assert fs.read_bytes(f"{root}/f") == b"\0\0\0h\0\0"
+    assert fs.size(f"{root}/f") == 6
+    assert file.path == f"{root}/f"
+
+
+def test_more_pieces_than_one_system_call_takes(place: Place) -> None:
+    fs, root = place
+    file = fs.open(f"{root}/f", create=True)
+    pieces: list[bytes | bytearray | memoryview] = [bytes([n % 251]) for n in range(3000)]
+    file.pwritev(pieces, 1)
+    assert file.pread(4000, 1) == b"".join(pieces)
+
+
+def test_a_mapping_shares_the_bytes_of_the_file(place: Place) -> None:
+    fs, root = place
+    file = fs.open(f"{root}/f", create=True)
+    file.truncate(100_000)
+    file.allocate(8192)
+    view = file.map(100_000, writable=True)
+    view[5:8] = b"abc"
+    file.close()
+    assert fs.read_bytes(f"{root}/f")[5:8] == b"abc"
+    again = fs.open(f"{root}/f")
+    again.pwrite(b"x", 5)
+    assert bytes(view[5:8]) == b"xbc"
+    reader = again.map(10, writable=False)
+    assert reader.readonly
+    assert bytes(reader[5:8]) == b"xbc"
+
+
+def test_s_ret_7_an_open_file_and_a_mapping_survive_deletion_and_rename(place: Place) -> None:
+    fs, root = place
+    file = fs.open(f"{root}/f", create=True)
+    file.pwrite(b"data", 0)
+    view = file.map(4, writable=False)
+    fs.rename(f"{root}/f", f"{root}/f.deleted")
+    fs.unlink(f"{root}/f.deleted")
+    assert not fs.exists(f"{root}/f.deleted")
+    assert file.pread(4, 0) == b"data"
+    file.close()
+    file.close()
+    assert bytes(view) == b"data"
+
+
+def test_directories_list_move_and_go_as_a_whole(place: Place) -> None:
+    fs, root = place
+    fs.make_dirs(f"{root}/a/b")
+    fs.make_dirs(f"{root}/a/b")
+    fs.open(f"{root}/a/b/f", create=True).close()
+    fs.open(f"{root}/a/z", create=True).close()
+    assert fs.list_dir(f"{root}/a") == ["b", "z"]
+    assert fs.is_dir(f"{root}/a/b")
+    assert not fs.is_dir(f"{root}/a/z")
+    fs.rename(f"{root}/a", f"{root}/c")
+    assert fs.list_dir(f"{root}/c/b") == ["f"]
+    assert not fs.exists(f"{root}/a")
+    fs.remove_tree(f"{root}/c")
+    assert fs.list_dir(root) == []
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda fs, path: fs.open(path),
+        lambda fs, path: fs.open(path + "/x", create=True),
+        lambda fs, path: fs.read_bytes(path),
+        lambda fs, path: fs.unlink(path),
+        lambda fs, path: fs.rename(path, path + "2"),
+        lambda fs, path: fs.list_dir(path),
+        lambda fs, path: fs.size(path),
+        lambda fs, path: fs.mtime_ms(path),
+        lambda fs, path: fs.remove_tree(path),
+        lambda fs, path: fs.fsync_dir(path),
+        lambda fs, path: fs.write_atomic(path + "/x", (b"",)),
+    ],
+)
+def test_what_is_missing_is_a_file_not_found_error(
+    place: Place, action: Callable[[FileSystem, str], object]
+) -> None:
+    fs, root = place
+    with pytest.raises(FileNotFoundError):
+        action(fs, f"{root}/missing")
+
+
+def test_unlinking_what_may_be_missing(place: Place) -> None:
+    fs, root = place
+    fs.unlink(f"{root}/missing", missing_ok=True)
+
+
+def test_a_file_opened_for_reading_cannot_be_written(place: Place) -> None:
+    fs, root = place
+    fs.open(f"{root}/f", create=True).close()
+    with pytest.raises(OSError) as caught:
+        fs.open(f"{root}/f", writable=False).pwrite(b"x", 0)
+    assert caught.value.errno == errno.EBADF
+
+
+def test_atomic_write_replaces_and_ignores_a_left_over_temporary_file(place: Place) -> None:
+    fs, root = place
+    fs.open(f"{root}/f.tmp", create=True).pwrite(b"x" * 100, 0)
+    fs.write_atomic(f"{root}/f", [b"one ", b"two"])
+    assert fs.read_bytes(f"{root}/f") == b"one two"
+    fs.write_atomic(f"{root}/f", (piece for piece in (b"3",)))
+    assert fs.read_bytes(f"{root}/f") == b"3"
+    assert fs.list_dir(root) == ["f"]
+
+
+def test_s_rec_7_a_lock_excludes_a_second_owner_until_it_is_closed(place: Place) -> None:
+    fs, root = place
+    first = fs.lock(f"{root}/.lock")
+    assert first is not None
+    assert fs.lock(f"{root}/.lock") is None
+    first.close()
+    assert fs.lock(f"{root}/.lock") is not None
+
+
+def test_modification_time_can_be_set(place: Place) -> None:
+    fs, root = place
+    fs.open(f"{root}/f", create=True).close()
+    fs.set_mtime_ms(f"{root}/f", 1_600_000_000_123)
+    assert fs.mtime_ms(f"{root}/f") == 1_600_000_000_123
+
+
+def test_usage_of_the_volume(place: Place) -> None:
+    fs, root = place
+    total, usable = fs.usage(root)
+    assert 0 < usable <= total
+
+
+# --- only the real one
+
+
+def test_descriptor_is_closed_with_the_last_reference(tmp_path: Path) -> None:
+    file = OsFileSystem().open(str(tmp_path / "f"), create=True)
+    descriptor = file.fileno()
+    del file
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_short_writes_and_reads_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_pwrite, real_pwritev, real_pread = os.pwrite, os.pwritev, os.pread
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: real_pwrite(fd, bytes(data[:3]), at))
+    monkeypatch.setattr(
+        os, "pwritev", lambda fd, data, at: real_pwritev(fd, [b"".join(data)[:5]], at)
+    )
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: real_pread(fd, min(size, 2), at))
+    file = OsFileSystem().open(str(tmp_path / "f"), create=True)
+    file.pwrite(b"0123456789", 0)
+    file.pwritev([b"abcd", b"efgh", b"ijkl"], 10)
+    assert file.pread(100, 0) == b"0123456789abcdefghijkl"
+
+
+def test_a_mapping_is_backed_by_a_real_mmap(tmp_path: Path) -> None:
+    file = OsFileSystem().open(str(tmp_path / "f"), create=True)
+    assert isinstance(file, OsFile)
+    file.truncate(10)
+    assert isinstance(file.map(10, writable=True).obj, mmap.mmap)
+
+
+# --- only the twin
+
+
+def test_injected_failure_strikes_the_nth_match_only() -> None:
+    fs = MemoryFileSystem()
+    fs.make_dirs("/d")
+    file = fs.open("/d/0.log", create=True)
+    other = fs.open("/d/0.index", create=True)
+    rule = fs.fail("pwrite", "*.log", nth=2, errno=errno.ENOSPC, partial=2)
+    file.pwrite(b"aaaa", 0)
+    other.pwrite(b"zzzz", 0)
+    with pytest.raises(OSError, match="No space"):
+        file.pwrite(b"bbbb", 4)
+    file.pwrite(b"cc", 6)
+    assert fs.read_bytes("/d/0.log") == b"aaaabbcc"
+    assert rule.hits == 1
+
+
+def test_failure_without_end_stops_when_healed() -> None:
+    fs = MemoryFileSystem()
+    fs.make_dirs("/d")
+    file = fs.open("/d/f", create=True)
+    fs.fail("fsync", times=None)
+    for _ in range(3):
+        with pytest.raises(OSError):
+            file.fsync()
+    fs.heal()
+    file.fsync()
+
+
+def test_crash_forgets_what_was_not_synced() -> None:
+    fs = MemoryFileSystem()
+    fs.make_dirs("/d")
+    file = fs.open("/d/f", create=True)
+    file.pwrite(b"safe", 0)
+    file.fsync()
+    file.pwrite(b"lost", 2)
+    assert fs.crash().read_bytes("/d/f") == b"safe"
+    assert fs.crash(keep_unsynced=True).read_bytes("/d/f") == b"salost"
+    torn = fs.crash(tear=lambda path, durable, current: current[: len(durable) + 1])
+    assert torn.read_bytes("/d/f") == b"salos"
+
+
+def test_crash_may_forget_names_that_were_not_synced() -> None:
+    fs = MemoryFileSystem()
+    fs.make_dirs("/d")
+    fs.write_atomic("/d/kept", (b"1",))
+    fs.open("/d/new", create=True).fsync()
+    fs.rename("/d/kept", "/d/renamed")
+    assert fs.crash(forget_names=True).list_dir("/d") == ["kept"]
+    assert fs.crash().list_dir("/d") == ["new", "renamed"]
+
+
+@pytest.mark.parametrize("step", ["pwritev", "fsync", "rename"])
+def test_atomic_write_that_fails_leaves_the_old_content(step: str) -> None:
+    fs = MemoryFileSystem()
+    fs.make_dirs("/d")
+    fs.write_atomic("/d/f", (b"old",))
+    fs.fail(step)
+    with pytest.raises(OSError):
+        fs.write_atomic("/d/f", (b"new",))
+    assert fs.read_bytes("/d/f") == b"old"
+    assert fs.crash().read_bytes("/d/f") == b"old"
+
+
+def test_big_sparse_files_do_not_fill_memory_and_read_as_zeros() -> None:
+    fs = MemoryFileSystem()
+    fs.make_dirs("/d")
+    files = [fs.open(f"/d/{n}", create=True) for n in range(200)]
+    for file in files:
+        file.truncate(10 * 1024 * 1024)
+    assert files[7].pread(10, 10 * 1024 * 1024 - 5) == bytes(5)

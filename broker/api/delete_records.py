@@ -14,7 +14,8 @@ Behaviour (S-RET-6)
 
 from typing import Any, Final
 
-from broker.replication.replica_manager import INTERNAL_TOPICS, ReplicaManager
+from broker.cluster.image import INTERNAL_TOPICS
+from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (

@@ -104,7 +104,7 @@ class ListOffsetsHandler:
             partition = self._replicas.partition(tp)
             if version == 0:
                 reply.old_style_offsets = partition.offsets_before(
-                    asked.timestamp, asked.max_num_offsets, isolation
+                    asked.timestamp, asked.max_num_offsets
                 )
                 return reply
             if asked.timestamp < 0 and version < _FIRST_VERSION_OF.get(asked.timestamp, 1 << 15):

@@ -32,10 +32,11 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.delayed_produce import Awaited, DelayedProduce
 from broker.replication.failures import REFUSALS, Refusal, refusal_of
 from broker.replication.partition import ALL_IN_SYNC, Partition
-from broker.replication.replica_manager import INTERNAL_TOPICS, ReplicaManager
+from broker.replication.replica_manager import ReplicaManager
 from broker.request import Pending, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (

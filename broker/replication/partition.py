@@ -34,8 +34,6 @@ from protocol.types import (
     NO_TIMESTAMP,
     TopicPartition,
 )
-from storage.clock import Clock
-from storage.errors import StorageError
 from storage.log.results import (
     AppendInfo,
     AppendOrigin,
@@ -65,7 +63,6 @@ class Partition:
     """A partition this broker leads. Attributes are read freely; only methods change them."""
 
     __slots__ = (
-        "_clock",
         "_follower_end_offsets",
         "_lock",
         "alone",
@@ -92,7 +89,6 @@ class Partition:
         log: "Log",
         leader_epoch: int,
         broker_id: int,
-        clock: Clock,
         statistics: TopicStatistics,
         threaded_append_bytes: int = THREADED_APPEND_BYTES,
     ) -> None:
@@ -100,7 +96,6 @@ class Partition:
         self.topic_id = topic_id
         self.log = log
         self.broker_id = broker_id
-        self._clock = clock
         self.statistics = statistics
         self.threaded_append_bytes = threaded_append_bytes
         self.unavailable = ErrorCode.NONE
@@ -433,7 +428,7 @@ class Partition:
         if timestamp == MAX_TIMESTAMP:
             found = log.max_timestamp()
         else:
-            found = log.offset_for_timestamp(timestamp)
+            found = log.offset_for_timestamp(timestamp, isolation)
         if found is None or found.offset >= self.bound(isolation):
             self._require_caught_up(isolation)
             return None
@@ -474,37 +469,14 @@ class Partition:
         log.maybe_increment_log_start_offset(target, StartOffsetReason.CLIENT_RECORD_DELETION)
         return log.log_start_offset
 
-    def offsets_before(self, timestamp: int, limit: int, isolation: FetchIsolation) -> list[int]:
+    def offsets_before(self, timestamp: int, limit: int) -> list[int]:
         """ListOffsets v0 (S-TS-5): at most `limit` segment starts, the newest first.
 
-        From the newest segment that was last modified at or before `timestamp` on (-1: from the log
-        end on, -2: only the oldest). A consumer sees none above the high watermark, which stands in
-        for those. Raises KafkaError. As `UnifiedLog.legacyFetchOffsetsBefore`.
+        -1: from the high watermark on; -2: the oldest only; else of segments last written at or
+        before `timestamp`. Raises KafkaError.
         """
         self.check_leader_epoch(UNDEFINED_EPOCH)
-        log = self.log
-        segments = list(log.segments)
-        try:
-            candidates = [
-                (max(segment.base_offset, log.log_start_offset), segment.last_modified_ms())
-                for segment in segments
-            ]
-        except OSError as error:
-            raise StorageError(log.dir, error) from error
-        if segments[-1].size > 0:
-            # The log end counts as a segment that is being modified right now.
-            candidates.append((log.log_end_offset, self._clock.wall_ms()))
-        if timestamp == EARLIEST_TIMESTAMP:
-            candidates = candidates[:1]
-        elif timestamp != LATEST_TIMESTAMP:
-            while candidates and candidates[-1][1] > timestamp:
-                candidates.pop()
-        offsets = sorted((offset for offset, _ in candidates[::-1][: max(limit, 0)]), reverse=True)
-        if isolation is not FetchIsolation.LOG_END:
-            high_watermark = log.high_watermark
-            if offsets and offsets[0] > high_watermark:
-                offsets = [high_watermark, *(o for o in offsets if o <= high_watermark)]
-        return offsets
+        return self.log.offsets_before(timestamp, max(limit, 0))
 
 
 async def _write_in_thread(pending: "PendingAppend") -> None:

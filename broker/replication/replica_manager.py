@@ -18,61 +18,31 @@ After `kafka.server.ReplicaManager`.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.partition import LATEST_PRODUCE_VERSION, THREADED_APPEND_BYTES, Partition
 from broker.replication.purgatory import Purgatory, PurgatoryStatistics
 from broker.replication.topic_statistics import BrokerTopicStatistics, TopicStatistics
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.clock import Clock
-from storage.errors import CheckpointError, StorageError
+from storage.errors import StorageError
 from storage.log.results import AppendInfo, AppendOrigin
+from storage.paths import parent_dir
 
 if TYPE_CHECKING:
-    from storage.log_manager import LogManager
-
+    from broker.cluster.image import MetadataImage
     from config.broker_config import BrokerConfig
     from config.topic_config import TopicConfig
+    from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 
-INTERNAL_TOPICS: Final = frozenset(("__consumer_offsets", "__transaction_state"))
 NEVER_THREADED: Final = 1 << 62
 """Append size for internal topics: a coordinator's append can never be made to wait."""
-
-
-class TopicImage(Protocol):
-    """What is needed of `broker.cluster.image.TopicImage`."""
-
-    @property
-    def name(self) -> str:
-        """The topic's name."""
-        ...
-
-    @property
-    def topic_id(self) -> bytes:
-        """16 bytes."""
-        ...
-
-    @property
-    def partitions(self) -> Mapping[int, Any]:
-        """By index."""
-        ...
-
-
-class TopicImages(Protocol):
-    """What is needed of `broker.cluster.image.MetadataImage`."""
-
-    def topic(self, name: str, /) -> TopicImage | None:
-        """By name."""
-        ...
-
-    def topic_by_id(self, topic_id: bytes, /) -> TopicImage | None:
-        """By id."""
-        ...
 
 
 class Purgatories(NamedTuple):
@@ -106,7 +76,7 @@ class ReplicaManager:
     def __init__(
         self,
         log_manager: "LogManager",
-        image: TopicImages,
+        image: "MetadataImage",
         clock: Clock,
         config: "BrokerConfig",
         purgatories: Purgatories,
@@ -121,7 +91,8 @@ class ReplicaManager:
         self.find = self._partitions.get
         """(topic, index) -> Partition or None, at the price of one dict lookup. What it returns
         may be `unavailable`."""
-        self._checkpointed: dict[str, dict[TopicPartition, int]] = {}
+        self._checkpointed: dict[TopicPartition, int] | None = None
+        """High watermarks as they were read or written last."""
 
     # ------------------------------------------------------------------ find
 
@@ -243,16 +214,17 @@ class ReplicaManager:
         is_new: bool,
     ) -> Partition:
         data = self._log_manager.get_or_create_log(tp, topic_id, config, is_new)
-        checkpointed = self._checkpoint_of(data.dir).get(tp, 0)
-        if checkpointed > data.high_watermark:
-            data.update_high_watermark(min(checkpointed, data.log_end_offset))
+        if self._checkpointed is None:
+            self._checkpointed = self._log_manager.read_high_watermarks()
+        checkpointed = self._checkpointed.get(tp, 0)
+        if not is_new and checkpointed > data.high_watermark:
+            data.update_high_watermark(checkpointed)
         return Partition(
             topic_partition=tp,
             topic_id=topic_id,
             log=data,
             leader_epoch=leader_epoch,
             broker_id=self.broker_id,
-            clock=self._clock,
             statistics=self.topic_statistics.of(tp.topic),
             threaded_append_bytes=(
                 NEVER_THREADED if tp.topic in INTERNAL_TOPICS else THREADED_APPEND_BYTES
@@ -283,20 +255,22 @@ class ReplicaManager:
         """The disk under `partition` failed: its log directory goes offline (S-REC-11)."""
         if partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR:
             return
-        directory = self._log_manager.dir_of(partition.topic_partition)
-        log.error("Log directory %s failed: %s", directory, error)
         partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
-        if directory is not None:
-            self._log_manager.handle_dir_failure(directory, error)
-            self.directory_offline(directory)
+        directory = parent_dir(partition.log.dir)
+        cause = error.cause if isinstance(error.cause, OSError) else OSError(str(error))
+        self._log_manager.report_failure(directory, cause)
+        self.directory_offline(directory)
         self._wake_all_of(partition)
 
     def directory_offline(self, directory: str) -> None:
-        """Mark every partition on `directory` offline and wake who waits there. Idempotent."""
+        """Mark every partition on `directory` offline and wake who waits there. Idempotent.
+
+        What the LogManager's `on_offline` must call, on the event loop.
+        """
         gone = [
             partition
             for partition in self._partitions.values()
-            if not partition.unavailable and _directory(partition) == directory
+            if not partition.unavailable and parent_dir(partition.log.dir) == directory
         ]
         for partition in gone:
             partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -306,38 +280,19 @@ class ReplicaManager:
     # ------------------------------------------------------------------ high watermark checkpoint
 
     def checkpoint_high_watermarks(self) -> None:
-        """Write `replication-offset-checkpoint` of every directory whose watermarks moved.
+        """Write `replication-offset-checkpoint` of every log directory, if a watermark moved.
 
-        Blocks for an fsync: run it in a thread, at a clean stop and every
+        Blocks for a sync: run it in a thread, at a clean stop and every
         `replica.high.watermark.checkpoint.interval.ms` (S-FL-3).
         """
-        by_directory: dict[str, dict[TopicPartition, int]] = {}
-        for partition in self.partitions():
-            if not partition.unavailable:
-                offsets = by_directory.setdefault(_directory(partition), {})
-                offsets[partition.topic_partition] = partition.log.high_watermark
-        for directory, offsets in by_directory.items():
-            if self._checkpointed.get(directory) == offsets:
-                continue
-            try:
-                self._log_manager.high_watermark_checkpoint(directory).write(offsets)
-            except OSError as error:
-                log.error("Cannot write the high watermarks of %s: %s", directory, error)
-                self._log_manager.handle_dir_failure(directory, StorageError(directory, error))
-                continue
-            self._checkpointed[directory] = offsets
-
-    def _checkpoint_of(self, partition_dir: str) -> dict[TopicPartition, int]:
-        directory = _parent(partition_dir)
-        offsets = self._checkpointed.get(directory)
-        if offsets is None:
-            try:
-                offsets = self._log_manager.high_watermark_checkpoint(directory).read()
-            except (CheckpointError, OSError) as error:
-                log.warning("Ignoring the high watermarks of %s: %s", directory, error)
-                offsets = {}
-            self._checkpointed[directory] = offsets
-        return offsets
+        now = {
+            partition.topic_partition: partition.log.high_watermark
+            for partition in self.partitions()
+            if not partition.unavailable
+        }
+        if now != self._checkpointed:
+            self._log_manager.write_high_watermarks()
+            self._checkpointed = now
 
     # ------------------------------------------------------------------ statistics
 
@@ -366,11 +321,3 @@ class ReplicaManager:
             produce_purgatory=self.purgatories.produce.statistics(),
             fetch_purgatory=self.purgatories.fetch.statistics(),
         )
-
-
-def _directory(partition: Partition) -> str:
-    return _parent(partition.log.dir)
-
-
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]

@@ -76,7 +76,7 @@ class FakeLog:
         self.pending = None
         self.reads = 0
         self.times: list[tuple[int, int]] = []
-        self.segments = [SimpleNamespace(base_offset=0, size=0, last_modified_ms=lambda: 0)]
+        self.asked_before = []
 
     @property
     def last_stable_offset(self):
@@ -173,11 +173,15 @@ class FakeLog:
         aborted = list(self.aborted) if committed else None
         return ReadInfo(offset, records, 0, position, incomplete, aborted)
 
-    def offset_for_timestamp(self, timestamp):
+    def offset_for_timestamp(self, timestamp, isolation=FetchIsolation.LOG_END):
         for found, offset in self.times:
             if found >= timestamp:
                 return TimestampOffset(timestamp=found, offset=offset, leader_epoch=0)
         return None
+
+    def offsets_before(self, timestamp, most):
+        self.asked_before.append((timestamp, most))
+        return [self.high_watermark, self.log_start_offset][:most]
 
     def max_timestamp(self):
         if not self.times:
@@ -190,22 +194,6 @@ class FakeLog:
         )
 
 
-class FakeCheckpoint:
-    def __init__(self):
-        self.offsets: dict = {}
-        self.writes = 0
-        self.fail_with = None
-
-    def read(self):
-        return dict(self.offsets)
-
-    def write(self, offsets):
-        if self.fail_with is not None:
-            raise self.fail_with
-        self.writes += 1
-        self.offsets = dict(offsets)
-
-
 class FakeLogManager:
     """`LogManager` over `FakeLog`s; topics named `b…` live in a second directory."""
 
@@ -213,7 +201,8 @@ class FakeLogManager:
         self.logs = {}
         self.deleted = []
         self.failed = []
-        self.checkpoints = {}
+        self.watermarks = {}
+        self.writes = 0
 
     def get_log(self, tp):
         return self.logs.get(tp)
@@ -234,11 +223,17 @@ class FakeLogManager:
         self.deleted.append(tp)
         self.logs.pop(tp)
 
-    def handle_dir_failure(self, directory, error):
-        self.failed.append(directory)
+    def report_failure(self, directory, error):
+        assert isinstance(error, OSError)
+        if directory not in self.failed:
+            self.failed.append(directory)
 
-    def high_watermark_checkpoint(self, directory):
-        return self.checkpoints.setdefault(directory, FakeCheckpoint())
+    def read_high_watermarks(self):
+        return dict(self.watermarks)
+
+    def write_high_watermarks(self):
+        self.writes += 1
+        self.watermarks = {tp: log.high_watermark for tp, log in self.logs.items()}
 
 
 class FakeImage:

@@ -1,7 +1,5 @@
 """ListOffsets: special timestamps, times, fencing, and the old list of segment offsets."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from broker.api.list_offsets import ListOffsetsHandler
@@ -151,7 +149,7 @@ def test_offset_not_available_for_those_who_know_it(version, code):
 def test_a_failing_disk_is_reported():
     asked = Asked()
 
-    def broken(_):
+    def broken(*_):
         raise StorageError("/data", "EIO")
 
     asked.partitions[0].log.offset_for_timestamp = broken
@@ -159,46 +157,14 @@ def test_a_failing_disk_is_reported():
     assert asked.bench.logs.failed == ["/data"]
 
 
-def segments(asked, *of):
-    asked.partitions[0].log.segments = [
-        SimpleNamespace(
-            base_offset=base, size=size, last_modified_ms=lambda modified=modified: modified
-        )
-        for base, size, modified in of
-    ]
-
-
 def test_s_ts_5_v0_lists_segment_offsets_newest_first():
     asked = Asked()
-    for _ in range(12):
-        asked.append()
-    segments(asked, (0, 10, 100), (5, 10, 200), (9, 10, 300))
-
-    def listed(timestamp, limit=10):
-        reply = asked.one(timestamp, 0, limit=limit)
-        return list(reply.old_style_offsets)
-
-    assert listed(-1) == [12, 9, 5, 0]
-    assert listed(-1, 2) == [12, 9]
-    assert listed(-2) == [0]
-    assert listed(250) == [5, 0]
-    assert listed(200, 1) == [5]
-    assert listed(99) == []
-    assert listed(NOW) == [12, 9, 5, 0]
-    asked.partitions[0].delete_records(7)
-    assert listed(250) == [7, 7]
-    segments(asked, (0, 10, 100), (12, 0, 300))
-    assert listed(-1) == [12, 7]
-
-
-def test_s_ts_5_v0_shows_a_consumer_nothing_above_the_high_watermark():
-    asked = Asked(replicas=(1, 2), isr=(1, 2))
-    for _ in range(4):
-        asked.append()
-    asked.partitions[0].record_follower_fetch(2, 3, knows_epoch=True)
-    segments(asked, (0, 10, 100), (2, 10, 200))
-    assert list(asked.one(-1, 0, limit=9).old_style_offsets) == [3, 2, 0]
-    assert list(asked.one(-1, 0, limit=9, replica_id=2).old_style_offsets) == [4, 2, 0]
+    asked.append(b"a", b"b")
+    assert list(asked.one(-1, 0, limit=9).old_style_offsets) == [2, 0]
+    assert list(asked.one(123, 0, limit=1).old_style_offsets) == [2]
+    assert list(asked.one(123, 0, limit=-4).old_style_offsets) == []
+    assert asked.partitions[0].log.asked_before == [(-1, 9), (123, 1), (123, 0)]
+    assert asked.one(-1, 0, indexes=(7,)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_error_response_blames_every_partition():

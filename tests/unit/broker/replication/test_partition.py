@@ -15,7 +15,6 @@ from storage.errors import OffsetOutOfRange
 from storage.log.results import FetchIsolation
 from tests.support.broker_bench import NOW, batch
 from tests.support.fake_log import FakeLog
-from tests.support.manual_clock import ManualClock
 
 TP = TopicPartition("t", 0)
 
@@ -28,7 +27,6 @@ def make(config=None, leader_epoch=0, threaded=256 * 1024, **leadership):
         log=log,
         leader_epoch=leader_epoch,
         broker_id=1,
-        clock=ManualClock(NOW),
         statistics=TopicStatistics(),
         threaded_append_bytes=threaded,
     )

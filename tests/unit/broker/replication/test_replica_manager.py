@@ -1,7 +1,5 @@
 """The table of partitions: found, opened, closed, taken offline, checkpointed."""
 
-import errno
-
 import pytest
 
 from broker.replication.purgatory import DelayedOperation
@@ -86,35 +84,25 @@ def test_an_opened_log_starts_at_its_checkpointed_high_watermark():
     log = bench.logs.get_or_create_log(tp, b"t" * 16, TopicConfig())
     for _ in range(5):
         log.append_as_leader(batch(), leader_epoch=0)
-    bench.logs.high_watermark_checkpoint("/data").offsets = {tp: 3}
+    bench.logs.watermarks = {tp: 3}
     partition = bench.replicas.make_leader(tp, b"t" * 16, 1, TopicConfig(), replicas=(1, 2))
     assert partition.log.high_watermark == 3
     bench.replicas.make_leader(tp, b"t" * 16, 1, TopicConfig())
     assert partition.log.high_watermark == 5
 
 
-def test_s_fl_3_high_watermarks_are_checkpointed_per_directory_when_they_moved():
+def test_s_fl_3_high_watermarks_are_checkpointed_when_they_moved():
     bench = Bench()
     (one,) = bench.topic("t")
-    (two,) = bench.topic("b")
+    bench.topic("b")
+    one.append_as_leader(batch())
+    for _ in range(2):
+        bench.replicas.checkpoint_high_watermarks()
+    assert bench.logs.writes == 1
+    assert bench.logs.watermarks == {TopicPartition("t", 0): 1, TopicPartition("b", 0): 0}
     one.append_as_leader(batch())
     bench.replicas.checkpoint_high_watermarks()
-    first, second = (bench.logs.high_watermark_checkpoint(d) for d in ("/data", "/data-b"))
-    assert first.offsets == {one.topic_partition: 1}
-    assert second.offsets == {two.topic_partition: 0}
-    two.append_as_leader(batch())
-    bench.replicas.checkpoint_high_watermarks()
-    assert (first.writes, second.writes) == (1, 2)
-
-
-def test_a_checkpoint_that_cannot_be_written_is_reported_and_the_others_are_written():
-    bench = Bench()
-    bench.topic("t")
-    bench.topic("b")
-    bench.logs.high_watermark_checkpoint("/data").fail_with = OSError(errno.EIO, "EIO")
-    bench.replicas.checkpoint_high_watermarks()
-    assert bench.logs.failed == ["/data"]
-    assert bench.logs.high_watermark_checkpoint("/data-b").writes == 1
+    assert bench.logs.writes == 2
 
 
 def test_deleting_a_partition_wakes_who_waits_and_deletes_the_log():

@@ -1,0 +1,167 @@
+"""The command `pykafkalog-broker`: arguments, log output, signals, exit code.
+
+    pykafkalog-broker [--help | --version] server.properties [--override property=value]*
+
+As Kafka's `kafka.Kafka` (S-START-1, S-START-5): no arguments prints the usage and fails; SIGTERM or
+SIGINT stops cleanly (exit code 0), a second one stops at once; a start or stop that fails ends with
+exit code 1. Log lines go to the standard output in Kafka's format; PYKAFKALOG_LOG_LEVEL sets the
+level (default INFO).
+
+Start-up is counted in milliseconds here: what is not needed for `--help` is imported later.
+"""
+
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker.server import BrokerServer
+
+USAGE = (
+    "USAGE: pykafkalog-broker [--help] [--version] server.properties [--override property=value]*"
+)
+LOG_LEVEL_VARIABLE = "PYKAFKALOG_LOG_LEVEL"
+_SWITCH_INTERVAL_S = 0.0005
+"""A thread with Python code costs the event loop up to this much per wake-up (default: 5 ms)."""
+_GC_THRESHOLDS = (50_000, 20, 50)
+"""Requests leave little garbage in cycles: look for it seldom."""
+
+logger = logging.getLogger("broker")
+
+
+class UsageError(Exception):
+    """The command line makes no sense."""
+
+
+class Arguments:
+    """What the command line said."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        """Raises UsageError."""
+        from config.definition import ConfigError
+        from config.properties import parse_override
+
+        self.overrides: dict[str, str] = {}
+        positional = []
+        rest = list(argv)
+        while rest:
+            word = rest.pop(0)
+            if word == "--override" or word.startswith("--override="):
+                text = word.partition("=")[2] if "=" in word else (rest.pop(0) if rest else "")
+                try:
+                    name, value = parse_override(text)
+                except ConfigError as error:
+                    raise UsageError(str(error)) from None
+                self.overrides[name] = value
+            elif word.startswith("-"):
+                raise UsageError(f"{word} is not a recognized option")
+            else:
+                positional.append(word)
+        if not positional:
+            raise UsageError("no server.properties was named")
+        if len(positional) > 1:
+            raise UsageError(f"Found non argument parameters: {', '.join(positional[1:])}")
+        self.properties_file = positional[0]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if "--version" in arguments:
+        from importlib.metadata import version
+
+        print(version("pykafkalog"))  # noqa: T201 - the command line's own output
+        return 0
+    if not arguments or "--help" in arguments:
+        # Kafka fails for --help too; a person who asked for help did nothing wrong.
+        print(USAGE, file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 1
+    try:
+        parsed = Arguments(arguments)
+    except UsageError as error:
+        print(f"{error}\n{USAGE}", file=sys.stderr)  # noqa: T201
+        return 1
+    return _run(parsed)
+
+
+def _run(arguments: Arguments) -> int:
+    gc.disable()  # what start-up makes stays: looking for garbage among it is lost time
+    from config.broker_config import load_broker_config
+    from config.definition import ConfigError
+
+    try:
+        config = load_broker_config(arguments.properties_file, arguments.overrides)
+    except ConfigError as error:
+        print(f"pykafkalog-broker: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    _start_logging()
+    if config.unknown:
+        logger.warning(
+            "The configurations %s were supplied but are not known.", sorted(config.unknown)
+        )
+
+    import trio
+
+    from broker.clock import SystemClock
+    from broker.network.listening import BoundListener
+    from broker.server import BrokerServer
+    from storage.os_filesystem import OsFileSystem
+
+    def announce(bound: Sequence[BoundListener]) -> None:
+        for listener in bound:
+            print(f"Listening on {listener}", flush=True)  # noqa: T201
+
+    def started() -> None:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
+        gc.enable()
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+
+    async def live() -> bool:
+        server = BrokerServer(
+            config,
+            SystemClock(),
+            OsFileSystem(),
+            announce=announce,
+            on_started=started,
+            check_buffers=sys.flags.dev_mode,
+        )
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_obey, signals, server)
+                went_well = await server.run()
+                nursery.cancel_scope.cancel()
+        return went_well
+
+    return 0 if trio.run(live) else 1
+
+
+async def _obey(signals: AsyncIterator[int], server: "BrokerServer") -> None:
+    """The first signal asks, the second does not."""
+    asked = False
+    async for number in signals:
+        name = signal.Signals(number).name
+        if asked:
+            logger.error("Terminating at once due to a second signal %s", name)
+            logging.shutdown()
+            os._exit(1)
+        asked = True
+        logger.info("Terminating process due to signal %s", name)
+        server.request_shutdown()
+
+
+def _start_logging() -> None:
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(logging.Formatter("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
+    logging.root.addHandler(handler)
+    level = os.environ.get(LOG_LEVEL_VARIABLE, "INFO").upper()
+    logging.root.setLevel(level if level in logging.getLevelNamesMapping() else "INFO")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

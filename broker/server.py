@@ -1,0 +1,361 @@
+"""A broker's life: what is made of what, in which order it starts and stops (Kafka's KafkaServer).
+
+Start (S-START-2, -3): log directories locked -> metadata store -> identity -> topics' metadata ->
+sockets bound -> logs loaded -> partitions led -> coordinators -> handlers -> sockets served ->
+background work -> RUNNING_AS_BROKER. Anything that fails on the way ends the start, frees what was
+taken, and `run` returns False.
+
+Stop (S-START-5), the other way round: no new connections, requests in work get `STOP_REQUESTS_S`,
+groups told, background work ended, high watermarks written, logs synced and closed with their
+checkpoints and the clean-shutdown marker, locks released.
+
+This module wires; it decides nothing else. `broker.__main__` runs it, tests may run it in-process.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+
+import trio
+
+from broker.api.api_versions import unsupported_version_response
+from broker.api.registry import ADVERTISED, Services, build_handlers
+from broker.background import Background, PeriodicTask
+from broker.broker_state import BrokerState, BrokerStateGauge
+from broker.cluster.controller import Controller
+from broker.cluster.embedded_store import FILE_NAME, EmbeddedStore
+from broker.cluster.identity import choose_store_directory
+from broker.cluster.image import MetadataImage
+from broker.cluster.metadata_store import MetadataStoreError
+from broker.cluster.producer_ids import ProducerIdAllocator
+from broker.coordinator.group.coordinator import (
+    OFFSETS_TOPIC,
+    GroupCoordinator,
+    GroupSettings,
+)
+from broker.coordinator.partition_writer import ReplicaPartitionWriter
+from broker.deadlines import Deadlines
+from broker.directory_identity import Identity, settle_identity
+from broker.log_loading import load_all_logs
+from broker.network.listening import BindError, BoundListener
+from broker.network.request_channel import RequestChannel
+from broker.network.socket_server import SocketServer, SocketServerSettings
+from broker.replication.fetch_session import FetchSessionCache
+from broker.replication.purgatory import Purgatory
+from broker.replication.replica_manager import Purgatories, ReplicaManager
+from config.broker_config import BrokerConfig
+from config.definition import ConfigError
+from config.listener import Listener
+from storage.clock import Clock
+from storage.errors import (
+    DirectoryLocked,
+    InconsistentBrokerId,
+    InconsistentClusterId,
+    InconsistentMetaProperties,
+    StorageError,
+)
+from storage.filesystem import FileSystem
+from storage.log_manager import LogManager, OfflineDir
+from storage.paths import join
+
+logger = logging.getLogger(__name__)
+
+STOP_REQUESTS_S = 10.0
+"""How long requests in work may take at shutdown."""
+
+_OPERATOR_ERRORS = (
+    ConfigError,
+    BindError,
+    DirectoryLocked,
+    InconsistentBrokerId,
+    InconsistentClusterId,
+    InconsistentMetaProperties,
+    MetadataStoreError,
+    StorageError,
+)
+"""Reasons not to start that a person can do something about: told without a traceback."""
+
+
+class BrokerServer:
+    """One broker. Made, run once, thrown away."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        fs: FileSystem,
+        *,
+        announce: Callable[[Sequence[BoundListener]], None] = lambda bound: None,
+        on_started: Callable[[], None] = lambda: None,
+        check_buffers: bool = False,
+    ) -> None:
+        """`announce` is told where the broker listens, `on_started` is called when it serves."""
+        self.config = config
+        self.state = BrokerStateGauge()
+        self._clock = clock
+        self._fs = fs
+        self._announce = announce
+        self._on_started = on_started
+        self._check_buffers = check_buffers
+        self._stop = trio.Event()
+        self._starting = trio.CancelScope()
+        self._failure: str | None = None
+        self._release = AsyncExitStack()
+
+    # ---- life
+
+    async def run(self) -> bool:
+        """Start, serve until `request_shutdown`, stop. False when the start or the stop failed."""
+        if self.state.state is not BrokerState.NOT_RUNNING:
+            raise RuntimeError("Kafka server is still shutting down, cannot re-start!")
+        went_well = True
+        try:
+            async with trio.open_nursery() as services:
+                went_well = await self._live(services)
+                services.cancel_scope.cancel()
+        except Exception:
+            # A background task has a bug: what it left behind is not to be called clean.
+            logger.critical("Fatal error in a background task. Ending", exc_info=True)
+            went_well = False
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._release.aclose()
+            self.state.move_to(BrokerState.NOT_RUNNING)
+        return went_well and self._failure is None
+
+    async def _live(self, services: trio.Nursery) -> bool:
+        logger.info("starting")
+        began = self._clock.monotonic()
+        self.state.move_to(BrokerState.STARTING)
+        try:
+            with self._starting:
+                await self._start(services)
+                self.state.move_to(BrokerState.RUNNING_AS_BROKER)
+                self._on_started()
+                logger.info(
+                    "Kafka Server started in %dms", (self._clock.monotonic() - began) * 1000
+                )
+        except Exception as error:
+            known = isinstance(error, _OPERATOR_ERRORS)
+            logger.critical(
+                "Fatal error during KafkaServer startup. Prepare to shutdown: %s",
+                error,
+                exc_info=None if known else error,
+            )
+            return False
+        if not self._starting.cancelled_caught:
+            await self._stop.wait()
+        logger.info("shutting down")
+        try:
+            await self._shut_down()
+        except Exception:
+            logger.critical("Fatal error during KafkaServer shutdown.", exc_info=True)
+            return False
+        logger.info("shut down completed")
+        return True
+
+    def request_shutdown(self) -> None:
+        """Stop as soon as possible; while still starting, the start is given up."""
+        self._stop.set()
+        if self.state.state in (
+            BrokerState.STARTING,
+            BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN,
+        ):
+            self._starting.cancel()
+
+    def _fail(self, reason: str) -> None:
+        """The broker cannot go on."""
+        logger.critical("%s Shutting down.", reason)
+        self._failure = reason
+        self.request_shutdown()
+
+    # ---- start
+
+    async def _start(self, services: trio.Nursery) -> None:
+        config = self.config
+        self._background_scope = trio.CancelScope()
+        self.log_manager = LogManager(
+            config,
+            self._clock,
+            self._fs,
+            on_offline=self._directory_offline,
+            defer=trio.lowlevel.current_trio_token().run_sync_soon,
+        )
+        self.log_manager.lock_and_check_dirs()
+        self.store = await self._open_store()
+        identity = await settle_identity(self.store, config, self._fs, self.log_manager.live_dirs)
+        logger.info("Cluster ID = %s, broker id = %d", identity.cluster_id, identity.broker_id)
+        self.config = config = _with_identity(config, identity)
+        self._make_parts(config, identity)
+        await self.controller.load()
+        bound = self.socket_server.bind()
+        await self._load_logs()
+        await self._lead(bound)
+        services.start_soon(self.deadlines.run, name="deadlines")
+        await services.start(self.group_coordinator.run)
+        self._start_groups()
+        services.start_soon(self.channel.run, name="handlers")
+        await services.start(self.socket_server.serve)
+        services.start_soon(self._run_background, name="background")
+        await self._start_metrics(services)
+        self._announce(bound)
+
+    async def _open_store(self) -> EmbeddedStore:
+        live = self.log_manager.live_dirs
+        with_store = [path for path in live if self._fs.exists(join(path, FILE_NAME))]
+        directory = choose_store_directory(live, self.log_manager.offline_dirs, with_store)
+        store = await EmbeddedStore.open(join(directory, FILE_NAME))
+        self._release.push_async_callback(store.close)
+        return store
+
+    def _make_parts(self, config: BrokerConfig, identity: Identity) -> None:
+        self.deadlines = Deadlines(self._clock)
+        self.image = MetadataImage(cluster_id=identity.cluster_id, controller_id=identity.broker_id)
+        self.replica_manager = ReplicaManager(
+            self.log_manager,
+            self.image,
+            self._clock,
+            config,
+            Purgatories(
+                produce=Purgatory("Produce", self.deadlines),
+                fetch=Purgatory("Fetch", self.deadlines),
+            ),
+        )
+        self.controller = Controller(
+            store=self.store,
+            image=self.image,
+            config=config,
+            broker_id=identity.broker_id,
+            replicas=self.replica_manager,
+            log_configs=self.log_manager,
+            clock=self._clock,
+        )
+        self.group_coordinator = GroupCoordinator(
+            GroupSettings.from_config(config),
+            ReplicaPartitionWriter(
+                self.replica_manager, timeout_ms=config.offsets_commit_timeout_ms
+            ),
+            self.deadlines,
+            self._clock,
+        )
+        self.controller.deletion_listeners.append(self.group_coordinator.on_topics_deleted)
+        self.producer_ids = ProducerIdAllocator(self.store, identity.broker_id)
+        self.fetch_sessions = FetchSessionCache(
+            self._clock, config.max_incremental_fetch_session_cache_slots
+        )
+        handlers = build_handlers(
+            Services(
+                config=config,
+                image=self.image,
+                controller=self.controller,
+                producer_ids=self.producer_ids,
+                replica_manager=self.replica_manager,
+                fetch_sessions=self.fetch_sessions,
+                group_coordinator=self.group_coordinator,
+                log_manager=self.log_manager,
+                volumes=self._fs,
+            )
+        )
+        self.channel = RequestChannel(
+            handlers,
+            ADVERTISED,
+            clock=self._clock,
+            workers=config.num_io_threads,
+            queued_max=config.queued_max_requests,
+            unsupported_version_reply=unsupported_version_response,
+        )
+        self.socket_server = SocketServer(self._socket_settings(config), self.channel)
+        self.background = Background(threads=config.background_threads)
+
+    def _socket_settings(self, config: BrokerConfig) -> SocketServerSettings:
+        idle_ms = config.connections_max_idle_ms
+        return SocketServerSettings(
+            listeners=config.listeners,
+            backlog=config.socket_listen_backlog_size,
+            send_buffer=config.socket_send_buffer_bytes,
+            receive_buffer=config.socket_receive_buffer_bytes,
+            max_request_bytes=config.socket_request_max_bytes,
+            max_connections=config.max_connections,
+            max_connections_per_ip=config.max_connections_per_ip,
+            max_connections_per_ip_overrides=config.ip_connection_limits,
+            max_idle_s=None if idle_ms < 0 else idle_ms / 1000,
+            check_buffers=self._check_buffers,
+        )
+
+    async def _load_logs(self) -> None:
+        self.state.move_to(BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN)
+        await load_all_logs(
+            self.log_manager,
+            self.controller.topic_config,
+            threads_per_dir=self.config.num_recovery_threads_per_data_dir,
+            clock=self._clock,
+        )
+        self.state.move_to(BrokerState.STARTING)
+
+    async def _lead(self, bound: Sequence[BoundListener]) -> None:
+        if self.store.fresh:
+            found: dict[str, tuple[bytes | None, list[int]]] = {}
+            for log in self.log_manager.all_logs():
+                topic, index = log.topic_partition
+                found.setdefault(topic, (log.topic_id, []))[1].append(index)
+            if found:
+                await self.controller.adopt(found)
+        await self.controller.lead()
+        await self.controller.register(
+            [Listener(name=b.name, host=b.host, port=b.port, protocol=b.protocol) for b in bound]
+        )
+
+    def _start_groups(self) -> None:
+        topic = self.image.topic(OFFSETS_TOPIC)
+        led = () if topic is None else topic.partitions.items()
+        self.group_coordinator.startup(
+            (index, partition.leader_epoch)
+            for index, partition in led
+            if partition.leader == self.config.broker_id
+        )
+
+    async def _run_background(self) -> None:
+        with self._background_scope:
+            await self.background.run(
+                [
+                    *self.log_manager.tasks(),
+                    PeriodicTask(
+                        name="highwatermark-checkpoint",
+                        period_ms=self.config.replica_high_watermark_checkpoint_interval_ms,
+                        run=self.replica_manager.checkpoint_high_watermarks,
+                        blocking=True,
+                    ),
+                ]
+            )
+
+    async def _start_metrics(self, services: trio.Nursery) -> None:
+        if not self.config.metrics_http_listener:
+            return
+
+    # ---- stop
+
+    async def _shut_down(self) -> None:
+        self.state.move_to(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+        # Stand-alone: no other broker could take over a partition.
+        self.state.move_to(BrokerState.BROKER_SHUTTING_DOWN)
+        if not hasattr(self, "socket_server"):
+            return
+        await self.socket_server.close(STOP_REQUESTS_S)
+        self.channel.close()
+        self.group_coordinator.shutdown()
+        self._background_scope.cancel()
+        await trio.to_thread.run_sync(self.replica_manager.checkpoint_high_watermarks)
+        await trio.to_thread.run_sync(self.log_manager.shutdown)
+
+    def _directory_offline(self, lost: OfflineDir) -> None:
+        if hasattr(self, "replica_manager"):
+            self.replica_manager.directory_offline(lost.path)
+        if lost.last:
+            self._fail(f"All log dirs have failed, the last one {lost.path}: {lost.error}.")
+
+
+def _with_identity(config: BrokerConfig, identity: Identity) -> BrokerConfig:
+    """The configuration as the parts see it: a generated broker id is as good as a set one."""
+    if config.broker_id == identity.broker_id:
+        return config
+    return BrokerConfig.parse({**config.originals, "broker.id": str(identity.broker_id)})

@@ -73,10 +73,13 @@ def expiry_base(group: Group) -> ExpiryBase:
 
 def is_expired(committed: CommittedOffset, group: Group, now_ms: int, retention_ms: int) -> bool:
     """Whether the retention of one offset of the group is over."""
+    base = expiry_base(group)
+    if base is ExpiryBase.NEVER:
+        return False
     if committed.expire_timestamp_ms is not None:
         return now_ms >= committed.expire_timestamp_ms
     since = committed.commit_timestamp_ms
-    if expiry_base(group) is ExpiryBase.GROUP_EMPTY and group.state_timestamp_ms is not None:
+    if base is ExpiryBase.GROUP_EMPTY and group.state_timestamp_ms is not None:
         since = group.state_timestamp_ms
     return now_ms - since >= retention_ms
 

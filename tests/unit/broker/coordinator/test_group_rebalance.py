@@ -99,9 +99,7 @@ def test_an_unknown_member_id_makes_no_group(groups: GroupHarness) -> None:
 
 def test_s_grp_1_inconsistent_protocol_type(groups: GroupHarness) -> None:
     groups.stable_group()
-    assert (
-        groups.join(protocol_type="connect").reply.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    )
+    assert groups.join(protocol_type="connect").reply.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_s_grp_1_inconsistent_protocols(groups: GroupHarness) -> None:

@@ -1,0 +1,289 @@
+"""S-GRP-5: a partition's groups come back from its log, and nothing is served before."""
+
+import struct
+
+import pytest
+import trio
+
+from broker.coordinator.group.coordinator import OFFSETS_TOPIC
+from broker.coordinator.group.offsets import CommittedOffset
+from broker.coordinator.group.records import encode_record
+from broker.coordinator.group.state import GroupState
+from broker.coordinator.group.stored import OffsetRecord
+from broker.coordinator.runtime import RECORDS_PER_TURN
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.builder import build_batch
+from protocol.records.compression import CompressionType
+from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.types import TopicPartition
+from tests.support.group_harness import SESSION_MS, GroupHarness
+from tests.support.memory_partition_log import MemoryPartitionLog
+
+
+@pytest.fixture
+def groups() -> GroupHarness:
+    return GroupHarness()
+
+
+def restarted(groups: GroupHarness, group: str = "g", **settings: object) -> GroupHarness:
+    again = GroupHarness(log=groups.log, clock=groups.clock, **settings)
+    again.load(group)
+    return again
+
+
+def partition_of(groups: GroupHarness, group: str = "g") -> TopicPartition:
+    return TopicPartition(OFFSETS_TOPIC, groups.coordinator.partition_for(group))
+
+
+def append(log: MemoryPartitionLog, tp: TopicPartition, batch: bytes) -> None:
+    log.append(tp, batch, lambda code, offset: None)
+
+
+def offset_record(offset: int, group: str = "g", partition: int = 0) -> OffsetRecord:
+    committed = CommittedOffset(offset=offset, commit_timestamp_ms=1)
+    return OffsetRecord((group, "t", partition), committed)
+
+
+def batch_of(*records: OffsetRecord, **options: object) -> bytes:
+    return build_batch(
+        [(1, key, value, ()) for key, value in map(encode_record, records)],
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def test_s_grp_5_groups_and_offsets_come_back(groups: GroupHarness) -> None:
+    generation, ids = groups.stable_group(2)
+    groups.commit(9, member_id=ids[0], generation=generation, metadata="m", leader_epoch=3)
+    again = restarted(groups)
+    group = again.group()
+    assert group.state is GroupState.STABLE
+    assert (group.generation, group.leader_id, group.protocol_name) == (generation, ids[0], "range")
+    assert group.subscribed_topics == {"t"}
+    assert [one.assignment for one in group.members.values()] == [one.encode() for one in ids]
+    found = again.coordinator.fetch_offset("g")("t", 0)
+    assert found is not None
+    assert (found.offset, found.metadata, found.leader_epoch) == (9, "m", 3)
+    for one in ids:
+        assert again.heartbeat(one, generation) is ErrorCode.NONE
+    commit = again.commit(10, member_id=ids[1], generation=generation)
+    assert commit.reply is ErrorCode.NONE
+
+
+def test_s_grp_5_sessions_begin_anew_after_loading(groups: GroupHarness) -> None:
+    generation, ids = groups.stable_group(2)
+    groups.clock.advance(3600)
+    again = restarted(groups)
+    again.advance_ms(SESSION_MS - 1)
+    assert again.heartbeat(ids[0], generation) is ErrorCode.NONE
+    again.advance_ms(1)
+    assert list(again.group().members) == [ids[0]]
+
+
+def test_s_grp_5_an_empty_group_stays_empty_with_the_time_it_became_so(
+    groups: GroupHarness,
+) -> None:
+    groups.stable_group()
+    groups.advance_ms(SESSION_MS)
+    since = groups.group().state_timestamp_ms
+    again = restarted(groups)
+    assert again.group().state is GroupState.EMPTY
+    assert again.group().state_timestamp_ms == since
+    assert again.group().protocol_type == "consumer"
+
+
+def test_s_grp_5_requests_are_refused_while_loading(groups: GroupHarness) -> None:
+    generation, (member_id,) = groups.stable_group()
+    again = GroupHarness(log=groups.log, clock=groups.clock)
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert again.join().reply.error is loading
+    assert again.sync(member_id, generation).reply.error is loading
+    assert again.leave(member_id).error is loading
+    assert again.commit(1).reply is loading
+    assert again.heartbeat(member_id, generation) is ErrorCode.NONE
+    for refused in (
+        lambda: again.coordinator.fetch_offset("g"),
+        lambda: again.coordinator.describe("g"),
+        again.coordinator.list_groups,
+    ):
+        with pytest.raises(KafkaError) as caught:
+            refused()
+        assert caught.value.code is loading
+    assert not again.join(group="elsewhere-0").done  # its partition is empty
+    again.load()
+    assert again.heartbeat(member_id, generation) is ErrorCode.NONE
+
+
+def test_s_grp_5_an_empty_partition_needs_no_loading(groups: GroupHarness) -> None:
+    assert not groups.join().done
+    assert groups.log.reads == 0
+
+
+def test_s_grp_5_a_partition_led_elsewhere(groups: GroupHarness) -> None:
+    groups.log.led = {}
+    assert groups.join().reply.error is ErrorCode.NOT_COORDINATOR
+    assert groups.commit(1).reply is ErrorCode.NOT_COORDINATOR
+    groups.log.led = {partition_of(groups): 0}
+    assert groups.commit(1).reply is ErrorCode.NONE
+
+
+def test_resigning_answers_who_waits(groups: GroupHarness) -> None:
+    generation, ids = groups.stable_group(2)
+    joined = groups.join(ids[0])
+    groups.coordinator.on_resigned(partition_of(groups).partition)
+    groups.log.led = {}
+    assert joined.reply.error is ErrorCode.NOT_COORDINATOR
+    assert groups.heartbeat(ids[1], generation) is ErrorCode.NOT_COORDINATOR
+    assert len(groups.coordinator._timers) == 0
+    groups.advance_ms(2 * SESSION_MS)
+
+
+def test_a_new_epoch_loads_anew(groups: GroupHarness) -> None:
+    generation, ids = groups.stable_group(1)
+    joined = groups.join(ids[0])
+    joined_generation = joined.reply.generation
+    assert joined_generation == generation + 1
+    partition = partition_of(groups).partition
+    groups.coordinator.on_elected(partition, 0)  # known already
+    assert groups.group().generation == generation + 1
+    groups.coordinator.on_elected(partition, 1)
+    groups.load()
+    assert groups.group().generation == generation  # what had been written
+
+
+def test_a_write_that_ends_after_resigning_is_not_replayed(groups: GroupHarness) -> None:
+    groups.commit(1)
+    groups.log.hold = True
+    done = groups.commit(2)
+    partition = partition_of(groups).partition
+    groups.coordinator.on_resigned(partition)
+    groups.log.release(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert done.reply is ErrorCode.NOT_COORDINATOR
+
+
+def test_s_grp_5_the_last_record_wins_and_tombstones_remove(groups: GroupHarness) -> None:
+    tp = partition_of(groups)
+    for offset in (1, 2, 3):
+        append(groups.log, tp, batch_of(offset_record(offset), offset_record(offset, partition=1)))
+    append(groups.log, tp, batch_of(OffsetRecord(("g", "t", 1), None)))
+    groups.load()
+    assert groups.committed() == 3
+    assert groups.committed(partition=1) is None
+    assert groups.group().is_simple
+
+
+def test_a_log_is_read_in_slices_and_other_tasks_have_their_turn(groups: GroupHarness) -> None:
+    tp = partition_of(groups)
+    for start in range(0, 1_000, 100):
+        records = [offset_record(one, partition=one) for one in range(start, start + 100)]
+        append(groups.log, tp, batch_of(*records))
+    again = GroupHarness(log=groups.log, load_buffer_bytes=10_000)
+    turns = 0
+
+    async def run() -> None:
+        nonlocal turns
+        async with trio.open_nursery() as nursery:
+            await nursery.start(again.coordinator.run)
+            again.coordinator.on_elected(tp.partition, 0)
+            with trio.fail_after(5):
+                while again.coordinator._runtime.is_loading:
+                    turns += 1
+                    await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+
+    trio.run(run)
+    assert again.log.reads > 3
+    assert turns >= 1_000 // RECORDS_PER_TURN
+    assert again.coordinator.statistics().offsets == 1_000
+    assert again.coordinator.statistics().loading.loaded_records == 1_000
+
+
+def test_compressed_offset_batches(groups: GroupHarness) -> None:
+    again = GroupHarness(log=groups.log, compression=CompressionType.GZIP)
+    again.commit(5)
+    assert restarted(groups).committed() == 5
+
+
+def test_newer_kinds_of_records_are_left_alone(groups: GroupHarness) -> None:
+    tp = partition_of(groups)
+    consumer_group_key = struct.pack(">hh", 3, 1) + b"g"
+    batch = build_batch([(1, consumer_group_key, b"\x00\x00whatever", ())])
+    append(groups.log, tp, batch)
+    append(groups.log, tp, batch_of(offset_record(5)))
+    groups.load()
+    assert groups.committed() == 5
+    assert groups.shard().skipped_records == 0
+
+
+def test_a_record_that_cannot_be_read_costs_only_itself(
+    groups: GroupHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    tp = partition_of(groups)
+    key, _ = encode_record(offset_record(1, partition=3))
+    bad = [
+        (1, None, b"x", ()),
+        (1, b"", b"x", ()),
+        (1, b"\x00\x01\x00\x7fg", b"x", ()),
+        (1, key, b"\x00\x63rest", ()),
+        (1, key, b"\x00\x03", ()),
+    ]
+    append(groups.log, tp, build_batch(bad))
+    append(groups.log, tp, batch_of(offset_record(5)))
+    groups.load()
+    assert groups.committed() == 5
+    assert groups.shard().skipped_records == len(bad)
+    assert "Skipped the record at offset 1" in caplog.text
+
+
+def test_a_corrupt_batch_fails_the_partition_and_no_other(groups: GroupHarness) -> None:
+    tp = partition_of(groups)
+    append(groups.log, tp, batch_of(offset_record(5)))
+    batch = bytearray(groups.log.batches[tp][0])
+    batch[8:12] = struct.pack(">i", 3)
+    groups.log.batches[tp][0] = bytes(batch)
+    groups.load()
+    assert groups.commit(1).reply is ErrorCode.NOT_COORDINATOR
+    assert groups.commit(1, group="elsewhere-0").reply is ErrorCode.NONE
+    assert groups.coordinator.statistics().loading.partitions["failed"] == 1
+
+
+def test_offsets_in_transactions_are_loaded_with_their_outcome(groups: GroupHarness) -> None:
+    tp = partition_of(groups)
+    options = {"producer_epoch": 0, "base_sequence": 0, "transactional": True}
+
+    def marker(producer_id: int, outcome: ControlType) -> bytes:
+        return build_end_transaction_marker(
+            outcome, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0, timestamp=1
+        )
+
+    for producer_id in (1, 2, 3):
+        record = offset_record(10 * producer_id, partition=producer_id)
+        append(groups.log, tp, batch_of(record, producer_id=producer_id, **options))
+    append(groups.log, tp, marker(1, ControlType.COMMIT))
+    append(groups.log, tp, marker(2, ControlType.ABORT))
+    groups.load()
+    assert groups.committed(partition=1) == 10
+    assert groups.committed(partition=2) is None
+    assert groups.committed(partition=3) is None
+    assert groups.coordinator.is_unstable("g", "t", 3)
+    assert not groups.coordinator.is_unstable("g", "t", 1)
+
+
+def test_the_partition_of_a_group_is_javas(groups: GroupHarness) -> None:
+    from broker.coordinator.hashing import coordinator_partition, java_string_hash
+
+    # Values of java.lang.String.hashCode.
+    assert java_string_hash("") == 0
+    assert java_string_hash("a") == 97
+    assert java_string_hash("hello") == 99162322
+    assert java_string_hash("polygenelubricants") == -(2**31)
+    assert java_string_hash("console-consumer-12345") == _java("console-consumer-12345")
+    assert java_string_hash("gruppe-ü-组-\U0001f600") == _java("gruppe-ü-组-\U0001f600")
+    assert coordinator_partition("polygenelubricants", 50) == 0
+    assert coordinator_partition("hello", 50) == 22
+
+
+def _java(text: str) -> int:
+    """`String.hashCode` by its definition: sum of s[i] * 31^(n-1-i) over UTF-16 units."""
+    units = struct.unpack(f">{len(text.encode('utf-16-be')) // 2}H", text.encode("utf-16-be"))
+    total = sum(unit * 31 ** (len(units) - 1 - at) for at, unit in enumerate(units))
+    return (total + 2**31) % 2**32 - 2**31

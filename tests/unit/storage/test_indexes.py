@@ -1,0 +1,425 @@
+"""Offset and time index: the rules S-IDX-*, growing, trimming, full disks, damaged files."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from storage.errors import CorruptIndex, IndexOffsetOverflow, InvalidIndexAppend
+from storage.index.mapped_index import MappedIndex
+from storage.index.offset_index import OffsetIndex
+from storage.index.time_index import TimeIndex
+from storage.os_filesystem import OsFileSystem
+from tests.support.memory_filesystem import MemoryFileSystem
+
+MAX_SIZE = 10 * 1024 * 1024
+
+
+@pytest.fixture
+def fs() -> MemoryFileSystem:
+    fs = MemoryFileSystem()
+    fs.make_dirs("/d")
+    return fs
+
+
+@pytest.fixture
+def offsets(fs: MemoryFileSystem) -> OffsetIndex:
+    return OffsetIndex(fs, "/d/i", 100, MAX_SIZE)
+
+
+@pytest.fixture
+def times(fs: MemoryFileSystem) -> TimeIndex:
+    return TimeIndex(fs, "/d/t", 100, MAX_SIZE)
+
+
+def fill(index: OffsetIndex, entries: int) -> None:
+    for n in range(1, entries + 1):
+        index.append(index.base_offset + n * 10, n * 4100)
+
+
+# --- searching
+
+
+def test_s_idx_3_lookup_is_the_largest_entry_not_above_the_target(offsets: OffsetIndex) -> None:
+    assert offsets.lookup(500) == (100, 0)
+    fill(offsets, 3)
+    assert offsets.lookup(99) == (100, 0)
+    assert offsets.lookup(109) == (100, 0)
+    assert offsets.lookup(110) == (110, 4100)
+    assert offsets.lookup(129) == (120, 8200)
+    assert offsets.lookup(10**9) == (130, 12300)
+    assert offsets.last_offset == 130
+
+
+def test_s_idx_3_time_lookup_is_the_largest_entry_not_after_the_target(times: TimeIndex) -> None:
+    assert times.lookup(5) == (-1, 100)
+    assert times.last_entry == (-1, 100)
+    times.maybe_append(1000, 110)
+    times.maybe_append(2000, 120)
+    assert times.lookup(999) == (-1, 100)
+    assert times.lookup(1000) == (1000, 110)
+    assert times.lookup(1999) == (1000, 110)
+    assert times.lookup(5000) == (2000, 120)
+
+
+@pytest.mark.parametrize("entries", [1, 2, 1023, 1024, 1025, 1026, 3000])
+def test_s_idx_3_the_warm_section_changes_no_answer(offsets: OffsetIndex, entries: int) -> None:
+    fill(offsets, entries)
+    for n in {1, 2, entries // 2, entries - 1025, entries - 1024, entries - 1, entries}:
+        if 1 <= n <= entries:
+            assert offsets.lookup(100 + n * 10) == (100 + n * 10, n * 4100)
+            below = (90 + n * 10, (n - 1) * 4100) if n > 1 else (100, 0)
+            assert offsets.lookup(99 + n * 10) == below
+
+
+def test_upper_bound_is_the_first_entry_past_a_range_of_bytes(offsets: OffsetIndex) -> None:
+    assert offsets.upper_bound(0, 1) is None
+    fill(offsets, 3)
+    assert offsets.upper_bound(0, 1) == (110, 4100)
+    assert offsets.upper_bound(0, 4101) == (120, 8200)
+    assert offsets.upper_bound(8200, 4101) is None
+
+
+# --- appending
+
+
+def test_s_idx_1_offsets_must_rise(offsets: OffsetIndex) -> None:
+    offsets.append(110, 50)
+    with pytest.raises(InvalidIndexAppend, match="not larger than the last offset 110"):
+        offsets.append(110, 60)
+    assert offsets.entries == 1
+
+
+def test_s_idx_2_time_entries_need_a_later_timestamp(times: TimeIndex) -> None:
+    assert times.maybe_append(1000, 110)
+    assert not times.maybe_append(1000, 115)
+    assert times.maybe_append(1001, 110), "the same offset is allowed"
+    assert times.entries == 2
+    with pytest.raises(InvalidIndexAppend):
+        times.maybe_append(2000, 109)
+    with pytest.raises(InvalidIndexAppend):
+        times.maybe_append(999, 120)
+
+
+def test_s_idx_2_records_without_timestamps_make_no_entry(times: TimeIndex) -> None:
+    assert not times.maybe_append(-1, 110)
+    assert times.entries == 0
+
+
+def test_s_idx_4_offsets_that_do_not_fit_31_bits(offsets: OffsetIndex, times: TimeIndex) -> None:
+    largest = 100 + 2**31 - 1
+    assert offsets.can_append_offset(largest)
+    assert not offsets.can_append_offset(largest + 1)
+    assert not offsets.can_append_offset(99)
+    for bad in (99, largest + 1):
+        with pytest.raises(IndexOffsetOverflow):
+            offsets.append(bad, 1)
+        with pytest.raises(IndexOffsetOverflow):
+            times.maybe_append(5, bad)
+    offsets.append(largest, 1)
+    times.maybe_append(5, largest)
+    assert offsets.lookup(largest) == (largest, 1)
+    assert times.last_entry == (5, largest)
+
+
+def test_s_roll_4_the_limit_is_rounded_down_to_whole_entries(fs: MemoryFileSystem) -> None:
+    offsets = OffsetIndex(fs, "/d/i", 0, 10485766)
+    times = TimeIndex(fs, "/d/t", 0, 10485760)
+    offsets.append(1, 1)
+    times.maybe_append(1, 1)
+    assert fs.size("/d/i") == 10485760
+    assert fs.size("/d/t") == 10485756
+
+
+def test_s_roll_4_the_time_index_keeps_a_slot_for_the_roll(fs: MemoryFileSystem) -> None:
+    times = TimeIndex(fs, "/d/t", 0, 12 * 3 + 5)
+    assert times.maybe_append(1, 1)
+    assert not times.is_full
+    assert times.maybe_append(2, 2)
+    assert times.is_full
+    with pytest.raises(InvalidIndexAppend, match="full"):
+        times.maybe_append(3, 3)
+    assert times.maybe_append(3, 3, skip_full_check=True)
+    assert times.entries == 3
+
+
+def test_offset_index_is_full_at_its_limit(fs: MemoryFileSystem) -> None:
+    offsets = OffsetIndex(fs, "/d/i", 0, 20)
+    fill(offsets, 2)
+    assert offsets.is_full
+    with pytest.raises(InvalidIndexAppend, match="full"):
+        offsets.append(1000, 1)
+    with pytest.raises(ValueError, match="Invalid max index size"):
+        OffsetIndex(fs, "/d/j", 0, 7)
+
+
+# --- files
+
+
+def test_s_idx_7_nothing_is_opened_before_the_first_question(fs: MemoryFileSystem) -> None:
+    fs.operations.clear()
+    index = OffsetIndex(fs, "/d/i", 0, MAX_SIZE)
+    repr(index)
+    index.flush()
+    index.close()
+    assert fs.operations == []
+    assert index.lookup(5) == (0, 0)
+    assert not fs.exists("/d/i"), "asking makes no file"
+    index.append(1, 1)
+    assert fs.exists("/d/i")
+
+
+def test_s_idx_7_deleting_and_renaming_are_safe_while_it_is_used(offsets: OffsetIndex) -> None:
+    fill(offsets, 10)
+    offsets.rename("/d/i.deleted")
+    assert offsets.lookup(155) == (150, 20500)
+    offsets.delete()
+    offsets.flush()
+    assert offsets.lookup(155) == (150, 20500)
+    offsets.delete()
+
+
+def test_renaming_an_index_that_was_never_made(fs: MemoryFileSystem, offsets: OffsetIndex) -> None:
+    offsets.rename("/d/other")
+    assert offsets.path == "/d/other"
+    offsets.append(110, 1)
+    assert fs.exists("/d/other")
+    with pytest.raises(FileNotFoundError):
+        offsets.rename("/missing/i")
+    offsets.update_parent_dir("/e")
+    assert offsets.path == "/e/other"
+
+
+def test_s_roll_4_trim_cuts_the_file_and_appending_goes_on(offsets: OffsetIndex) -> None:
+    fill(offsets, 5)
+    offsets.trim_to_valid_size()
+    assert offsets._fs.size("/d/i") == 40
+    assert offsets.lookup(155) == (150, 20500)
+    offsets.release()
+    assert offsets.lookup(125) == (120, 8200)
+    offsets.append(200, 30000)
+    assert offsets._fs.size("/d/i") == MAX_SIZE
+    offsets._check()
+    offsets.close()
+    assert offsets._fs.size("/d/i") == 48
+    assert offsets.entries == 6
+
+
+def test_closing_an_empty_index_leaves_an_empty_file(fs: MemoryFileSystem) -> None:
+    index = OffsetIndex(fs, "/d/i", 0, MAX_SIZE)
+    assert not index.is_full
+    index.close()
+    assert fs.size("/d/i") == 0
+    assert index.entries == 0
+    other = OffsetIndex(fs, "/d/j", 0, MAX_SIZE)
+    other.ensure_exists()
+    other.ensure_exists()
+    assert fs.size("/d/j") == 0
+
+
+def test_resize_to_kafkas_size_and_back(offsets: OffsetIndex) -> None:
+    fill(offsets, 5)
+    assert not offsets.resize(MAX_SIZE)
+    assert offsets.resize(100)
+    assert offsets._fs.size("/d/i") == 96
+    with pytest.raises(ValueError, match="do not hold 5 entries"):
+        offsets.resize(39)
+    assert offsets.entries == 5
+    offsets._check()
+
+
+def test_s_idx_5_truncation_drops_entries_at_or_above_the_offset(
+    offsets: OffsetIndex, times: TimeIndex
+) -> None:
+    fill(offsets, 10)
+    offsets.truncate_to(151)
+    assert offsets.last_offset == 150
+    offsets.truncate_to(150)
+    assert offsets.last_offset == 140
+    offsets.append(141, 99999)
+    assert offsets.lookup(1000) == (141, 99999)
+    offsets.truncate_to(0)
+    assert (offsets.entries, offsets.last_offset) == (0, 100)
+    for n in range(5):
+        times.maybe_append(1000 + n, 110 + n // 2)
+    times.truncate_to(111)
+    assert times.last_entry == (1001, 110)
+    times.truncate()
+    assert times.last_entry == (-1, 100)
+    times._check()
+
+
+def test_s_idx_5_cut_entries_do_not_come_back_after_a_crash(
+    fs: MemoryFileSystem, offsets: OffsetIndex
+) -> None:
+    fill(offsets, 10)
+    offsets.truncate_to(130)
+    offsets.append(131, 20000)
+    after = OffsetIndex(fs.crash(keep_unsynced=True), "/d/i", 100, MAX_SIZE)
+    assert [after.entry(n) for n in range(after.entries)] == [
+        (110, 4100),
+        (120, 8200),
+        (131, 20000),
+    ]
+
+
+# --- disk space
+
+
+def test_blocks_are_reserved_step_by_step_ahead_of_the_entries(
+    fs: MemoryFileSystem, offsets: OffsetIndex
+) -> None:
+    seen = set()
+    for n in range(1, 40_000):
+        offsets.append(100 + n, n)
+        used = n * 8
+        seen.add(fs.allocated("/d/i"))
+        assert used <= fs.allocated("/d/i") <= max(4096, 2 * used, used + 65536 + 8)
+    assert sorted(seen)[:6] == [4096, 8192, 16384, 32768, 65536, 131072]
+    assert max(seen) < MAX_SIZE
+    offsets._check()
+
+
+@pytest.mark.parametrize("operation", ["truncate", "allocate", "map", "open"])
+def test_a_full_disk_is_an_error_and_not_a_signal(
+    fs: MemoryFileSystem, operation: str, offsets: OffsetIndex, times: TimeIndex
+) -> None:
+    assert offsets.entries == times.entries == 0
+    fs.fail(operation, errno=errno.ENOSPC, times=2)
+    with pytest.raises(OSError, match="No space"):
+        offsets.append(110, 1)
+    with pytest.raises(OSError, match="No space"):
+        times.maybe_append(1, 110)
+    assert (offsets.entries, times.entries) == (0, 0)
+    assert (offsets.last_offset, times.last_entry) == (100, (-1, 100))
+    offsets._check()
+    offsets.append(110, 1)
+    assert times.maybe_append(1, 110)
+    offsets._check()
+
+
+def test_a_disk_that_fills_up_later_keeps_what_was_added(
+    fs: MemoryFileSystem, offsets: OffsetIndex
+) -> None:
+    fill(offsets, 512)
+    fs.fail("allocate", times=None, errno=errno.ENOSPC)
+    with pytest.raises(OSError, match="No space"):
+        offsets.append(10**6, 10**9)
+    assert offsets.entries == 512
+    offsets._check()
+    offsets.close()
+    assert fs.size("/d/i") == 512 * 8
+
+
+def test_real_files_are_sparse(tmp_path: Path) -> None:
+    fs = OsFileSystem()
+    for kind in (OffsetIndex, TimeIndex):
+        index = kind(fs, str(tmp_path / kind.__name__), 0, MAX_SIZE)
+        if isinstance(index, OffsetIndex):
+            index.append(1, 1)
+        else:
+            index.maybe_append(1, 1)
+        stat = (tmp_path / kind.__name__).stat()
+        assert stat.st_size > MAX_SIZE - 12
+        assert stat.st_blocks * 512 <= 64 * 1024
+
+
+# --- damage
+
+
+def test_s_idx_8_a_presized_file_after_a_kill_shows_its_real_entries_but_is_not_trusted(
+    fs: MemoryFileSystem, offsets: OffsetIndex, times: TimeIndex
+) -> None:
+    fill(offsets, 1000)
+    for n in range(1, 500):
+        times.maybe_append(n, 100 + n)
+    after = fs.crash(keep_unsynced=True)
+    offsets = OffsetIndex(after, "/d/i", 100, MAX_SIZE)
+    times = TimeIndex(after, "/d/t", 100, MAX_SIZE)
+    assert offsets.entries == 1000
+    assert offsets.lookup(10**9) == (10100, 4100000)
+    assert times.entries == 499
+    assert times.last_entry == (499, 599)
+    for index in (offsets, times):
+        with pytest.raises(CorruptIndex, match="ends in zeros"):
+            index.sanity_check()
+        index.trim_to_valid_size()
+        index.sanity_check()
+        index._check()
+
+
+def test_s_idx_8_a_file_of_zeros_only(fs: MemoryFileSystem) -> None:
+    fs.write_bytes("/d/i", bytes(8000))
+    fs.write_bytes("/d/t", bytes(1200))
+    offsets = OffsetIndex(fs, "/d/i", 100, MAX_SIZE)
+    assert offsets.entries == 0
+    assert offsets.lookup(1000) == (100, 0)
+    with pytest.raises(CorruptIndex):
+        offsets.sanity_check()
+    times = TimeIndex(fs, "/d/t", 100, MAX_SIZE)
+    assert times.entries == 1, "a record dated 1970 at the base offset looks like that"
+    with pytest.raises(CorruptIndex):
+        times.sanity_check()
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        (OffsetIndex, b"\0\0\0\5\0\0\0\7\0"),
+        (OffsetIndex, b"\0\0\0\0\0\0\0\7"),
+        (OffsetIndex, b"\xff\0\0\5\0\0\0\7"),
+        (TimeIndex, bytes(11)),
+        (TimeIndex, (9).to_bytes(8, "big") + bytes(4) + (8).to_bytes(8, "big") + bytes(4)),
+        (TimeIndex, (9).to_bytes(8, "big") + b"\xff\0\0\0"),
+    ],
+)
+def test_s_idx_6_contradictions_are_found(
+    fs: MemoryFileSystem, kind: type[MappedIndex], content: bytes
+) -> None:
+    fs.write_bytes("/d/i", content)
+    with pytest.raises(CorruptIndex, match="/d/i"):
+        kind(fs, "/d/i", 100, MAX_SIZE).sanity_check()
+
+
+def test_s_idx_6_a_full_check_looks_at_every_entry(fs: MemoryFileSystem) -> None:
+    pairs = ((1, 10), (5, 20), (4, 30), (6, 40))
+    raw = b"".join(o.to_bytes(4, "big") + p.to_bytes(4, "big") for o, p in pairs)
+    fs.write_bytes("/d/i", raw)
+    offsets = OffsetIndex(fs, "/d/i", 0, MAX_SIZE)
+    offsets.sanity_check()
+    with pytest.raises(CorruptIndex, match="relative_offset does not rise"):
+        offsets.sanity_check(full=True)
+    raw = b"".join(t.to_bytes(8, "big") + o.to_bytes(4, "big") for o, t in pairs)
+    fs.write_bytes("/d/t", raw)
+    times = TimeIndex(fs, "/d/t", 0, MAX_SIZE)
+    times.sanity_check()
+    with pytest.raises(CorruptIndex, match="offsets fall"):
+        times.sanity_check(full=True)
+
+
+def test_s_rec_9_an_index_that_points_beyond_its_log(offsets: OffsetIndex) -> None:
+    fill(offsets, 3)
+    offsets.sanity_check(log_size=12301)
+    with pytest.raises(CorruptIndex, match="points to 12300 in a log of 12300 bytes"):
+        offsets.sanity_check(log_size=12300)
+
+
+def test_entries_as_a_numpy_view_in_place(offsets: OffsetIndex, times: TimeIndex) -> None:
+    fill(offsets, 4)
+    times.maybe_append(1700000000000, 107)
+    table = offsets.as_array()
+    assert table["position"].tolist() == [4100, 8200, 12300, 16400]
+    assert (table["relative_offset"] + 100).tolist() == [110, 120, 130, 140]
+    assert not table.flags.writeable
+    assert times.as_array().tolist() == [(1700000000000, 7)]
+    with pytest.raises(IndexError):
+        offsets.entry(4)
+    with pytest.raises(IndexError):
+        times.entry(-1)
+
+
+def test_flush_makes_entries_durable(fs: MemoryFileSystem, offsets: OffsetIndex) -> None:
+    fill(offsets, 3)
+    assert OffsetIndex(fs.crash(), "/d/i", 100, MAX_SIZE).entries == 0
+    offsets.flush()
+    assert OffsetIndex(fs.crash(), "/d/i", 100, MAX_SIZE).entries == 3

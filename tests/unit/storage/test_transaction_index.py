@@ -1,0 +1,131 @@
+"""The index of aborted transactions: S-TXN-3, S-READ-5, torn tails."""
+
+import errno
+
+import pytest
+
+from storage.errors import CorruptIndex, InvalidIndexAppend
+from storage.index.transaction_index import ENTRY_SIZE, AbortedTxn, TransactionIndex
+from tests.support.memory_filesystem import MemoryFileSystem
+
+
+def aborted(producer_id: int, first: int, last: int, stable: int) -> AbortedTxn:
+    return AbortedTxn(
+        producer_id=producer_id, first_offset=first, last_offset=last, last_stable_offset=stable
+    )
+
+
+A = aborted(1, 10, 20, 15)
+B = aborted(2, 15, 30, 31)
+C = aborted(1, 40, 50, 51)
+
+
+@pytest.fixture
+def fs() -> MemoryFileSystem:
+    fs = MemoryFileSystem()
+    fs.make_dirs("/d")
+    return fs
+
+
+@pytest.fixture
+def index(fs: MemoryFileSystem) -> TransactionIndex:
+    return TransactionIndex(fs, "/d/x", 5)
+
+
+def test_s_txn_3_the_file_is_made_by_the_first_append(
+    fs: MemoryFileSystem, index: TransactionIndex
+) -> None:
+    assert index.is_empty
+    assert index.last_offset is None
+    index.truncate_to(0)
+    index.truncate()
+    index.flush()
+    index.rename("/d/x")
+    index.delete()
+    assert not fs.exists("/d/x")
+    index.append(A)
+    assert fs.size("/d/x") == ENTRY_SIZE == 34
+    assert fs.read_bytes("/d/x")[:10] == b"\0\0" + (1).to_bytes(8, "big")
+    assert not index.is_empty
+    assert index.last_offset == 20
+
+
+def test_s_read_5_aborted_transactions_of_a_range(index: TransactionIndex) -> None:
+    for txn in (A, B, C):
+        index.append(txn)
+    assert index.collect_aborted(0, 100) == ([A, B, C], False)
+    assert index.collect_aborted(0, 32) == ([A, B], True)
+    assert index.collect_aborted(21, 30) == ([B], True)
+    assert index.collect_aborted(31, 41) == ([C], True)
+    assert index.collect_aborted(51, 60) == ([], False)
+    assert index.collect_aborted(0, 10) == ([], True)
+
+
+def test_markers_must_rise(index: TransactionIndex) -> None:
+    index.append(B)
+    with pytest.raises(InvalidIndexAppend, match="not larger than 30"):
+        index.append(aborted(3, 1, 30, 1))
+
+
+def test_s_txn_3_an_append_that_fails_adds_nothing(
+    fs: MemoryFileSystem, index: TransactionIndex
+) -> None:
+    index.append(A)
+    fs.fail("pwrite", errno=errno.ENOSPC, partial=20)
+    with pytest.raises(OSError, match="No space"):
+        index.append(B)
+    assert index.all_aborted() == [A]
+    index.append(C)
+    assert TransactionIndex(fs, "/d/x", 5).all_aborted() == [A, C]
+
+
+def test_s_rec_9_half_an_entry_at_the_end_is_not_there(
+    fs: MemoryFileSystem, index: TransactionIndex
+) -> None:
+    index.append(A)
+    whole = fs.read_bytes("/d/x")
+    for cut in range(1, ENTRY_SIZE):
+        fs.write_bytes("/d/x", whole + B.pack()[:cut])
+        torn = TransactionIndex(fs, "/d/x", 5)
+        assert torn.all_aborted() == [A]
+        with pytest.raises(CorruptIndex, match=f"{cut} bytes"):
+            torn.sanity_check()
+        torn.append(C)
+        torn.sanity_check()
+        assert torn.all_aborted() == [A, C]
+    fs.write_bytes("/d/x", whole + b"junk")
+    torn = TransactionIndex(fs, "/d/x", 5)
+    torn.truncate_to(1000)
+    assert fs.read_bytes("/d/x") == whole
+
+
+def test_s_idx_6_sanity(fs: MemoryFileSystem) -> None:
+    for content in (
+        aborted(1, 1, 4, 4).pack(),
+        b"\0\1" + A.pack()[2:],
+        B.pack() + A.pack(),
+        aborted(1, 30, 20, 4).pack(),
+    ):
+        fs.write_bytes("/d/x", content)
+        with pytest.raises(CorruptIndex, match="/d/x"):
+            TransactionIndex(fs, "/d/x", 5).sanity_check()
+
+
+def test_truncation_and_reopening(fs: MemoryFileSystem, index: TransactionIndex) -> None:
+    for txn in (A, B, C):
+        index.append(txn)
+    index.truncate_to(30)
+    assert index.all_aborted() == [A]
+    index.close()
+    assert index.all_aborted() == [A]
+    index.flush()
+    assert TransactionIndex(fs.crash(), "/d/x", 5).entries == 1
+    index.truncate()
+    assert index.is_empty
+    assert fs.size("/d/x") == 0
+    index.append(A)
+    index.rename("/d/x.deleted")
+    index.delete()
+    assert index.all_aborted() == [A]
+    index.update_parent_dir("/e")
+    assert index.path == "/e/x.deleted"

@@ -1,0 +1,167 @@
+"""Leader epochs: S-READ-12, S-REC-6, and what is durable when."""
+
+import pytest
+
+from storage.epochs import EpochEntry, LeaderEpochCache
+from storage.errors import CheckpointError
+from tests.support.memory_filesystem import MemoryFileSystem
+
+PATH = "/p/leader-epoch-checkpoint"
+
+
+@pytest.fixture
+def fs() -> MemoryFileSystem:
+    fs = MemoryFileSystem()
+    fs.make_dirs("/p")
+    return fs
+
+
+@pytest.fixture
+def cache(fs: MemoryFileSystem) -> LeaderEpochCache:
+    cache = LeaderEpochCache(fs, PATH)
+    for epoch, start in ((2, 10), (4, 20), (7, 50)):
+        assert cache.assign(epoch, start)
+    return cache
+
+
+def starts(cache: LeaderEpochCache) -> list[tuple[int, int]]:
+    cache._check()
+    return [tuple(entry) for entry in cache.entries]
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (-1, (-1, -1)),
+        (7, (7, 999)),
+        (8, (-1, -1)),
+        (1, (1, 10)),
+        (0, (0, 10)),
+        (2, (2, 20)),
+        (3, (2, 20)),
+        (4, (4, 50)),
+        (6, (4, 50)),
+    ],
+)
+def test_s_read_12_end_offset_of_an_epoch(
+    cache: LeaderEpochCache, asked: int, answer: tuple[int, int]
+) -> None:
+    assert cache.end_offset_for(asked, 999) == answer
+
+
+def test_s_read_12_without_epochs_everything_is_undefined(fs: MemoryFileSystem) -> None:
+    cache = LeaderEpochCache(fs, PATH)
+    assert cache.is_empty
+    assert cache.end_offset_for(0, 5) == (-1, -1)
+    assert cache.latest_epoch is None
+    assert cache.latest_entry is None
+    assert cache.earliest_entry is None
+    assert cache.epoch_for_offset(3) is None
+    assert not fs.exists(PATH)
+
+
+def test_neighbours_and_offsets(cache: LeaderEpochCache) -> None:
+    assert [cache.epoch_for_offset(o) for o in (9, 10, 19, 20, 49, 50, 10**9)] == [
+        *(None, 2, 2, 4, 4, 7, 7),
+    ]
+    assert (cache.previous_epoch(4), cache.next_epoch(4)) == (2, 7)
+    assert (cache.previous_epoch(2), cache.next_epoch(7)) == (None, None)
+    assert (cache.previous_epoch(6), cache.next_epoch(5)) == (4, 7)
+    assert (cache.start_offset_of(4), cache.start_offset_of(5)) == (20, None)
+    assert cache.latest_entry == EpochEntry(7, 50)
+    assert cache.earliest_entry == EpochEntry(2, 10)
+
+
+def test_assigning_what_is_known_writes_nothing(
+    fs: MemoryFileSystem, cache: LeaderEpochCache
+) -> None:
+    fs.operations.clear()
+    assert not cache.assign(7, 50)
+    assert not cache.assign(7, 80)
+    assert fs.operations == []
+
+
+def test_a_new_epoch_is_durable_when_assigned(fs: MemoryFileSystem) -> None:
+    LeaderEpochCache(fs, PATH).assign(3, 5)
+    after = LeaderEpochCache(fs.crash(forget_names=True), PATH)
+    assert starts(after) == [(3, 5)]
+
+
+def test_entries_that_contradict_a_new_one_are_dropped(cache: LeaderEpochCache) -> None:
+    cache.assign(5, 15)
+    assert starts(cache) == [(2, 10), (5, 15)]
+    cache.assign(9, 15)
+    assert starts(cache) == [(2, 10), (9, 15)]
+    cache.assign(9, 12)
+    assert starts(cache) == [(2, 10), (9, 12)]
+    cache.assign(1, 100)
+    assert starts(cache) == [(1, 100)]
+    with pytest.raises(ValueError, match="invalid leader epoch"):
+        cache.assign(-1, 5)
+    with pytest.raises(ValueError, match="invalid leader epoch"):
+        cache.assign(5, -1)
+
+
+@pytest.mark.parametrize(
+    ("end", "left"),
+    [
+        (51, [(2, 10), (4, 20), (7, 50)]),
+        (50, [(2, 10), (4, 20)]),
+        (11, [(2, 10)]),
+        (10, []),
+        (-1, [(2, 10), (4, 20), (7, 50)]),
+    ],
+)
+def test_s_rec_6_truncation_from_the_end(
+    cache: LeaderEpochCache, end: int, left: list[tuple[int, int]]
+) -> None:
+    assert cache.truncate_from_end(end) == (len(left) < 3)
+    assert starts(cache) == left
+
+
+@pytest.mark.parametrize(
+    ("start", "left"),
+    [
+        (5, [(2, 10), (4, 20), (7, 50)]),
+        (10, [(2, 10), (4, 20), (7, 50)]),
+        (15, [(2, 15), (4, 20), (7, 50)]),
+        (20, [(4, 20), (7, 50)]),
+        (30, [(4, 30), (7, 50)]),
+        (1000, [(7, 1000)]),
+    ],
+)
+def test_s_rec_6_truncation_from_the_start(
+    cache: LeaderEpochCache, start: int, left: list[tuple[int, int]]
+) -> None:
+    assert cache.truncate_from_start(start) == (start > 10)
+    assert starts(cache) == left
+
+
+def test_truncation_is_written_by_flush(fs: MemoryFileSystem, cache: LeaderEpochCache) -> None:
+    cache.truncate_from_end(50)
+    assert cache.is_dirty
+    assert len(LeaderEpochCache(fs, PATH).entries) == 3
+    cache.flush()
+    assert not cache.is_dirty
+    assert starts(LeaderEpochCache(fs, PATH)) == [(2, 10), (4, 20)]
+    fs.operations.clear()
+    cache.flush()
+    assert fs.operations == []
+    cache.clear()
+    assert fs.read_bytes(PATH) == b"0\n0\n"
+    cache.update_parent_dir("/q")
+    assert cache.path == "/q/leader-epoch-checkpoint"
+
+
+@pytest.mark.parametrize("content", [b"0\n1\n1 2 3\n", b"0\n1\na b\n", b"0\n2\n1 2\n", b"9\n"])
+def test_a_damaged_file_is_reported(fs: MemoryFileSystem, content: bytes) -> None:
+    fs.write_bytes(PATH, content)
+    with pytest.raises(CheckpointError, match="leader-epoch-checkpoint"):
+        LeaderEpochCache(fs, PATH)
+
+
+def test_non_monotonic_entries_of_a_file_are_dropped(fs: MemoryFileSystem) -> None:
+    fs.write_bytes(PATH, b"0\n3\n1 10\n2 20\n3 15\n")
+    cache = LeaderEpochCache(fs, PATH)
+    assert starts(cache) == [(1, 10), (3, 15)]
+    assert not cache.is_dirty

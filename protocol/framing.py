@@ -24,10 +24,14 @@ SIZE_BYTES = 4
 MIN_REQUEST_SIZE = 8
 """No request is shorter: key, version and correlation id."""
 
+_V1_SIZE = 10
+"""What a header v1 has at least: an empty or null client id."""
+_CONTROLLED_SHUTDOWN = int(ApiKey.CONTROLLED_SHUTDOWN)
+
 _read_size = struct.Struct(">i").unpack_from
 _write_size = struct.Struct(">i").pack
-_read_fixed = struct.Struct(">hhi").unpack_from
-_read_length = struct.Struct(">h").unpack_from
+_read_v0 = struct.Struct(">hhi").unpack_from
+_read_v1 = struct.Struct(">hhih").unpack_from
 _write_header_v0 = struct.Struct(">i").pack
 _write_header_v1 = struct.Struct(">iB").pack
 
@@ -79,24 +83,31 @@ def parse_request_header(buf: Any, mv: memoryview, start: int, end: int) -> Requ
     Raises UnsupportedVersion for a key or version that is not declared, ProtocolError for anything
     that is no header.
     """
-    if end - start < MIN_REQUEST_SIZE or end > len(mv):
-        raise ProtocolError("request header: the frame ends too early")
-    key, version, correlation_id = _read_fixed(buf, start)
-    offset = start + MIN_REQUEST_SIZE
-    if key == ApiKey.CONTROLLED_SHUTDOWN and version == 0:
-        client_id = None
-    else:
-        if offset + 2 > end:
-            raise ProtocolError("request header: the frame ends too early")
-        (length,) = _read_length(buf, offset)
-        offset += 2
-        client_id, offset = _client_id(buf, offset, length, end)
+    offset = start + _V1_SIZE
+    if offset > end:
+        return _parse_header_v0(buf, start, end)
+    key, version, correlation_id, length = _read_v1(buf, start)
+    if key == _CONTROLLED_SHUTDOWN and version == 0:
+        return _parse_header_v0(buf, start, end)
+    client_id = None
+    if length >= 0:
+        stop = offset + length
+        if stop > end:
+            raise ProtocolError("request header: client id longer than the frame")
+        try:
+            client_id = buf[offset:stop].decode()
+        except UnicodeDecodeError as error:
+            raise ProtocolError(f"request header: client id: {error}") from error
+        offset = stop
     spec = SPECS.get(key)
     if spec is None or not spec.min_version <= version <= spec.max_version:
         raise UnsupportedVersion(RequestHeader(key, version, correlation_id, client_id, offset))
     since = spec.flexible_since
     if since is not None and version >= since:
-        offset = _skip_tail(buf, offset, end)
+        if offset < end and not buf[offset]:
+            offset += 1
+        else:
+            offset = _skip_tail(buf, offset, end)
     return RequestHeader(key, version, correlation_id, client_id, offset)
 
 
@@ -117,16 +128,17 @@ def frame_prefix(size: int) -> bytes:
     return _write_size(size)
 
 
-def _client_id(buf: Any, offset: int, length: int, end: int) -> tuple[str | None, int]:
-    if length < 0:
-        return None, offset
-    stop = offset + length
-    if stop > end:
-        raise ProtocolError("request header: client id longer than the frame")
-    try:
-        return buf[offset:stop].decode(), stop
-    except UnicodeDecodeError as error:
-        raise ProtocolError(f"request header: client id: {error}") from error
+def _parse_header_v0(buf: Any, start: int, end: int) -> RequestHeader:
+    """The header of ControlledShutdown v0, the only request that may be this short."""
+    if end - start < MIN_REQUEST_SIZE:
+        raise ProtocolError("request header: the frame ends too early")
+    key, version, correlation_id = _read_v0(buf, start)
+    if key != _CONTROLLED_SHUTDOWN or version != 0:
+        raise ProtocolError("request header: the frame ends too early")
+    header = RequestHeader(key, version, correlation_id, None, start + MIN_REQUEST_SIZE)
+    if key not in SPECS or not SPECS[key].supports(version):
+        raise UnsupportedVersion(header)
+    return header
 
 
 def _skip_tail(buf: Any, offset: int, end: int) -> int:

@@ -122,12 +122,11 @@ def _elements(source: Source, element: Wire, target: str, path: str) -> None:
         source.line(f"{target} = list(unpack_from(f'>{{n}}{element.code}', buf, o))")
         source.line(f"o += {size} * n")
     else:
-        append, item = source.name(), source.name()
+        item = source.name()
         source.line(f"{target} = []")
-        source.line(f"{append} = {target}.append")
         with source.block("for _ in range(n):"):
             _any(source, element, item, path)
-            source.line(f"{append}({item})")
+            source.line(f"{target}.append({item})")
 
 
 def _fields(source: Source, node: Fields, target: str, path: str) -> None:

@@ -31,9 +31,17 @@ class Value:
 
 
 def value_class(name: str, defaults: dict[str, Any]) -> type[Value]:
-    """A class of values with these fields and their defaults."""
+    """A class of values with these fields and their defaults.
+
+    CPython keeps the attributes of a class's objects in one shared table of keys, laid out by the
+    first objects made; an object with a key that came too late, or in another order, gets a
+    dictionary of its own and is slow for ever. So the first object sets every field, in order.
+    """
     cls: type[Value] = type(name, (Value,), {**defaults, "_fields": tuple(defaults)})
     cls._declared = cls
+    first = cls()
+    for field, default in defaults.items():
+        setattr(first, field, default)
     return cls
 
 

@@ -35,7 +35,7 @@ class Bench:
             self.purgatories,
         )
 
-    def topic(self, name="t", partitions=1, config=None, **leadership):
+    def topic(self, name="t", partitions=1, config=None, *, is_new=True, leader_epoch=0, **where):
         """Make and lead a topic; its partitions."""
         topic_id = name.encode().ljust(16, b".")
         self.image.add(name, topic_id, partitions)
@@ -43,10 +43,10 @@ class Bench:
             self.replicas.make_leader(
                 TopicPartition(name, index),
                 topic_id,
-                leadership.pop("leader_epoch", 0),
+                leader_epoch,
                 config or TopicConfig(),
-                True,
-                **leadership,
+                is_new,
+                **where,
             )
             for index in range(partitions)
         ]

@@ -1,0 +1,109 @@
+"""The replication room and its handlers over real logs on an in-memory disk."""
+
+from broker.api.fetch import FetchHandler
+from broker.api.list_offsets import ListOffsetsHandler
+from broker.api.produce import ProduceHandler
+from broker.replication.fetch_session import FetchSessionCache
+from config.broker_config import BrokerConfig
+from config.topic_config import TopicConfig
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from protocol.records.record import iter_records
+from storage.log_manager import LogManager
+from tests.support.broker_bench import Bench, context
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_filesystem import MemoryFileSystem
+
+
+class RealBench(Bench):
+    """Ask with plain values; every message passes through the codec of its version."""
+
+    def __init__(self, log_dirs="/a", fs=None):
+        self.fs = fs or MemoryFileSystem()
+        config = BrokerConfig.parse({"log.dirs": log_dirs, "broker.id": "1"})
+        logs = LogManager(
+            config,
+            ManualClock(),
+            self.fs,
+            on_offline=lambda offline: self.replicas.directory_offline(offline.path),
+        )
+        logs.startup(lambda _: TopicConfig())
+        super().__init__(logs)
+        self.produce_handler = ProduceHandler(self.replicas)
+        self.sessions = FetchSessionCache(self.clock, 1000)
+        self.fetch_handler = FetchHandler(self.replicas, self.sessions, 57671680)
+        self.list_handler = ListOffsetsHandler(self.replicas)
+
+    def produce(self, records, version=9, *, topic="t", index=0, acks=-1):
+        """The partition's response, or the coroutine or `Pending` that brings it."""
+        data = PartitionProduceData(index=index, records=records)
+        message = ProduceRequest(
+            acks=acks,
+            timeout_ms=1000,
+            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+        )
+        codec = ProduceRequest.codec(version)
+        reply = self.produce_handler(context(version), codec.parse(bytearray(codec.build(message))))
+        return produced(reply, version) if hasattr(reply, "responses") else reply
+
+    def fetch(self, offset, version=12, *, topic="t", index=0, max_bytes=1 << 20, **fields):
+        """The partition's response with `records` as bytes; a `Pending` when it waits."""
+        asked = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
+        message = FetchRequest(
+            **{"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, **fields},
+            topics=[FetchTopic(topic=topic, partitions=[asked])],
+        )
+        codec = FetchRequest.codec(version)
+        reply = self.fetch_handler(context(version), codec.parse(codec.build(message)))
+        return fetched(reply, version) if hasattr(reply, "responses") else reply
+
+    def values(self, offset, *args, **kwargs):
+        """(offset, value) of what a consumer that seeks to `offset` gets."""
+        data = self.fetch(offset, *args, **kwargs).records
+        return [
+            (record.offset, bytes(record.value))
+            for record in records_of(data)
+            if record.offset >= offset
+        ]
+
+    def offset_for(self, timestamp, version=7, *, topic="t", **fields):
+        """(error, timestamp, offset) as ListOffsets answers."""
+        asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        message = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])], **fields
+        )
+        told = self.list_handler(context(version), message).topics[0].partitions[0]
+        return told.error_code, told.timestamp, told.offset
+
+
+def produced(reply, version=9):
+    """The one partition of a produce response, through the codec."""
+    codec = ProduceResponse.codec(version)
+    return codec.parse(codec.build(reply)).responses[0].partition_responses[0]
+
+
+def fetched(reply, version=12):
+    """The one partition of a fetch response, through the codec, file slices read."""
+    for topic in reply.responses:
+        for partition in topic.partitions:
+            if not isinstance(partition.records, bytes):
+                partition.records = partition.records.read()
+    codec = FetchResponse.codec(version)
+    return codec.parse(codec.build(reply)).responses[0].partitions[0]
+
+
+def records_of(data):
+    """All records of all whole batches."""
+    from protocol.records.batch import iter_batches
+
+    return [record for at, _ in iter_batches(data) for record in iter_records(data, at)]

@@ -1,0 +1,243 @@
+"""The data path as clients see it: handlers, replication and the real log on an in-memory disk."""
+
+import errno
+import threading
+
+import pytest
+import trio
+import trio.testing
+
+from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode
+from protocol.records.compression import CompressionType
+from protocol.records.message_set import build_message_set
+from tests.support.broker_bench import NOW, batch
+from tests.support.memory_filesystem import MemoryFile
+from tests.support.real_bench import RealBench, fetched, produced
+
+CODECS = list(CompressionType)
+
+
+def made(config=None, partitions=1, **where):
+    bench = RealBench(**where)
+    bench.topic("t", partitions, config=config)
+    return bench
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_is_produced_is_fetched(codec):
+    bench = made()
+    for start in range(0, 30, 10):
+        values = [b"value %d" % n for n in range(start, start + 10)]
+        assert bench.produce(batch(values, codec=codec)).base_offset == start
+    assert bench.values(0) == [(n, b"value %d" % n) for n in range(30)]
+    assert bench.values(17) == [(n, b"value %d" % n) for n in range(17, 30)]
+    assert bench.fetch(30).error_code == 0
+    assert bench.fetch(31).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_s_app_7_old_message_sets_are_converted_and_read_back_by_old_and_new(version):
+    bench = made()
+    magic = 0 if version < 2 else 1
+    old = build_message_set(
+        [(0, NOW if magic else -1, b"k", b"v%d" % n) for n in range(3)], magic=magic
+    )
+    assert bench.produce(old, version).error_code == 0
+    assert bench.values(0) == [(0, b"v0"), (1, b"v1"), (2, b"v2")]
+    assert len(bench.fetch(0, version).records) == len(old)
+
+
+def test_s_app_1_client_batches_are_checked():
+    bench = made()
+    two = bytes(batch([b"a"])) + bytes(batch([b"b"]))
+    shifted = batch([b"a"], base_offset=5)
+    for records in (two, shifted):
+        assert bench.produce(records).error_code == ErrorCode.INVALID_RECORD
+    assert bench.produce(b"").error_code == ErrorCode.INVALID_RECORD
+    assert bench.fetch(0).high_watermark == 0
+
+
+def test_s_app_2_sizes_and_checksums():
+    bench = made(TopicConfig(max_message_bytes=500))
+    assert bench.produce(batch([b"x" * 500])).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    torn = batch([b"x" * 100])
+    torn[-1] ^= 1
+    assert bench.produce(torn).error_code == ErrorCode.CORRUPT_MESSAGE
+    assert bench.produce(batch([b"ok"])).base_offset == 0
+
+
+def test_s_app_3_compacted_topics_need_keys_and_say_which_record_has_none():
+    from protocol.records.builder import build_batch
+
+    bench = made(TopicConfig(cleanup_policy=frozenset({"compact"})))
+    records = build_batch([(NOW, b"k", b"1", ()), (NOW, None, b"2", ()), (NOW, b"k", b"3", ())])
+    reply = bench.produce(records)
+    assert reply.error_code == ErrorCode.INVALID_RECORD
+    assert [e.batch_index for e in reply.record_errors] == [1]
+    statistics = bench.replicas.statistics().topics["t"]
+    assert statistics.no_key_compacted_topic_records == 1
+
+
+def test_s_app_4_log_append_time_is_answered():
+    bench = made(TopicConfig(message_timestamp_type="LogAppendTime"))
+    reply = bench.produce(batch([b"v"], timestamp=5))
+    assert reply.log_append_time_ms == bench.clock.wall_ms()
+
+
+def test_s_idem_1_and_s_app_10_duplicates_and_gaps():
+    bench = made()
+
+    def send(sequence, count=2, epoch=0):
+        return bench.produce(
+            batch([b"v"] * count, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
+        )
+
+    offsets = [send(sequence).base_offset for sequence in (0, 2, 4)]
+    assert offsets == [0, 2, 4]
+    again = send(2)
+    assert (again.error_code, again.base_offset) == (0, 2)
+    assert bench.fetch(0).high_watermark == 6
+    assert send(9).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(0, epoch=1).base_offset == 6
+    assert send(6, epoch=0).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert bench.replicas.statistics().topics["t"].messages_in == 8
+
+
+def test_s_read_3_reads_go_over_segment_ends():
+    bench = made(TopicConfig(segment_bytes=2000))
+    for number in range(40):
+        bench.produce(batch([b"%03d" % number + b"x" * 200]))
+    seen, offset = [], 0
+    while offset < 40:
+        got = bench.values(offset)
+        assert got
+        seen += [found for found, _ in got]
+        offset = seen[-1] + 1
+    assert seen == list(range(40))
+
+
+def test_s_read_4_limits_over_the_real_log():
+    bench = made()
+    for _ in range(5):
+        bench.produce(batch([b"x" * 1000]))
+    size = len(batch([b"x" * 1000]))
+    assert len(bench.fetch(0, max_bytes=10).records) == size
+    assert len(bench.fetch(0, max_bytes=2 * size).records) == 2 * size
+    assert len(bench.fetch(3, 2, max_bytes=10).records) == 12
+
+
+def test_s_ts_2_times_over_the_real_log():
+    bench = made()
+    for timestamp in (100, 300, 200):
+        bench.produce(batch([b"v"], timestamp=timestamp))
+    assert bench.offset_for(150) == (0, 300, 1)
+    assert bench.offset_for(301) == (0, -1, -1)
+    assert bench.offset_for(-3) == (0, 300, 1)
+    assert bench.offset_for(-1) == (0, -1, 3)
+    bench.replicas.find(("t", 0)).delete_records(2)
+    assert bench.offset_for(-2) == (0, -1, 2)
+    assert bench.offset_for(150) == (0, 200, 2)
+
+
+def test_a_parked_fetch_is_woken_by_a_big_append_in_a_thread():
+    bench = made()
+
+    async def main():
+        parked = bench.fetch(0, max_wait_ms=500)
+        reply = produced(await bench.produce(batch([b"x" * 400_000])))
+        assert (reply.error_code, reply.base_offset) == (0, 0)
+        assert parked.done
+        assert len(fetched(await parked.wait_reply()).records) > 400_000
+
+    trio.run(main)
+
+
+def test_s_app_2_a_big_batch_with_a_bad_checksum_is_refused_and_the_next_one_accepted():
+    bench = made()
+
+    async def main():
+        torn = batch([b"x" * 400_000])
+        torn[-5] ^= 1
+        assert produced(await bench.produce(torn)).error_code == ErrorCode.CORRUPT_MESSAGE
+        good = batch([b"y" * 400_000])
+        assert produced(await bench.produce(good)).base_offset == 0
+        assert bench.produce(batch([b"small"])).base_offset == 1
+
+    trio.run(main)
+    assert [offset for offset, _ in bench.values(0)] == [0, 1]
+
+
+def test_small_appends_queue_behind_a_big_one_and_reads_see_whole_batches_only(monkeypatch):
+    bench = made()
+    goes_on = threading.Event()
+    write = MemoryFile.pwrite
+    order = []
+
+    def held(file, data, position):
+        if len(data) > 100_000:
+            assert goes_on.wait(5)
+        write(file, data, position)
+
+    async def send(name, value):
+        reply = await bench.produce(batch([value]))
+        order.append((name, produced(reply).base_offset))
+
+    async def main():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send, "big", b"x" * 400_000)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(send, "small", b"s")
+            await trio.testing.wait_all_tasks_blocked()
+            assert bench.fetch(0).high_watermark == 0
+            assert bench.values(0) == []
+            goes_on.set()
+
+    monkeypatch.setattr(MemoryFile, "pwrite", held)
+    trio.run(main)
+    assert order == [("big", 0), ("small", 1)]
+    assert [offset for offset, _ in bench.values(0)] == [0, 1]
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_s_rec_11_a_failed_write_takes_one_directory_offline_and_the_other_serves_on(code):
+    bench = RealBench(log_dirs="/a,/b")
+    bench.topic("t")
+    bench.topic("u")
+    for topic in "tu":
+        assert bench.produce(batch(), topic=topic).error_code == 0
+    parked = bench.fetch(1, max_wait_ms=500)
+    where = bench.logs.dir_of(bench.replicas.find(("t", 0)).topic_partition)
+    bench.fs.fail("pwrite", f"{where}/t-0/*.log", errno=code, partial=10)
+    storage = ErrorCode.KAFKA_STORAGE_ERROR
+    assert bench.produce(batch()).error_code == storage
+    assert parked.done
+    assert fetched(trio.run(parked.wait_reply)).error_code == storage
+    assert bench.produce(batch()).error_code == storage
+    assert bench.fetch(0).error_code == storage
+    assert bench.offset_for(-1)[0] == storage
+    assert bench.produce(batch(), topic="u").base_offset == 1
+    assert bench.logs.offline_dirs == (where,)
+
+
+def test_s_rec_11_a_failed_write_in_a_thread():
+    bench = made()
+    bench.fs.fail("pwrite", "*.log", errno=errno.ENOSPC, partial=1000)
+
+    async def main():
+        reply = produced(await bench.produce(batch([b"x" * 400_000])))
+        assert reply.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    trio.run(main)
+    assert bench.fetch(0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_watermarks_survive_a_restart():
+    bench = made()
+    bench.produce(batch([b"a", b"b"]))
+    bench.replicas.checkpoint_high_watermarks()
+    bench.logs.shutdown()
+    again = RealBench(fs=bench.fs)
+    again.topic("t", is_new=False, replicas=(1, 2), isr=(1, 2), leader_epoch=1)
+    assert again.fetch(0).high_watermark == 2
+    assert again.values(0) == [(0, b"a"), (1, b"b")]

@@ -1,0 +1,217 @@
+"""The table of handlers: what is served, in which versions, by what.
+
+Only `broker.server` (which builds `Services`) and this table see everything; a handler gets the two
+or three objects that it uses. What is advertised is what the handlers' modules say in `VERSIONS`,
+and nothing else: an API without a handler is not known to clients.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.api import (
+    alter_configs,
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_groups,
+    describe_log_dirs,
+    fetch,
+    find_coordinator,
+    heartbeat,
+    incremental_alter_configs,
+    init_producer_id,
+    join_group,
+    leave_group,
+    list_groups,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+    sync_group,
+)
+from protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from broker.api.describe_log_dirs import Volumes
+    from broker.cluster.controller import Controller
+    from broker.cluster.image import MetadataImage
+    from broker.cluster.producer_ids import ProducerIdAllocator
+    from broker.coordinator.group.coordinator import GroupCoordinator
+    from broker.replication.fetch_session import FetchSessionCache
+    from broker.replication.replica_manager import ReplicaManager
+    from broker.request import Handler
+    from config.broker_config import BrokerConfig
+    from storage.log_manager import LogManager
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What handlers are made of."""
+
+    config: "BrokerConfig"
+    """With the broker id resolved."""
+    image: "MetadataImage"
+    controller: "Controller"
+    producer_ids: "ProducerIdAllocator"
+    replica_manager: "ReplicaManager"
+    fetch_sessions: "FetchSessionCache"
+    group_coordinator: "GroupCoordinator"
+    log_manager: "LogManager"
+    volumes: "Volumes"
+    """The file system, asked for the size of volumes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    key: ApiKey
+    module: Any
+    make: Callable[[Services], Any]
+
+
+_TABLE: Final = (
+    # Data.
+    _Entry(ApiKey.PRODUCE, produce, lambda s: produce.ProduceHandler(s.replica_manager)),
+    _Entry(
+        ApiKey.FETCH,
+        fetch,
+        lambda s: fetch.FetchHandler(s.replica_manager, s.fetch_sessions, s.config.fetch_max_bytes),
+    ),
+    _Entry(
+        ApiKey.LIST_OFFSETS,
+        list_offsets,
+        lambda s: list_offsets.ListOffsetsHandler(s.replica_manager),
+    ),
+    _Entry(
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        offset_for_leader_epoch,
+        lambda s: offset_for_leader_epoch.OffsetForLeaderEpochHandler(s.replica_manager),
+    ),
+    _Entry(
+        ApiKey.DELETE_RECORDS,
+        delete_records,
+        lambda s: delete_records.DeleteRecordsHandler(s.replica_manager),
+    ),
+    _Entry(
+        ApiKey.INIT_PRODUCER_ID,
+        init_producer_id,
+        lambda s: init_producer_id.InitProducerIdHandler(s.producer_ids),
+    ),
+    # Metadata and topics.
+    _Entry(
+        ApiKey.API_VERSIONS, api_versions, lambda s: api_versions.ApiVersionsHandler(ADVERTISED)
+    ),
+    _Entry(
+        ApiKey.METADATA,
+        metadata,
+        lambda s: metadata.MetadataHandler(s.image, s.config, s.controller),
+    ),
+    _Entry(
+        ApiKey.DESCRIBE_CLUSTER,
+        describe_cluster,
+        lambda s: describe_cluster.DescribeClusterHandler(s.image),
+    ),
+    _Entry(
+        ApiKey.CREATE_TOPICS,
+        create_topics,
+        lambda s: create_topics.CreateTopicsHandler(s.controller, s.config),
+    ),
+    _Entry(
+        ApiKey.DELETE_TOPICS,
+        delete_topics,
+        lambda s: delete_topics.DeleteTopicsHandler(s.controller, s.image),
+    ),
+    _Entry(
+        ApiKey.CREATE_PARTITIONS,
+        create_partitions,
+        lambda s: create_partitions.CreatePartitionsHandler(s.controller),
+    ),
+    _Entry(
+        ApiKey.DESCRIBE_CONFIGS,
+        describe_configs,
+        lambda s: describe_configs.DescribeConfigsHandler(s.image, s.config),
+    ),
+    _Entry(
+        ApiKey.ALTER_CONFIGS,
+        alter_configs,
+        lambda s: alter_configs.AlterConfigsHandler(s.controller, s.config),
+    ),
+    _Entry(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        incremental_alter_configs,
+        lambda s: incremental_alter_configs.IncrementalAlterConfigsHandler(s.controller, s.config),
+    ),
+    _Entry(
+        ApiKey.DESCRIBE_LOG_DIRS,
+        describe_log_dirs,
+        lambda s: describe_log_dirs.DescribeLogDirsHandler(s.log_manager, s.volumes),
+    ),
+    # Groups and offsets.
+    _Entry(
+        ApiKey.FIND_COORDINATOR,
+        find_coordinator,
+        lambda s: find_coordinator.FindCoordinatorHandler(
+            s.group_coordinator, s.image, s.controller
+        ),
+    ),
+    _Entry(
+        ApiKey.JOIN_GROUP, join_group, lambda s: join_group.JoinGroupHandler(s.group_coordinator)
+    ),
+    _Entry(
+        ApiKey.SYNC_GROUP, sync_group, lambda s: sync_group.SyncGroupHandler(s.group_coordinator)
+    ),
+    _Entry(ApiKey.HEARTBEAT, heartbeat, lambda s: heartbeat.HeartbeatHandler(s.group_coordinator)),
+    _Entry(
+        ApiKey.LEAVE_GROUP,
+        leave_group,
+        lambda s: leave_group.LeaveGroupHandler(s.group_coordinator),
+    ),
+    _Entry(
+        ApiKey.OFFSET_COMMIT,
+        offset_commit,
+        lambda s: offset_commit.OffsetCommitHandler(s.group_coordinator, s.image),
+    ),
+    _Entry(
+        ApiKey.OFFSET_FETCH,
+        offset_fetch,
+        lambda s: offset_fetch.OffsetFetchHandler(s.group_coordinator, s.image),
+    ),
+    _Entry(
+        ApiKey.DESCRIBE_GROUPS,
+        describe_groups,
+        lambda s: describe_groups.DescribeGroupsHandler(s.group_coordinator),
+    ),
+    _Entry(
+        ApiKey.LIST_GROUPS,
+        list_groups,
+        lambda s: list_groups.ListGroupsHandler(s.group_coordinator),
+    ),
+    _Entry(
+        ApiKey.DELETE_GROUPS,
+        delete_groups,
+        lambda s: delete_groups.DeleteGroupsHandler(s.group_coordinator),
+    ),
+    _Entry(
+        ApiKey.OFFSET_DELETE,
+        offset_delete,
+        lambda s: offset_delete.OffsetDeleteHandler(s.group_coordinator, s.image),
+    ),
+)
+
+ADVERTISED: Final[dict[ApiKey, tuple[int, int]]] = {
+    entry.key: entry.module.VERSIONS for entry in _TABLE
+}
+"""API key to (lowest, highest) version: what ApiVersions says and requests are checked against."""
+
+
+def build_handlers(services: Services) -> "dict[ApiKey, Handler]":
+    """One handler per advertised API."""
+    return {entry.key: entry.make(services) for entry in _TABLE}

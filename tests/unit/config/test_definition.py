@@ -1,0 +1,149 @@
+import pytest
+
+from config.definition import (
+    ConfigError,
+    ConfigKey,
+    ConfigTable,
+    ConfigType,
+    Importance,
+    Password,
+    at_least,
+    between,
+    format_value,
+    gzip_level,
+    list_of,
+    one_of,
+    parse_value,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (ConfigType.INT, " 42 ", 42),
+        (ConfigType.INT, "-1", -1),
+        (ConfigType.INT, "+7", 7),
+        (ConfigType.LONG, "9223372036854775807", 9223372036854775807),
+        (ConfigType.SHORT, "-32768", -32768),
+        (ConfigType.BOOLEAN, "TRUE", True),
+        (ConfigType.BOOLEAN, "false", False),
+        (ConfigType.DOUBLE, "0.5", 0.5),
+        (ConfigType.DOUBLE, "1.7976931348623157E308", 1.7976931348623157e308),
+        (ConfigType.DOUBLE, "3", 3.0),
+        (ConfigType.LIST, "a , b,c", ("a", "b", "c")),
+        (ConfigType.LIST, "", ()),
+        (ConfigType.STRING, " x y ", "x y"),
+        (ConfigType.CLASS, "a.B", "a.B"),
+        (ConfigType.PASSWORD, "s3cret", Password("s3cret")),
+    ],
+)
+def test_values_are_parsed_by_type(kind: ConfigType, text: str, value: object) -> None:
+    assert parse_value("k", kind, text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        (
+            ConfigType.INT,
+            "abc",
+            "Invalid value abc for configuration k: Not a number of type INT",
+        ),
+        (
+            ConfigType.INT,
+            "2147483648",
+            "Invalid value 2147483648 for configuration k: Not a number of type INT",
+        ),
+        (
+            ConfigType.SHORT,
+            "40000",
+            "Invalid value 40000 for configuration k: Not a number of type SHORT",
+        ),
+        (
+            ConfigType.LONG,
+            "1_000",
+            "Invalid value 1_000 for configuration k: Not a number of type LONG",
+        ),
+        (
+            ConfigType.INT,
+            "١",
+            "Invalid value ١ for configuration k: Not a number of type INT",
+        ),
+        (
+            ConfigType.BOOLEAN,
+            "yes",
+            "Invalid value yes for configuration k: Expected value to be either true or false",
+        ),
+        (
+            ConfigType.DOUBLE,
+            "1,5",
+            "Invalid value 1,5 for configuration k: Not a number of type DOUBLE",
+        ),
+    ],
+)
+def test_bad_values_are_worded_as_kafka_words_them(
+    kind: ConfigType, text: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_value("k", kind, text)
+    assert caught.value.message == str(caught.value) == message
+
+
+def test_passwords_never_show() -> None:
+    secret = Password("s3cret")
+    assert "s3cret" not in f"{secret} {secret!r} {format_value(secret)}"
+    with pytest.raises(ConfigError) as caught:
+        raise ConfigError.invalid("k", secret)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("validator", "good", "bad", "reason"),
+    [
+        (at_least(1), 1, 0, "Value must be at least 1"),
+        (at_least(1), 2, None, "Value must be non-null"),
+        (between(0, 1), 0.5, 1.5, "Value must be no more than 1"),
+        (between(0, 1), 0, -1, "Value must be at least 0"),
+        (between(0, 1), 1, None, "Value must be non-null"),
+        (one_of("a", "b"), "a", "A", "String must be one of: a, b"),
+        (one_of("A", ignore_case=True), "a", "b", "String must be one of (case insensitive): A"),
+        (list_of("a", "b"), ("a",), ("c",), "String must be one of: a, b"),
+        (list_of("a", "b"), ("b", "a"), ("a", "a"), "List must not contain duplicates"),
+        (list_of("a", may_be_empty=False), ("a",), (), "List must not be empty"),
+        (gzip_level(), -1, 0, "Value must be between 1 and 9 or equal to -1"),
+        (gzip_level(), 9, 10, "Value must be between 1 and 9 or equal to -1"),
+    ],
+)
+def test_validators(validator, good, bad, reason) -> None:
+    assert validator.check(good) is None
+    assert validator.check(bad) == reason
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (("a", "b"), "a,b"),
+        (0.5, "0.5"),
+        (1.0, "1.0"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (9223372036854775807, "9223372036854775807"),
+    ],
+)
+def test_values_are_written_as_java_writes_them(value: object, text: str) -> None:
+    assert format_value(value) == text
+
+
+def test_a_table_has_each_key_once() -> None:
+    key = ConfigKey(
+        name="a.b", type=ConfigType.INT, default=1, importance=Importance.LOW, doc="d"
+    )
+    assert key.attribute == "a_b"
+    table = ConfigTable([key])
+    assert table.parse({}) == {"a.b": 1}
+    assert table.parse({"a.b": "2", "other": "x"}) == {"a.b": 2}
+    assert table.get("other") is None
+    assert len(table) == 1
+    with pytest.raises(ValueError, match="twice"):
+        ConfigTable([key, key])

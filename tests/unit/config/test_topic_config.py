@@ -1,0 +1,91 @@
+import dataclasses
+
+import pytest
+
+from config.broker_config import BrokerConfig
+from config.broker_keys import BROKER_KEYS
+from config.definition import ConfigError
+from config.topic_config import TopicConfig
+from config.topic_keys import TOPIC_KEYS
+
+DEFAULTS = BrokerConfig.parse({})
+
+
+def test_without_anything_set_a_topic_has_kafkas_defaults() -> None:
+    assert TopicConfig.from_broker(DEFAULTS, {}) == TopicConfig()
+    assert TopicConfig().delete
+    assert not TopicConfig().compact
+    assert not TopicConfig().log_append_time
+
+
+def test_fields_are_the_effective_topic_keys() -> None:
+    fields = {field.name for field in dataclasses.fields(TopicConfig)}
+    effective = {key.attribute for key in TOPIC_KEYS if key.effective}
+    assert fields == effective - {"message_timestamp_difference_max_ms"}
+
+
+def test_every_synonym_is_a_broker_key_of_the_same_meaning() -> None:
+    for key in TOPIC_KEYS:
+        for name in key.synonyms:
+            assert name in BROKER_KEYS
+        if key.synonyms:
+            assert BROKER_KEYS[key.synonyms[0]].type is key.type, key.name
+            assert BROKER_KEYS[key.synonyms[0]].effective == key.effective, key.name
+
+
+@pytest.mark.parametrize("key", [key for key in TOPIC_KEYS if key.synonyms and key.effective])
+def test_s_cfg_2_the_broker_gives_what_the_topic_does_not_set(key) -> None:
+    samples = {
+        "cleanup.policy": ("compact", frozenset({"compact"})),
+        "compression.type": ("zstd", "zstd"),
+        "message.timestamp.type": ("LogAppendTime", "LogAppendTime"),
+        "min.cleanable.dirty.ratio": ("0.25", 0.25),
+        "compression.gzip.level": ("6", 6),
+        "message.timestamp.difference.max.ms": None,
+    }
+    if key.type.name == "BOOLEAN":
+        flipped = str(not key.default).lower()
+        sample = (flipped, not key.default)
+    else:
+        sample = samples.get(key.name, ("16", 16))
+    if sample is None:
+        return
+    text, value = sample
+    broker = BrokerConfig.parse({key.synonyms[0]: text})
+    assert getattr(TopicConfig.from_broker(broker, {}), key.attribute) == value
+    assert getattr(TopicConfig.from_broker(DEFAULTS, {key.name: text}), key.attribute) == value
+    back = {key.name: "delete" if key.name == "cleanup.policy" else str(key.default).lower()}
+    if key.type.name in ("INT", "LONG", "BOOLEAN"):
+        config = TopicConfig.from_broker(broker, back)
+        assert getattr(config, key.attribute) == key.default
+
+
+def test_s_cfg_4_unknown_names_and_bad_values() -> None:
+    with pytest.raises(ConfigError, match="^Unknown topic config name: x$"):
+        TopicConfig.from_broker(DEFAULTS, {"x": "1"})
+    with pytest.raises(ConfigError, match="Value must be at least 14"):
+        TopicConfig.from_broker(DEFAULTS, {"segment.bytes": "13"})
+    with pytest.raises(ConfigError, match="conflict topic config"):
+        TopicConfig.from_broker(
+            DEFAULTS, {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"}
+        )
+    with pytest.raises(ConfigError, match="Tiered Storage"):
+        TopicConfig.from_broker(DEFAULTS, {"remote.storage.enable": "true"})
+    with pytest.raises(ConfigError, match="literal"):
+        TopicConfig.from_broker(DEFAULTS, {"leader.replication.throttled.replicas": "1"})
+    TopicConfig.from_broker(DEFAULTS, {"leader.replication.throttled.replicas": "0:1,1:2"})
+    TopicConfig.from_broker(DEFAULTS, {"follower.replication.throttled.replicas": "*"})
+
+
+def test_policies() -> None:
+    both = TopicConfig.from_broker(DEFAULTS, {"cleanup.policy": "compact, delete"})
+    assert both.compact
+    assert both.delete
+    with pytest.raises(ConfigError):
+        TopicConfig.from_broker(DEFAULTS, {"cleanup.policy": "shred"})
+
+
+def test_the_old_timestamp_limit_of_a_topic() -> None:
+    config = TopicConfig.from_broker(DEFAULTS, {"message.timestamp.difference.max.ms": "9"})
+    assert config.message_timestamp_before_max_ms == 9
+    assert config.message_timestamp_after_max_ms == 9

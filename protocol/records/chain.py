@@ -71,10 +71,10 @@ def record_starts(payload: bytes, count: int) -> list[int]:
                 at += table[payload[at]][payload[at + 1]]
         except IndexError:
             starts.pop()
+            if at < _FAR:
+                break  # the payload ended where one more record was due
         if at >= _FAR:
             at = _long_step(payload, at - _FAR)
-        elif at > end or (at == end and len(starts) < count):
-            break
     if at != end or len(starts) != count:
         raise InvalidRecord(
             f"Incorrect declared batch size: {count} records do not fill "

@@ -70,13 +70,13 @@ class GroupHarness:
         self.clock = clock or ManualClock()
         self.deadlines = Deadlines(self.clock)
         self.log = log or MemoryPartitionLog()
-        ids = count(1)
+        self.ids = settings.pop("ids", None) or count(1)
         self.coordinator = GroupCoordinator(
             GroupSettings(limits=GroupLimits(**limits), **settings),
             self.log,
             self.deadlines,
             self.clock,
-            new_id=lambda: f"id{next(ids)}",
+            new_id=lambda: f"id{next(self.ids)}",
         )
         self.coordinator.startup()
 

@@ -59,6 +59,9 @@ OFFSETS_TOPIC = "__consumer_offsets"
 TOMBSTONES_PER_BATCH = 1_000
 """A batch of tombstones stays far below max.message.bytes, whatever the names."""
 
+EXPIRY_PAUSE_S = 0.02
+"""Between the expiry of two partitions: a look at twenty thousand offsets takes that long."""
+
 _RESPONSE_CODES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -469,16 +472,23 @@ class GroupCoordinator:
         )
 
     def _expire(self) -> None:
+        """One partition after the other, so that the loop has its turn in between."""
         self._schedule_expiry()
-        for partition, shard in self._runtime.active():
-            out = Outcome()
-            records = shard.expire(out)
-            self._carry_out(partition, shard, out)
-            expired = sum(isinstance(record, OffsetRecord) for record in records)
-            self._counters.expired_offsets += expired
-            if records:
-                logger.info("%s-%d: %d records expired", OFFSETS_TOPIC, partition, len(records))
-            self._write_tombstones(partition, shard, records)
+        for turn, (partition, shard) in enumerate(self._runtime.active()):
+            self._deadlines.schedule(
+                turn * EXPIRY_PAUSE_S, partial(self._expire_partition, partition, shard)
+            )
+
+    def _expire_partition(self, partition: int, shard: GroupShard) -> None:
+        if not self._runtime.is_current(partition, shard):
+            return
+        out = Outcome()
+        records = shard.expire(out)
+        self._carry_out(partition, shard, out)
+        self._counters.expired_offsets += sum(isinstance(one, OffsetRecord) for one in records)
+        if records:
+            logger.info("%s-%d: %d records expired", OFFSETS_TOPIC, partition, len(records))
+        self._write_tombstones(partition, shard, records)
 
     # ---- looking
 

@@ -71,17 +71,28 @@ def expiry_base(group: Group) -> ExpiryBase:
     return ExpiryBase.NEVER
 
 
-def is_expired(committed: CommittedOffset, group: Group, now_ms: int, retention_ms: int) -> bool:
-    """Whether the retention of one offset of the group is over."""
-    base = expiry_base(group)
-    if base is ExpiryBase.NEVER:
-        return False
-    if committed.expire_timestamp_ms is not None:
-        return now_ms >= committed.expire_timestamp_ms
-    since = committed.commit_timestamp_ms
-    if base is ExpiryBase.GROUP_EMPTY and group.state_timestamp_ms is not None:
-        since = group.state_timestamp_ms
-    return now_ms - since >= retention_ms
+class ExpiryCheck:
+    """Which offsets of a group have outlived their retention; made anew for each group and run."""
+
+    __slots__ = ("_base", "_deadline", "_empty_since", "_now_ms")
+
+    def __init__(self, group: Group, now_ms: int, retention_ms: int) -> None:
+        self._base = expiry_base(group)
+        self._now_ms = now_ms
+        self._deadline = now_ms - retention_ms
+        """Whose retention began then or earlier is over."""
+        self._empty_since = (
+            group.state_timestamp_ms if self._base is ExpiryBase.GROUP_EMPTY else None
+        )
+
+    def is_expired(self, committed: CommittedOffset) -> bool:
+        """Whether the retention of one offset of the group is over."""
+        if self._base is ExpiryBase.NEVER:
+            return False
+        if committed.expire_timestamp_ms is not None:
+            return self._now_ms >= committed.expire_timestamp_ms
+        since = committed.commit_timestamp_ms if self._empty_since is None else self._empty_since
+        return since <= self._deadline
 
 
 class OffsetStore:

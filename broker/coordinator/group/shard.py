@@ -12,7 +12,7 @@ the record was made from, and it holds parked requests. Offsets and tombstones a
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from broker.coordinator.group.offsets import CommittedOffset, OffsetKey, OffsetStore, is_expired
+from broker.coordinator.group.offsets import CommittedOffset, ExpiryCheck, OffsetStore
 from broker.coordinator.group.outcome import Outcome, Timer, TimerKind
 from broker.coordinator.group.rebalance import Rebalance
 from broker.coordinator.group.records import decode_record
@@ -291,28 +291,33 @@ class GroupShard:
         for group in list(self._groups.values()):
             if group.state is GroupState.DEAD:
                 continue
-            all_gone = True
-            for topic, partitions in self.offsets.of_group(group.group_id).items():
-                for partition, committed in partitions.items():
-                    key = (group.group_id, topic, partition)
-                    if self._may_expire(group, key, committed, now_ms):
-                        records.append(OffsetRecord(key, None))
-                    else:
-                        all_gone = False
+            expired, all_gone = self._expired_offsets(group, now_ms)
+            records.extend(expired)
             if all_gone and self._may_vanish(group):
                 self._rebalance.close(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, out)
                 records.append(GroupMetadataRecord(group.group_id, None))
         return records
 
-    def _may_expire(
-        self, group: Group, key: OffsetKey, committed: CommittedOffset, now_ms: int
-    ) -> bool:
-        return (
-            not group.is_subscribed_to(key[1])
-            and is_expired(committed, group, now_ms, self._retention_ms)
-            and not self.offsets.is_in_flight(key)
-            and not self.offsets.is_pending(key)
-        )
+    def _expired_offsets(self, group: Group, now_ms: int) -> tuple[list[OffsetRecord], bool]:
+        """Tombstones, and whether no offset is left."""
+        check = ExpiryCheck(group, now_ms, self._retention_ms)
+        tombstones: list[OffsetRecord] = []
+        all_gone = True
+        for topic, partitions in self.offsets.of_group(group.group_id).items():
+            if group.is_subscribed_to(topic):
+                all_gone = False
+                continue
+            for partition, committed in partitions.items():
+                key = (group.group_id, topic, partition)
+                if (
+                    check.is_expired(committed)
+                    and not self.offsets.is_in_flight(key)
+                    and not self.offsets.is_pending(key)
+                ):
+                    tombstones.append(OffsetRecord(key, None))
+                else:
+                    all_gone = False
+        return tombstones, all_gone
 
     def _may_vanish(self, group: Group) -> bool:
         return (

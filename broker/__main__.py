@@ -27,6 +27,8 @@ USAGE = (
 LOG_LEVEL_VARIABLE = "PYKAFKALOG_LOG_LEVEL"
 _SWITCH_INTERVAL_S = 0.0005
 """A thread with Python code costs the event loop up to this much per wake-up (default: 5 ms)."""
+_SAME_SIGNAL_S = 0.5
+"""Process groups and supervisors often deliver one wish twice: that is no second signal."""
 _GC_THRESHOLDS = (50_000, 20, 50)
 """Requests leave little garbage in cycles: look for it seldom."""
 
@@ -143,14 +145,18 @@ def _run(arguments: Arguments) -> int:
 
 async def _obey(signals: AsyncIterator[int], server: "BrokerServer") -> None:
     """The first signal asks, the second does not."""
-    asked = False
+    import trio
+
+    asked_at: float | None = None
     async for number in signals:
         name = signal.Signals(number).name
-        if asked:
+        if asked_at is not None and trio.current_time() - asked_at < _SAME_SIGNAL_S:
+            continue
+        if asked_at is not None:
             logger.error("Terminating at once due to a second signal %s", name)
             logging.shutdown()
             os._exit(1)
-        asked = True
+        asked_at = trio.current_time()
         logger.info("Terminating process due to signal %s", name)
         server.request_shutdown()
 

@@ -105,14 +105,14 @@ class BufferPool:
         buffer[: len(content)] = content
         return buffer
 
-    def release(self, buffer: bytearray, *, idle: bool = False) -> None:
-        """Give a buffer back. When the connection is `idle`, nobody may hold a view of it."""
+    def release(self, buffer: bytearray) -> None:
+        """Give a buffer back. Nobody may hold a view of it."""
         size = len(buffer)
         if size < STANDARD_BYTES:
             return  # a packed one: was never the pool's
         self._in_use -= 1
         self._bytes_in_use -= size
-        if self._check and idle and _is_viewed(buffer):
+        if self._check and _is_viewed(buffer):
             logger.error("A request's bytes are still in use after its reply: copy what you keep")
             return
         if self._free_bytes + size > self._retained:
@@ -122,6 +122,17 @@ class BufferPool:
             self._standard.append(buffer)
         else:
             self._large.setdefault(size, []).append(buffer)
+
+    def release_parked(self, buffer: bytearray) -> None:
+        """Give a buffer back while its request is parked: views exist, but nobody may use them.
+
+        With `check` their users read nonsense at once instead of another client's bytes some day.
+        """
+        if self._check and len(buffer) >= STANDARD_BYTES:
+            buffer[:] = b"\xdd" * len(buffer)
+            self.forget(buffer)
+        else:
+            self.release(buffer)
 
     def forget(self, buffer: bytearray) -> None:
         """The holder ended while somebody may still write to it: never use it again."""

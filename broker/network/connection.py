@@ -116,7 +116,7 @@ class Connection:
     ) -> None:
         """`sock` is connected and non-blocking."""
         self.info = info
-        self.state = State.IDLE
+        self.state = State.BUSY
         self.last_active = services.monotonic()
         """Monotonic seconds of the last byte in either direction."""
         self._socket = sock
@@ -153,10 +153,11 @@ class Connection:
             logger.exception("Closing connection %s after an error", self.info.connection_id)
         finally:
             self._socket.close()
+            buffer = self._detached()
             if self._ended_well:
-                self._let_go_of_buffer()
+                self._services.buffers.release(buffer)
             else:
-                self._services.buffers.forget(self._buffer)
+                self._services.buffers.forget(buffer)
 
     def close(self) -> None:
         """End it after the request in work; at once when none is, or it is only parked."""
@@ -247,9 +248,9 @@ class Connection:
         """Holds no buffer, or one of the right size, while nothing comes."""
         buffers = self._services.buffers
         if self._have == 0:
-            self._let_go_of_buffer(idle=True)
+            self._services.buffers.release(self._detached())
         elif buffers.crowded and len(self._view) > GROWTH * self._have:
-            self._pack(0)
+            buffers.release(self._pack(0))
         self.state = State.IDLE
         await trio.lowlevel.wait_readable(self._socket)
         self.state = State.BUSY
@@ -336,8 +337,7 @@ class Connection:
                 reply = self._error_reply(route, context, request, work.error)
         if reply.__class__ is Pending:
             if not reply.done:
-                del waiting
-                self._pack(end)
+                self._services.buffers.release_parked(self._pack(end))
                 end = 0
                 await self._wait_parked(reply)
                 metrics.remote += monotonic() - since
@@ -469,19 +469,20 @@ class Connection:
         self._buffer = buffer
         self._view = memoryview(buffer)
 
-    def _pack(self, position: int) -> None:
-        """Give the buffer back; what is behind `position` moves to a small one."""
+    def _pack(self, position: int) -> bytearray:
+        """What is behind `position` moves to a small buffer; the old one is the caller's."""
         rest = self._have - position
         packed = self._services.buffers.packed(self._view[position : self._have]) if rest else None
-        self._let_go_of_buffer()
+        old = self._detached()
         self._have = rest
         if packed is not None:
             self._use(packed)
+        return old
 
-    def _let_go_of_buffer(self, *, idle: bool = False) -> None:
+    def _detached(self) -> bytearray:
         buffer, self._buffer = self._buffer, _NO_BUFFER
         self._view = _NOTHING
-        self._services.buffers.release(buffer, idle=idle)
+        return buffer
 
 
 class _Waiting(NamedTuple):

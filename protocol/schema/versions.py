@@ -4,10 +4,13 @@
 version at all. Ranges are plain `range` objects: `version in versions` is the only question asked.
 """
 
+from functools import cache
+
 LATEST = 1 << 15
 """Above every version a header can carry (versions are int16)."""
 
 
+@cache  # a few dozen texts make up all declarations
 def version_range(text: str | None) -> range:
     """The versions that `text` stands for; None is the empty range.
 

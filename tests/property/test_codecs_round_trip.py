@@ -20,7 +20,7 @@ from tests.support.message_values import all_codecs, codec_id, random_value
 
 EVERY_CODEC = pytest.mark.parametrize(("api", "version"), list(all_codecs()), ids=codec_id)
 QUICK = settings(
-    max_examples=int(os.environ.get("CODEC_EXAMPLES", "3")),
+    max_examples=int(os.environ.get("CODEC_EXAMPLES", "2")),
     derandomize=True,
     database=None,
     deadline=None,

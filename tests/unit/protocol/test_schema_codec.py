@@ -251,6 +251,14 @@ def test_an_array_of_nothing_cannot_claim_more_elements_than_there_are_bytes() -
     assert len(Empties.codec(1).parse(b"\x03\0\0\0").empties) == 2
 
 
+def test_a_count_must_fit_what_its_elements_take_at_least() -> None:
+    leaders = Api(None, "Leaders", "0-1", "1+", "leaders" / V("0+", Array(Leader)))
+    for version, data in ((0, b"\0\0\0\2" + bytes(15)), (1, b"\x03" + bytes(17))):
+        with pytest.raises(ProtocolError, match="more elements than the frame holds"):
+            leaders.codec(version).parse(data)
+    assert len(leaders.codec(0).parse(b"\0\0\0\2" + bytes(16)).leaders) == 2
+
+
 def test_fixed_fields_beyond_the_frame_are_refused_though_the_buffer_goes_on() -> None:
     buffer = bytearray(40)
     codec = Leader_api.codec(0)

@@ -1,0 +1,21 @@
+"""The table of error codes against kio's, which is made from Kafka's own."""
+
+from kio.schema.errors import ErrorCode as KioErrorCode
+
+from protocol.errors import ErrorCode, KafkaError
+
+
+def test_names_numbers_and_retriability() -> None:
+    ours = {(code.name, code.value, code.retriable) for code in ErrorCode}
+    theirs = {(code.name.upper(), code.value, code.retriable) for code in KioErrorCode}
+    assert ours == theirs
+
+
+def test_an_error_speaks_for_itself_or_with_the_message_given() -> None:
+    assert str(KafkaError(ErrorCode.INVALID_CONFIG)) == "Invalid config."
+    error = KafkaError(ErrorCode.INVALID_CONFIG, "x must be positive")
+    assert (str(error), error.code, error.message) == (
+        "x must be positive",
+        ErrorCode.INVALID_CONFIG,
+        "x must be positive",
+    )

@@ -212,7 +212,7 @@ class FetchHandler:
         response.session_id = session_id
         response.responses = topics = []
         last: Any = None
-        for target, data in entries:
+        for target, data, size in entries:
             topic = target.topic_id if by_id else target.topic
             if topic != last:
                 last = topic
@@ -224,7 +224,6 @@ class FetchHandler:
                 topic_reply.partitions = partitions = []
                 topics.append(topic_reply)
             partitions.append(data)
-            size = len(data.records)
             if size:
                 statistics = target.partition.statistics  # type: ignore[union-attr]  # it gave data
                 if to_follower:
@@ -235,7 +234,7 @@ class FetchHandler:
 
     def _for_old_client(self, version: int, read: FetchRead) -> None:
         """Whatever a client of this version would not understand, in words that it knows."""
-        for target, data in read.entries:
+        for target, data, _ in read.entries:
             if data.error_code:
                 if (
                     data.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -290,7 +289,7 @@ def _every_partition(request: Any, code: ErrorCode) -> Any:
 
 def _add_leader_hints(read: FetchRead) -> None:
     """KIP-951: a client that is behind learns the epoch it should know."""
-    for target, data in read.entries:
+    for target, data, _ in read.entries:
         partition = target.partition
         if data.error_code == ErrorCode.FENCED_LEADER_EPOCH and partition is not None:
             data.current_leader = LeaderIdAndEpoch(

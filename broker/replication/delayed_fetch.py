@@ -55,10 +55,9 @@ class DelayedFetch(DelayedOperation):
         self._targets = by_key
         self._counted: dict[Hashable, int] = {}
         if first.size:
-            for target, data in first.entries:
+            for target, _, size in first.entries:
                 partition = target.partition
-                if partition is not None and data.records:
-                    size = len(data.records)
+                if partition is not None and size:
                     target.mark -= size
                     self._counted[partition.topic_partition] = size
 

@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from broker.replication.read_plan import FetchTarget
+from broker.replication.read_plan import Entry, FetchTarget
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import PartitionData
 from storage.clock import Clock
@@ -46,7 +46,7 @@ _NO_DIVERGENCE: Final = PartitionData().diverging_epoch
 
 Key = tuple[Any, int]
 """(topic name, or topic id in a session by id; partition)."""
-Entries = list[tuple[FetchTarget, Any]]
+Entries = list[Entry]
 
 
 def next_epoch(epoch: int) -> int:
@@ -286,7 +286,7 @@ class FullContext(FetchContext):
             privileged=self._privileged, by_id=self.by_id, targets=self._targets
         )
         if session_id:
-            for target, data in entries:
+            for target, data, _ in entries:
                 _remember(target, data)
         return session_id, entries
 
@@ -310,21 +310,20 @@ class IncrementalContext(FetchContext):
         by_id = session.by_id
         news: Entries = []
         for entry in entries:
-            target, data = entry
-            has_data = len(data.records) > 0
-            if (
-                has_data
-                or data.error_code
+            target, data, size = entry
+            if size:
+                key = (target.topic_id if by_id else target.topic, target.index)
+                if targets.pop(key, None) is not None:
+                    targets[key] = target
+            elif not (
+                data.error_code
                 or data.high_watermark != target.known_high_watermark
                 or data.log_start_offset != target.known_log_start_offset
                 or data.diverging_epoch is not _NO_DIVERGENCE
             ):
-                news.append(entry)
-                _remember(target, data)
-                if has_data:
-                    key: Any = (target.topic_id if by_id else target.topic, target.index)
-                    if targets.pop(key, None) is not None:
-                        targets[key] = target
+                continue
+            news.append(entry)
+            _remember(target, data)
         return session.id, news
 
 

@@ -94,6 +94,10 @@ Lookup = Callable[[FetchTarget], Partition]
 StorageFailed = Callable[[Partition, StorageError], None]
 
 
+Entry = tuple[FetchTarget, Any, int]
+"""A target, its `PartitionData`, and how many bytes of records that holds."""
+
+
 class FetchRead:
     """One reading of all targets: what is left of the budget, and what the partitions gave."""
 
@@ -113,8 +117,8 @@ class FetchRead:
         self._hard_limit = params.hard_limit
         self._min_one = not params.hard_limit
         self._isolation = params.isolation
-        self.entries: list[tuple[FetchTarget, Any]] = []
-        """(target, its `PartitionData`), in the order asked."""
+        self.entries: list[Entry] = []
+        """In the order asked."""
         self.size = 0
         """Bytes of records in all."""
         self.served = 0
@@ -134,16 +138,17 @@ class FetchRead:
                 if partition is None or partition.unavailable:
                     partition = target.partition = lookup(target)
                 self.served += 1
+                before = self.size
                 data = read(target, partition)
+                if data is not None:
+                    add((target, data, self.size - before))
             except KafkaError as error:
                 if isinstance(error, StorageError) and partition is not None:
                     storage_failed(partition, error)
-                data = _refused(target, error)
+                add((target, _refused(target, error), 0))
                 _count_failure(partition, error.code)
                 if error.code not in _PATIENT:
                     self.urgent = True
-            if data is not None:
-                add((target, data))
 
     def _read(self, target: FetchTarget, partition: Partition) -> Any:
         """The partition's `PartitionData`; None when a session's client knows it all."""
@@ -155,31 +160,30 @@ class FetchRead:
         log_start = log.log_start_offset
         offset = target.fetch_offset
         isolation = self._isolation
-        if isolation is _LOG_END:
-            stable = -1
+        if isolation is _HIGH_WATERMARK:
+            at_end = offset == high_watermark
+        elif isolation is _LOG_END:
             at_end = offset == log.log_end_offset
         else:
-            stable = log.last_stable_offset
-            at_end = offset == (high_watermark if isolation is _HIGH_WATERMARK else stable)
+            at_end = offset == log.last_stable_offset
         diverging = None
         if target.last_fetched_epoch >= 0:
             diverging = _diverging(partition, target, log_start)
-        data = None
-        if at_end or diverging is not None:
-            if (
-                diverging is None
-                and high_watermark == target.known_high_watermark
-                and log_start == target.known_log_start_offset
-            ):
-                return None
+        if diverging is None and not at_end:
+            data = self._read_records(log, offset, target.max_bytes)
+        elif (
+            diverging is None
+            and high_watermark == target.known_high_watermark
+            and log_start == target.known_log_start_offset
+        ):
+            return None
+        else:
             data = _Reply()
             data.aborted_transactions = None
             data.records = b""
-        else:
-            data = self._read_records(log, offset, target.max_bytes)
         data.partition_index = target.index
         data.high_watermark = high_watermark
-        data.last_stable_offset = stable
+        data.last_stable_offset = -1 if isolation is _LOG_END else log.last_stable_offset
         data.log_start_offset = log_start
         if diverging is not None:
             data.diverging_epoch = diverging

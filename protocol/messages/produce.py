@@ -2,8 +2,8 @@
 
 There is no response when acks is 0.
 
-* v0, v1 carry magic 0 and 1 message sets, v2 asks for the append time as well; v3 has the
-  transactional id and magic 2 only. v0-v2 are declared for clients that never learned better.
+* v0 and v1 carry message sets of magic 0, v2 of magic 1; v3 brings the transactional id, and from
+  there on there are batches of magic 2 only.
 * v1 adds the throttle time; v2 the append time; v5 the log start offset.
 * v7 allows zstd. v8 tells which records were refused, and why.
 * v9 is flexible.

@@ -22,7 +22,9 @@ def test_ids_as_text() -> None:
         assert uuid_from_text(uuid_to_text(value)) == value
 
 
-@pytest.mark.parametrize("text", ["", "AAAA", "A" * 21, "A" * 23, "A" * 44, "ä" * 22, "!" + "A" * 22])
+@pytest.mark.parametrize(
+    "text", ["", "AAAA", "A" * 21, "A" * 23, "A" * 44, "ä" * 22, "!" + "A" * 22]
+)
 def test_what_is_no_id(text: str) -> None:
     with pytest.raises(ValueError):
         uuid_from_text(text)

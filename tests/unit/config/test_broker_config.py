@@ -83,9 +83,7 @@ def test_declared_attributes_are_the_effective_keys_with_their_types() -> None:
 
 def test_s_ret_9_milliseconds_go_before_minutes_before_hours() -> None:
     assert parse(log__retention__hours="1").log_retention_ms == 3600000
-    assert (
-        parse(log__retention__minutes="2", log__retention__hours="1").log_retention_ms == 120000
-    )
+    assert parse(log__retention__minutes="2", log__retention__hours="1").log_retention_ms == 120000
     assert parse(log__retention__ms="3", log__retention__minutes="2").log_retention_ms == 3
     assert parse(log__retention__ms="-1").log_retention_ms == -1
     assert parse(log__retention__hours="-1").log_retention_ms == -1

@@ -136,9 +136,7 @@ def test_values_are_written_as_java_writes_them(value: object, text: str) -> Non
 
 
 def test_a_table_has_each_key_once() -> None:
-    key = ConfigKey(
-        name="a.b", type=ConfigType.INT, default=1, importance=Importance.LOW, doc="d"
-    )
+    key = ConfigKey(name="a.b", type=ConfigType.INT, default=1, importance=Importance.LOW, doc="d")
     assert key.attribute == "a_b"
     table = ConfigTable([key])
     assert table.parse({}) == {"a.b": 1}

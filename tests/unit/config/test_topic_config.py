@@ -61,7 +61,7 @@ def test_s_cfg_2_the_broker_gives_what_the_topic_does_not_set(key) -> None:
 
 
 def test_s_cfg_4_unknown_names_and_bad_values() -> None:
-    with pytest.raises(ConfigError, match="^Unknown topic config name: x$"):
+    with pytest.raises(ConfigError, match=r"^Unknown topic config name: x$"):
         TopicConfig.from_broker(DEFAULTS, {"x": "1"})
     with pytest.raises(ConfigError, match="Value must be at least 14"):
         TopicConfig.from_broker(DEFAULTS, {"segment.bytes": "13"})

@@ -1,0 +1,65 @@
+"""Call a handler as a client would: the request and the response go through the wire's form."""
+
+import inspect
+from typing import Any
+
+import trio
+
+from broker.request import ConnectionInfo, RequestContext
+from protocol.api_keys import ApiKey
+from protocol.messages.registry import request_codec, response_codec
+
+CONNECTION = ConnectionInfo(
+    connection_id="127.0.0.1:9092-127.0.0.1:5000-0",
+    listener_name="PLAINTEXT",
+    local_host="127.0.0.1",
+    local_port=9092,
+    peer_host="127.0.0.1",
+    peer_port=5000,
+)
+
+
+def context(
+    key: ApiKey, version: int, *, connection: ConnectionInfo = CONNECTION, client_id: str = "test"
+) -> RequestContext:
+    """One request's envelope."""
+    return RequestContext(
+        api_key=key,
+        api_version=version,
+        correlation_id=1,
+        client_id=client_id,
+        connection=connection,
+        received=0.0,
+    )
+
+
+def over_the_wire(key: ApiKey, version: int, response: Any) -> Any:
+    """A response as the client reads it."""
+    codec = response_codec(key, version)
+    return codec.parse(codec.build(response))
+
+
+async def acall(
+    handler: Any,
+    key: ApiKey,
+    version: int,
+    request: Any,
+    *,
+    connection: ConnectionInfo = CONNECTION,
+) -> Any:
+    """What the client reads after sending `request` in `version`."""
+    codec = request_codec(key, version)
+    parsed = codec.parse(codec.build(request))
+    reply = handler(context(key, version, connection=connection), parsed)
+    if inspect.iscoroutine(reply):
+        reply = await reply
+    return over_the_wire(key, version, reply)
+
+
+def call(handler: Any, key: ApiKey, version: int, request: Any, **options: Any) -> Any:
+    """As `acall`, from a test that runs no event loop."""
+
+    async def main() -> Any:
+        return await acall(handler, key, version, request, **options)
+
+    return trio.run(main)

@@ -1,0 +1,85 @@
+import kio.schema.api_versions.v0.response as kio_v0
+import pytest
+from kio.serial import entity_reader
+
+from broker.api.api_versions import (
+    FALLBACK_VERSION,
+    VERSIONS,
+    ApiVersionsHandler,
+    unsupported_version_response,
+)
+from broker.api.registry import ADVERTISED
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.registry import SPECS, response_codec
+from tests.support.api_calls import call
+
+KEY = ApiKey.API_VERSIONS
+HANDLER = ApiVersionsHandler(ADVERTISED)
+
+
+def request(name: str = "librdkafka", version: str = "2.16.0") -> object:
+    return ApiVersionsRequest(client_software_name=name, client_software_version=version)
+
+
+@pytest.mark.parametrize("version", range(VERSIONS[0], VERSIONS[1] + 1))
+def test_every_version_lists_every_api(version: int) -> None:
+    response = call(HANDLER, KEY, version, request() if version >= 3 else ApiVersionsRequest())
+    assert response.error_code == ErrorCode.NONE
+    listed = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+    assert listed == {int(key): versions for key, versions in ADVERTISED.items()}
+    assert [api.api_key for api in response.api_keys] == sorted(listed)
+    assert list(response.supported_features) == []
+    assert list(response.finalized_features) == []
+
+
+def test_produce_begins_at_0_and_no_range_is_empty() -> None:
+    """A1b 3 and 4: librdkafka drops codecs when Produce starts at 3; aiokafka asserts ranges."""
+    assert ADVERTISED[ApiKey.PRODUCE][0] == 0
+    assert all(0 <= first <= last for first, last in ADVERTISED.values())
+    with pytest.raises(ValueError, match="empty"):
+        ApiVersionsHandler({ApiKey.FETCH: (5, 4)})
+
+
+def test_nothing_is_advertised_that_cannot_be_parsed() -> None:
+    for key, (first, last) in ADVERTISED.items():
+        spec = SPECS[key]
+        assert spec.min_version <= first <= last <= spec.max_version, key.name
+
+
+def test_what_the_clients_derive_features_from_is_there() -> None:
+    """A1b 5, 6, 13, 15: librdkafka's features, Java 4's minimum ranges, no telemetry."""
+    assert ADVERTISED[ApiKey.PRODUCE][1] >= 7
+    assert ADVERTISED[ApiKey.FETCH][1] >= 11
+    assert ADVERTISED[ApiKey.OFFSET_FOR_LEADER_EPOCH][1] >= 2
+    for key in (ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT):
+        assert key in ADVERTISED
+    for key in (ApiKey.INIT_PRODUCER_ID, ApiKey.LEAVE_GROUP):
+        assert key in ADVERTISED
+    assert ApiKey.GET_TELEMETRY_SUBSCRIPTIONS not in ADVERTISED
+    assert ApiKey.DESCRIBE_TOPIC_PARTITIONS not in ADVERTISED
+
+
+@pytest.mark.parametrize("text", ["", "-x", "x-", "a b", "a\n", "é", ".", "a_b"])
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_nonsense_software_name_or_version_is_an_invalid_request(version: int, text: str) -> None:
+    for asked in (request(name=text), request(version=text)):
+        response = call(HANDLER, KEY, version, asked)
+        assert response.error_code == ErrorCode.INVALID_REQUEST
+        assert list(response.api_keys) == []
+
+
+@pytest.mark.parametrize("text", ["a", "A-1.b", "apache-kafka-java", "4.3.1"])
+def test_sane_software_names(text: str) -> None:
+    assert call(HANDLER, KEY, 4, request(name=text)).error_code == ErrorCode.NONE
+
+
+def test_an_unknown_version_is_answered_in_v0_with_the_range_of_this_api() -> None:
+    """A1b 1 (KIP-511): an independent decoder reads it."""
+    body = response_codec(KEY, FALLBACK_VERSION).build(unsupported_version_response())
+    decoded = entity_reader(kio_v0.ApiVersionsResponse)(memoryview(body), 0)
+    value = decoded[0] if isinstance(decoded, tuple) else decoded
+    assert int(value.error_code) == 35
+    (api,) = value.api_keys
+    assert (api.api_key, api.min_version, api.max_version) == (18, 0, 4)

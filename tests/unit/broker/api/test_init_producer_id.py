@@ -1,0 +1,63 @@
+import pytest
+import trio
+
+from broker.api.init_producer_id import VERSIONS, InitProducerIdHandler
+from broker.cluster.producer_ids import ProducerIdAllocator
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.support.api_calls import acall
+from tests.support.cluster_fakes import start_cluster
+
+KEY = ApiKey.INIT_PRODUCER_ID
+
+
+def request(transactional_id: str | None = None, **fields: int) -> object:
+    return InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=60000, **fields
+    )
+
+
+@pytest.mark.parametrize("version", range(VERSIONS[1] + 1))
+def test_each_idempotent_producer_gets_its_own_id(version: int) -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        handler = InitProducerIdHandler(ProducerIdAllocator(cluster.store, 0))
+        for expected in range(3):
+            response = await acall(handler, KEY, version, request())
+            assert response.error_code == ErrorCode.NONE
+            assert (response.producer_id, response.producer_epoch) == (expected, 0)
+        if version >= 3:
+            # KIP-360: an idempotent producer that lost its state gets a new id.
+            response = await acall(handler, KEY, version, request(producer_id=1, producer_epoch=0))
+            assert (response.producer_id, response.producer_epoch) == (3, 0)
+
+    trio.run(scenario)
+
+
+@pytest.mark.parametrize("version", range(VERSIONS[1] + 1))
+def test_transactions_are_refused_with_a_code_that_clients_give_up_on(version: int) -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        handler = InitProducerIdHandler(ProducerIdAllocator(cluster.store, 0))
+        response = await acall(handler, KEY, version, request("tx"))
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert not ErrorCode.UNSUPPORTED_VERSION.retriable
+        assert (response.producer_id, response.producer_epoch) == (-1, -1)
+
+    trio.run(scenario)
+
+
+def test_half_a_pair_and_an_empty_transactional_id_are_invalid() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        handler = InitProducerIdHandler(ProducerIdAllocator(cluster.store, 0))
+        for asked in (
+            request(""),
+            request(producer_id=5),
+            request(producer_epoch=5),
+        ):
+            response = await acall(handler, KEY, 4, asked)
+            assert response.error_code == ErrorCode.INVALID_REQUEST
+
+    trio.run(scenario)

@@ -13,8 +13,14 @@ first
    (keys), time bounds that the header's max timestamp may hide, rebuilding with another codec.
 
 All of them raise InvalidRecord for what Kafka's `DefaultRecord.readFrom` rejects (INVALID_RECORD
-without record errors). Kafka does *not* reject wrong offset deltas: uncompressed they stay as they
-are, and compressed batches are rebuilt with right ones; `RecordScan.first_out_of_sequence` tells.
+without record errors). Two places where Kafka is laxer:
+
+* Offset deltas: Kafka never rejects wrong ones. Uncompressed they stay as they are, compressed
+  batches are rebuilt with right ones. `RecordScan.first_out_of_sequence` tells, the log decides.
+* Compressed records: Kafka's leader skips through the fields without holding them against the
+  record's length, and takes some that its consumers cannot read. Here they are invalid like
+  uncompressed ones. What does not inflate at all is InvalidRecord here and UNKNOWN_SERVER_ERROR in
+  Kafka: both final for a producer, where CORRUPT_MESSAGE would make it send again.
 
 Small batches are read by a plain loop, larger ones (`NUMPY_FROM` records) by numpy, which is
 imported at that moment. Both give the same answer for any input; a property test holds them to it.

@@ -56,6 +56,7 @@ ALL_IN_SYNC: Final = -1
 
 EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
 UNDEFINED_EPOCH: Final = -1
+_LOG_IS_GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR)
 UNDEFINED_OFFSET: Final = -1
 
 
@@ -257,6 +258,10 @@ class Partition:
             pending.write()
         else:
             await _write_in_thread(pending)
+        if self.unavailable in _LOG_IS_GONE:
+            # Deleted, or its disk given up, while the thread was writing: whatever became of the
+            # write concerns nobody any more, and completing it would touch files that are gone.
+            raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
         info = log.complete_append(pending)
         self._appended(info)
         return info

@@ -11,6 +11,7 @@ from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
 from protocol.records.compression import CompressionType
 from protocol.records.message_set import build_message_set
+from protocol.types import TopicPartition
 from tests.support.broker_bench import NOW, batch
 from tests.support.memory_filesystem import MemoryFile
 from tests.support.real_bench import RealBench, fetched, produced
@@ -230,6 +231,41 @@ def test_s_rec_11_a_failed_write_in_a_thread():
 
     trio.run(main)
     assert bench.fetch(0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_deleting_a_topic_in_the_middle_of_a_threaded_append_harms_nobody(monkeypatch):
+    bench = made()
+    bench.topic("u")
+    goes_on = threading.Event()
+    write = MemoryFile.pwrite
+
+    def held(file, data, position):
+        if len(data) > 100_000:
+            assert goes_on.wait(5)
+        write(file, data, position)
+
+    async def main():
+        replies = []
+
+        async def send(value):
+            replies.append(produced(await bench.produce(batch([value]))).error_code)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send, b"x" * 400_000)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(send, b"queued")
+            await trio.testing.wait_all_tasks_blocked()
+            bench.image.topics.pop("t")
+            bench.replicas.delete_partition(TopicPartition("t", 0))
+            goes_on.set()
+        assert replies == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2
+
+    monkeypatch.setattr(MemoryFile, "pwrite", held)
+    trio.run(main)
+    assert bench.logs.offline_dirs == ()
+    assert bench.produce(batch(), topic="u").error_code == 0
+    bench.topic("t")
+    assert bench.produce(batch()).base_offset == 0
 
 
 def test_watermarks_survive_a_restart():

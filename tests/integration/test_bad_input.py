@@ -1,0 +1,223 @@
+"""Abuse of a real broker's sockets: it stays up, its memory stays bounded, good clients are served.
+
+The good client here is the raw one: what matters is that it is answered at once, all the time.
+"""
+
+import random
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protocol.api_keys import ApiKey
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.registry import SPECS, request_api
+from tests.support.broker_process import BrokerProcess
+from tests.support.wire_client import WireClient, request_frame
+
+MEGABYTE = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    directory = tmp_path_factory.mktemp("bad-input")
+    with BrokerProcess(directory, python_options=("-X", "dev")) as process:
+        yield process
+        output = process.output(1_000_000)
+        assert "Traceback" not in output, output[-8000:]
+        assert "still in use" not in output
+
+
+class GoodClient:
+    """Asks ApiVersions all the time, in a thread; remembers the slowest answer."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.answers = 0
+        self.slowest_s = 0.0
+        self.error: Exception | None = None
+
+    def _run(self) -> None:
+        try:
+            with WireClient(self._port) as client:
+                while not self._stop.is_set():
+                    begin = time.monotonic()
+                    client.call(ApiKey.API_VERSIONS, 3, _named())
+                    self.slowest_s = max(self.slowest_s, time.monotonic() - begin)
+                    self.answers += 1
+                    time.sleep(0.005)
+        except Exception as error:  # noqa: BLE001 - handed to the test
+            self.error = error
+
+    def __enter__(self) -> "GoodClient":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(20)
+        assert self.error is None, self.error
+        assert self.answers > 0
+        assert self.slowest_s < 5
+
+
+def _named() -> object:
+    request = request_api(ApiKey.API_VERSIONS)()
+    request.client_software_name = "good"
+    request.client_software_version = "1.0"
+    return request
+
+
+def throw(port: int, data: bytes) -> None:
+    """Send and hang up; the broker may hang up first."""
+    with WireClient(port, timeout_s=2) as client:
+        try:
+            client.send(data)
+            client.socket.shutdown(socket.SHUT_WR)
+            while client.socket.recv(65536):
+                pass
+        except OSError:
+            pass
+
+
+def valid_frames() -> list[bytes]:
+    """One request of every declared API and version, with default values."""
+    partition = PartitionProduceData(index=0, records=bytes(100))
+    topic = TopicProduceData(name="bad", topic_id=bytes(16), partition_data=[partition])
+    produce = ProduceRequest(acks=1, timeout_ms=10, topic_data=[topic])
+    frames = []
+    for key, spec in SPECS.items():
+        for version in range(spec.min_version, spec.max_version + 1):
+            request = produce if key == ApiKey.PRODUCE else None
+            frames.append(request_frame(key, version, request))
+    return frames
+
+
+def test_random_bytes(broker: BrokerProcess) -> None:
+    source = random.Random(1)
+    with GoodClient(broker.port):
+        for _ in range(150):
+            throw(broker.port, source.randbytes(source.randrange(1, 400)))
+        for _ in range(150):  # a sound size in front, nonsense behind
+            body = source.randbytes(source.randrange(8, 300))
+            throw(broker.port, struct.pack(">i", len(body)) + body)
+
+
+def test_every_api_and_version_with_mutated_bytes(broker: BrokerProcess) -> None:
+    source = random.Random(2)
+    with GoodClient(broker.port):
+        for frame in valid_frames():
+            for _ in range(3):
+                mutated = bytearray(frame)
+                for _ in range(source.randrange(1, 5)):
+                    mutated[source.randrange(8, len(mutated))] = source.randrange(256)
+                throw(broker.port, bytes(mutated))
+
+
+def test_every_api_and_version_cut_short(broker: BrokerProcess) -> None:
+    source = random.Random(3)
+    with GoodClient(broker.port):
+        for frame in valid_frames():
+            cut = source.randrange(8, len(frame)) - 4
+            throw(broker.port, struct.pack(">i", cut) + frame[4 : 4 + cut])
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 0, 7, 104857601, 2**31 - 1])
+def test_s_net_1_impossible_sizes_close_the_connection(broker: BrokerProcess, size: int) -> None:
+    with WireClient(broker.port) as client:
+        client.send(struct.pack(">i", size) + bytes(64))
+        assert client.closed_by_peer()
+
+
+@pytest.mark.parametrize(("key", "version"), [(9999, 0), (-1, 0), (17, 1), (0, 99), (3, -1)])
+def test_unknown_keys_and_versions_close_the_connection(
+    broker: BrokerProcess, key: int, version: int
+) -> None:
+    body = struct.pack(">hhih", key, version, 1, -1)
+    with WireClient(broker.port) as client:
+        client.send(struct.pack(">i", len(body)) + body)
+        assert client.closed_by_peer()
+
+
+def test_a1b_1_api_versions_of_an_unknown_version_is_answered(broker: BrokerProcess) -> None:
+    with WireClient(broker.port) as client:
+        body = struct.pack(">hhih", ApiKey.API_VERSIONS, 77, 5, -1)
+        client.send(struct.pack(">i", len(body)) + body)
+        correlation_id, code, count, key = struct.unpack_from(">ihih", client.receive_frame())
+        assert (correlation_id, code, count, key) == (5, 35, 1, ApiKey.API_VERSIONS)
+        client.call(ApiKey.API_VERSIONS, 0)
+
+
+def test_a_thousand_half_open_connections_cost_little(broker: BrokerProcess) -> None:
+    claim = struct.pack(">i", 100_000_000)
+    before = broker.resident_bytes()
+    clients = []
+    try:
+        with GoodClient(broker.port):
+            for number in range(1000):
+                client = socket.create_connection(("127.0.0.1", broker.port), 10)
+                clients.append(client)
+                client.sendall(claim + bytes((0, 3, 4000)[number % 3]))
+            time.sleep(0.5)
+            grown = broker.resident_bytes() - before
+            assert grown < 40 * MEGABYTE, f"{grown / MEGABYTE:.0f} MB"
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_large_announced_frames_grow_memory_with_what_arrives(broker: BrokerProcess) -> None:
+    before = broker.resident_bytes()
+    clients = []
+    try:
+        with GoodClient(broker.port):
+            for _ in range(20):
+                client = socket.create_connection(("127.0.0.1", broker.port), 10)
+                clients.append(client)
+                client.sendall(struct.pack(">i", 100_000_000) + bytes(300_000))
+            time.sleep(0.5)
+            grown = broker.resident_bytes() - before
+            assert grown < 20 * 4 * 300_000 + 20 * MEGABYTE, f"{grown / MEGABYTE:.0f} MB"
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_a_client_that_reads_nothing_does_not_hold_the_others_up(broker: BrokerProcess) -> None:
+    with WireClient(broker.port) as stuck, GoodClient(broker.port):
+        stuck.socket.settimeout(0.5)
+        frame = request_frame(ApiKey.API_VERSIONS, 0) * 1000
+        try:
+            for _ in range(200):
+                stuck.send(frame)
+        except TimeoutError:
+            pass
+        time.sleep(0.5)
+
+
+def test_connections_reset_in_every_state(broker: BrokerProcess) -> None:
+    linger_zero = struct.pack("ii", 1, 0)
+    with GoodClient(broker.port):
+        for number in range(200):
+            client = socket.create_connection(("127.0.0.1", broker.port), 10)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_zero)
+            client.sendall(request_frame(ApiKey.METADATA, 9)[: number % 40] or b"\0")
+            client.close()
+
+
+def test_the_broker_ends_cleanly_after_all_this(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        throw(broker.port, b"\xff" * 100)
+        half_open = socket.create_connection(("127.0.0.1", broker.port), 10)
+        half_open.sendall(b"\0\0")
+        begin = time.monotonic()
+        broker.stop()
+        assert time.monotonic() - begin < 5
+        half_open.close()
+    assert (tmp_path / "kafka-logs" / ".kafka_cleanshutdown").exists()

@@ -309,9 +309,12 @@ class BrokerServer:
         topic = self.image.topic(OFFSETS_TOPIC)
         led = () if topic is None else topic.partitions.items()
         self.group_coordinator.startup(
-            (index, partition.leader_epoch)
-            for index, partition in led
-            if partition.leader == self.config.broker_id
+            (
+                (index, partition.leader_epoch)
+                for index, partition in led
+                if partition.leader == self.config.broker_id
+            ),
+            partition_count=None if topic is None else len(topic.partitions),
         )
 
     async def _run_background(self) -> None:
@@ -358,4 +361,4 @@ def _with_identity(config: BrokerConfig, identity: Identity) -> BrokerConfig:
     """The configuration as the parts see it: a generated broker id is as good as a set one."""
     if config.broker_id == identity.broker_id:
         return config
-    return BrokerConfig.parse({**config.originals, "broker.id": str(identity.broker_id)})
+    return config.with_broker_id(identity.broker_id)

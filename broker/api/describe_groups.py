@@ -14,6 +14,7 @@ Version notes
 
 from typing import Any, Final
 
+from broker.api import authorized_operations
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.values import DescribedGroup as Described
 from broker.request import RequestContext
@@ -27,9 +28,6 @@ from protocol.messages.describe_groups import (
 VERSIONS: Final = (0, 6)
 
 FIRST_VERSION_WITH_NOT_FOUND: Final = 6
-READ, DELETE, DESCRIBE = 3, 6, 8
-ALL_GROUP_OPERATIONS: Final = 1 << READ | 1 << DELETE | 1 << DESCRIBE
-"""A bit per AclOperation code."""
 
 
 class DescribeGroupsHandler:
@@ -44,7 +42,7 @@ class DescribeGroupsHandler:
         if request.include_authorized_operations:
             for one in described:
                 if one.error_code == ErrorCode.NONE:
-                    one.authorized_operations = ALL_GROUP_OPERATIONS
+                    one.authorized_operations = authorized_operations.GROUP
         return DescribeGroupsResponse(groups=described)
 
     def _one(self, group_id: str, version: int) -> Any:

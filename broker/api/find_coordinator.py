@@ -18,7 +18,8 @@ from collections.abc import Coroutine
 from enum import IntEnum
 from typing import Any, Final, Protocol
 
-from broker.cluster.image import BrokerImage, MetadataImage, TopicImage
+from broker.api.endpoints import endpoint_for
+from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
 from broker.request import ConnectionInfo, RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -82,10 +83,11 @@ class FindCoordinatorHandler:
         leader = None if partition is None else partition.leader
         for broker in self._image.brokers():
             if broker.broker_id == leader:
-                endpoint = _endpoint(broker, connection)
+                endpoint = endpoint_for(broker, connection)
                 if endpoint is not None:
-                    host, port = endpoint
-                    return Coordinator(key=key, node_id=leader, host=host, port=port)
+                    return Coordinator(
+                        key=key, node_id=leader, host=endpoint.host, port=endpoint.port
+                    )
         return _unfound(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
@@ -105,16 +107,6 @@ def _keys(ctx: RequestContext, request: Any) -> list[str]:
     if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
         return list(request.coordinator_keys)
     return [request.key]
-
-
-def _endpoint(broker: BrokerImage, connection: ConnectionInfo) -> tuple[str, int] | None:
-    """Where this client reaches the broker: by the listener it uses now."""
-    if not broker.endpoints:
-        return connection.local_host, connection.local_port
-    for endpoint in broker.endpoints:
-        if endpoint.name == connection.listener_name:
-            return endpoint.host, endpoint.port
-    return None
 
 
 def _unfound(key: str, code: ErrorCode) -> Any:

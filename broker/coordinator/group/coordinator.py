@@ -137,15 +137,26 @@ class GroupCoordinator:
             slice_bytes=settings.load_buffer_bytes,
         )
         self._counters = Counters()
+        self._partition_count = settings.partition_count
         self._partitions: dict[str, int] = {}
+        """A cache of `partition_for`."""
         self._expiry: Handle | None = None
         self._open = False
 
     # ---- life
 
-    def startup(self, partitions: Iterable[tuple[int, int]] = ()) -> None:
-        """Begin to serve; `partitions` of the offsets topic are led here: (index, leader epoch)."""
+    def startup(
+        self, partitions: Iterable[tuple[int, int]] = (), *, partition_count: int | None = None
+    ) -> None:
+        """Begin to serve; `partitions` of the offsets topic are led here: (index, leader epoch).
+
+        `partition_count` is what the topic really has, if it is there already: a group stays
+        where it is, also after somebody changed offsets.topic.num.partitions.
+        """
         self._open = True
+        if partition_count is not None:
+            self._partition_count = partition_count
+            self._partitions.clear()
         self._schedule_expiry()
         for partition, leader_epoch in partitions:
             self.on_elected(partition, leader_epoch)
@@ -180,7 +191,7 @@ class GroupCoordinator:
         """The partition of the offsets topic a group belongs to."""
         partition = self._partitions.get(group_id)
         if partition is None:
-            partition = coordinator_partition(group_id, self.settings.partition_count)
+            partition = coordinator_partition(group_id, self._partition_count)
             if len(self._partitions) > 10_000:
                 self._partitions.clear()
             self._partitions[group_id] = partition

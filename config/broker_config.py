@@ -48,7 +48,6 @@ class BrokerConfig:
         compression_type: str
         compression_zstd_level: int
         connections_max_idle_ms: int
-        controlled_shutdown_enable: bool
         controller_listener_names: tuple[str, ...]
         default_replication_factor: int
         delete_topic_enable: bool
@@ -61,10 +60,7 @@ class BrokerConfig:
         inter_broker_listener_name: str | None
         listener_security_protocol_map: str
         listeners: tuple[Listener, ...]
-        log_cleaner_delete_retention_ms: int
         log_cleaner_max_compaction_lag_ms: int
-        log_cleaner_min_cleanable_ratio: float
-        log_cleaner_min_compaction_lag_ms: int
         log_cleanup_policy: tuple[str, ...]
         log_dir: tuple[str, ...]
         log_dirs: tuple[str, ...]
@@ -116,7 +112,6 @@ class BrokerConfig:
         port: int
         producer_id_expiration_check_interval_ms: int
         producer_id_expiration_ms: int
-        queued_max_request_bytes: int
         queued_max_requests: int
         replica_high_watermark_checkpoint_interval_ms: int
         reserved_broker_max_id: int
@@ -129,7 +124,6 @@ class BrokerConfig:
         transaction_state_log_num_partitions: int
         transaction_state_log_replication_factor: int
         transaction_state_log_segment_bytes: int
-        unclean_leader_election_enable: bool
 
     originals: Mapping[str, str]
     """What the operator set, as text."""

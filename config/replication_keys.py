@@ -37,7 +37,7 @@ KEYS = (
     inert("auto.leader.rebalance.enable", BOOLEAN, True, HIGH, "Give leadership back to preferred replicas."),
     inert("leader.imbalance.per.broker.percentage", INT, 10, HIGH, "The imbalance from which that happens."),
     inert("leader.imbalance.check.interval.seconds", LONG, 300, HIGH, "How often the imbalance is looked at.", at_least(1)),
-    key("unclean.leader.election.enable", BOOLEAN, False, HIGH, "Let a replica that is not in sync become leader, losing records.", None, CLUSTER_WIDE),
+    inert("unclean.leader.election.enable", BOOLEAN, False, HIGH, "Let a replica that is not in sync become leader, losing records.", None, CLUSTER_WIDE),
     inert("unclean.leader.election.interval.ms", LONG, 300000, MEDIUM, "How often unclean elections are looked for.", at_least(1)),
     inert("replica.selector.class", STRING, None, MEDIUM, "The plug-in that chooses a consumer's replica."),
     inert("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, MEDIUM, "Tiered storage: where an empty follower starts.", None, CLUSTER_WIDE),

@@ -54,7 +54,7 @@ def _check_log(config: "BrokerConfig", values: dict[str, Any]) -> None:
         not threads or values["log.cleaner.dedupe.buffer.size"] // threads > _MEGABYTE,
         "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
     )
-    lags = config.log_cleaner_min_compaction_lag_ms, config.log_cleaner_max_compaction_lag_ms
+    lags = values["log.cleaner.min.compaction.lag.ms"], config.log_cleaner_max_compaction_lag_ms
     _require(
         lags[0] <= lags[1],
         f"conflict topic config setting min.compaction.lag.ms ({lags[0]}) > "
@@ -110,8 +110,8 @@ def _check_listeners(config: "BrokerConfig") -> None:
 
 def _check_connections(config: "BrokerConfig", values: dict[str, Any]) -> None:
     _require(
-        config.queued_max_request_bytes <= 0
-        or config.queued_max_request_bytes >= config.socket_request_max_bytes,
+        values["queued.max.request.bytes"] <= 0
+        or values["queued.max.request.bytes"] >= config.socket_request_max_bytes,
         "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
     )
     _require(

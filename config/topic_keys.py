@@ -49,7 +49,7 @@ TOPIC_KEYS = ConfigTable((
     key("compression.gzip.level", INT, -1, MEDIUM, "Level of gzip when the broker compresses; -1 for the library's own.", gzip_level(), synonyms=("compression.gzip.level",)),
     key("compression.lz4.level", INT, 9, MEDIUM, "Level of lz4 when the broker compresses.", between(1, 17), synonyms=("compression.lz4.level",)),
     key("compression.zstd.level", INT, 3, MEDIUM, "Level of zstd when the broker compresses.", between(-131072, 22), synonyms=("compression.zstd.level",)),
-    key("delete.retention.ms", LONG, 86400000, MEDIUM, "How long tombstones are kept in a compacted topic.", at_least(0), synonyms=("log.cleaner.delete.retention.ms",)),
+    inert("delete.retention.ms", LONG, 86400000, MEDIUM, "How long tombstones are kept in a compacted topic.", at_least(0), synonyms=("log.cleaner.delete.retention.ms",)),
     key("file.delete.delay.ms", LONG, 60000, MEDIUM, "How long a deleted file waits, renamed, before it is removed.", at_least(0), synonyms=("log.segment.delete.delay.ms",)),
     key("flush.messages", LONG, LONG_MAX, MEDIUM, "Records that a log takes before it is synced to the disk.", at_least(1), synonyms=("log.flush.interval.messages",)),
     key("flush.ms", LONG, LONG_MAX, MEDIUM, "The longest time that a record stays unsynced.", at_least(0), synonyms=("log.flush.interval.ms", "log.flush.scheduler.interval.ms")),
@@ -66,8 +66,8 @@ TOPIC_KEYS = ConfigTable((
     key("message.timestamp.before.max.ms", LONG, LONG_MAX, MEDIUM, "How far before the broker's time a record's may be.", at_least(0), synonyms=("log.message.timestamp.before.max.ms",)),
     key("message.timestamp.difference.max.ms", LONG, LONG_MAX, MEDIUM, "Kafka before 3.6: how far from the broker's time a record's may be, either way. Used for before and after where those are not set.", at_least(0), synonyms=("log.message.timestamp.difference.max.ms",)),
     key("message.timestamp.type", STRING, "CreateTime", MEDIUM, "Whose time a record carries: CreateTime (the producer's) or LogAppendTime (the broker's).", one_of("CreateTime", "LogAppendTime"), synonyms=("log.message.timestamp.type",)),
-    key("min.cleanable.dirty.ratio", DOUBLE, 0.5, MEDIUM, "The dirty share from which the log is cleaned.", between(0, 1), synonyms=("log.cleaner.min.cleanable.ratio",)),
-    key("min.compaction.lag.ms", LONG, 0, MEDIUM, "The age before which a record is not compacted.", at_least(0), synonyms=("log.cleaner.min.compaction.lag.ms",)),
+    inert("min.cleanable.dirty.ratio", DOUBLE, 0.5, MEDIUM, "The dirty share from which the log is cleaned.", between(0, 1), synonyms=("log.cleaner.min.cleanable.ratio",)),
+    inert("min.compaction.lag.ms", LONG, 0, MEDIUM, "The age before which a record is not compacted.", at_least(0), synonyms=("log.cleaner.min.compaction.lag.ms",)),
     key("min.insync.replicas", INT, 1, MEDIUM, "In-sync replicas that a write with acks=all needs.", at_least(1), synonyms=("min.insync.replicas",)),
     key("preallocate", BOOLEAN, False, MEDIUM, "Reserve the whole segment file when it is made.", synonyms=("log.preallocate",)),
     inert("remote.log.copy.disable", BOOLEAN, False, MEDIUM, "Tiered storage: stop copying."),
@@ -79,6 +79,6 @@ TOPIC_KEYS = ConfigTable((
     key("segment.index.bytes", INT, 10485760, MEDIUM, "The largest size of an offset index.", at_least(4), synonyms=("log.index.size.max.bytes",)),
     key("segment.jitter.ms", LONG, 0, MEDIUM, "The largest random time taken off segment.ms.", at_least(0), synonyms=("log.roll.jitter.ms", "log.roll.jitter.hours")),
     key("segment.ms", LONG, 604800000, MEDIUM, "A new segment starts when the active one is this old.", at_least(1), synonyms=("log.roll.ms", "log.roll.hours")),
-    key("unclean.leader.election.enable", BOOLEAN, False, MEDIUM, "Let a replica that is not in sync become leader, losing records.", synonyms=("unclean.leader.election.enable",)),
+    inert("unclean.leader.election.enable", BOOLEAN, False, MEDIUM, "Let a replica that is not in sync become leader, losing records.", synonyms=("unclean.leader.election.enable",)),
 ))  # fmt: skip
 """Every topic config. A name outside this table is refused (S-CFG-4)."""

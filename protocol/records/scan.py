@@ -15,8 +15,9 @@ first
 All of them raise InvalidRecord for what Kafka's `DefaultRecord.readFrom` rejects (INVALID_RECORD
 without record errors). Two places where Kafka is laxer:
 
-* Offset deltas: Kafka never rejects wrong ones. Uncompressed they stay as they are, compressed
-  batches are rebuilt with right ones. `RecordScan.first_out_of_sequence` tells, the log decides.
+* Offset deltas: uncompressed, Kafka leaves wrong ones as they are. Compressed, it means to rebuild
+  the batch and fails (UNKNOWN_SERVER_ERROR), as it has skipped the contents it would need.
+  `RecordScan.first_out_of_sequence` tells, the log decides.
 * Compressed records: Kafka's leader skips through the fields without holding them against the
   record's length, and takes some that its consumers cannot read. Here they are invalid like
   uncompressed ones. What does not inflate at all is InvalidRecord here and UNKNOWN_SERVER_ERROR in

@@ -128,6 +128,10 @@ def test_s_app_1_malformed_records_are_refused_by_both_or_neither() -> None:
             # and so takes some that its consumers cannot read; we do not.
             assert header.is_compressed or answer.get("error") in REFUSALS, (answer, data.hex())
         else:
+            if header.is_compressed and scan.first_out_of_sequence is not None:
+                # Kafka means to rebuild the batch, but has skipped over what it would need.
+                assert answer.get("error") == "UnsupportedOperationException"
+                continue
             assert "error" not in answer, (answer, data.hex())
             assert scan.max_timestamp == answer["max_timestamp"]
     assert 100 < refused < 550

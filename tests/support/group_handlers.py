@@ -1,0 +1,131 @@
+"""The handlers of the group APIs over a coordinator on virtual time, called through the wire."""
+
+from typing import Any
+
+import trio
+
+from broker.api.delete_groups import DeleteGroupsHandler
+from broker.api.describe_groups import DescribeGroupsHandler
+from broker.api.find_coordinator import FindCoordinatorHandler
+from broker.api.heartbeat import HeartbeatHandler
+from broker.api.join_group import JoinGroupHandler
+from broker.api.leave_group import LeaveGroupHandler
+from broker.api.list_groups import ListGroupsHandler
+from broker.api.offset_commit import OffsetCommitHandler
+from broker.api.offset_delete import OffsetDeleteHandler
+from broker.api.offset_fetch import OffsetFetchHandler
+from broker.api.sync_group import SyncGroupHandler
+from broker.cluster.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from broker.request import Pending
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.registry import request_codec, spec
+from tests.support.api_calls import context, over_the_wire
+from tests.support.group_harness import GroupHarness
+
+TOPIC_ID = bytes(range(16))
+OTHER_ID = bytes(range(16, 32))
+
+
+def topic_image(name: str, topic_id: bytes, partitions: int) -> TopicImage:
+    return TopicImage(
+        name=name,
+        topic_id=topic_id,
+        partitions={
+            index: PartitionImage(leader=1, leader_epoch=0, replicas=(1,), isr=(1,))
+            for index in range(partitions)
+        },
+    )
+
+
+class TopicMaker:
+    """Makes the offsets topic, or refuses."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image = image
+        self.made: list[str] = []
+        self.refusal: KafkaError | None = None
+
+    async def ensure_topic(self, name: str) -> TopicImage:
+        await trio.lowlevel.checkpoint()
+        if self.refusal is not None:
+            raise self.refusal
+        self.made.append(name)
+        topic = topic_image(name, OTHER_ID, 50)
+        self.image.set_topic(topic)
+        return topic
+
+
+class Later:
+    """A reply that may still be on its way."""
+
+    def __init__(self, key: ApiKey, version: int, reply: Any) -> None:
+        self._key, self._version, self._reply = key, version, reply
+
+    @property
+    def done(self) -> bool:
+        return not isinstance(self._reply, Pending) or self._reply.done
+
+    @property
+    def response(self) -> Any:
+        reply = self._reply
+        if isinstance(reply, Pending):
+            assert reply.done, "not answered yet"
+            reply = reply._reply
+        return over_the_wire(self._key, self._version, reply)
+
+
+class GroupApi(GroupHarness):
+    """A broker's group APIs; topics "t" (3 partitions) and "u" (1)."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.image = MetadataImage()
+        self.image.set_broker(BrokerImage(broker_id=1, endpoints=()))
+        self.image.set_topic(topic_image("t", TOPIC_ID, 3))
+        self.image.set_topic(topic_image("u", bytes(15) + b"u", 1))
+        self.maker = TopicMaker(self.image)
+        groups, image = self.coordinator, self.image
+        self.handlers: dict[ApiKey, Any] = {
+            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(groups, image, self.maker),
+            ApiKey.JOIN_GROUP: JoinGroupHandler(groups),
+            ApiKey.SYNC_GROUP: SyncGroupHandler(groups),
+            ApiKey.HEARTBEAT: HeartbeatHandler(groups),
+            ApiKey.LEAVE_GROUP: LeaveGroupHandler(groups),
+            ApiKey.OFFSET_COMMIT: OffsetCommitHandler(groups, image),
+            ApiKey.OFFSET_FETCH: OffsetFetchHandler(groups, image),
+            ApiKey.OFFSET_DELETE: OffsetDeleteHandler(groups, image),
+            ApiKey.DESCRIBE_GROUPS: DescribeGroupsHandler(groups),
+            ApiKey.LIST_GROUPS: ListGroupsHandler(groups),
+            ApiKey.DELETE_GROUPS: DeleteGroupsHandler(groups),
+        }
+
+    def send(self, key: ApiKey, version: int, request: Any) -> Later:
+        """Send a request; the buffer it came in is overwritten, as a connection's is."""
+        codec = request_codec(key, version)
+        frame = bytearray(codec.build(request))
+        parsed, _ = codec.parse_at(frame, memoryview(frame), 0, len(frame))
+        reply = self.handlers[key](context(key, version), parsed)
+        frame[:] = b"\xee" * len(frame)
+        self.check()
+        return Later(key, version, reply)
+
+    def call(self, key: ApiKey, version: int, request: Any) -> Any:
+        """The response of a request that is answered at once."""
+        return self.send(key, version, request).response
+
+    def refuse(self, key: ApiKey, version: int, request: Any, code: ErrorCode) -> Any:
+        """What the request channel answers for a handler that failed."""
+        codec = request_codec(key, version)
+        parsed = codec.parse(codec.build(request))
+        response = self.handlers[key].error_response(context(key, version), parsed, code)
+        return over_the_wire(key, version, response)
+
+
+def versions(key: ApiKey) -> range:
+    """All versions that the handler says it serves."""
+    module = __import__(f"broker.api.{key.name.lower()}", fromlist=["VERSIONS"])
+    low, high = module.VERSIONS
+    declared = spec(key)
+    assert (low, high) == (declared.min_version, declared.max_version)
+    return range(low, high + 1)

@@ -1,0 +1,48 @@
+"""DescribeGroups over the wire (S-GRP-6)."""
+
+import pytest
+
+from broker.api import authorized_operations
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from tests.support.group_handlers import GroupApi, versions
+
+KEY = ApiKey.DESCRIBE_GROUPS
+
+
+@pytest.mark.parametrize("version", versions(KEY))
+def test_a_stable_group_and_one_that_is_not_there(version: int) -> None:
+    api = GroupApi()
+    _, ids = api.stable_group(2)
+    response = api.call(KEY, version, DescribeGroupsRequest(groups=["g", "none"]))
+    found, missing = response.groups
+    assert (found.error_code, found.group_id, found.group_state) == (0, "g", "Stable")
+    assert (found.protocol_type, found.protocol_data) == ("consumer", "range")
+    assert [one.member_id for one in found.members] == ids
+    assert bytes(found.members[0].member_assignment) == ids[0].encode()
+    assert found.authorized_operations == authorized_operations.NOT_ASKED
+    assert (missing.group_id, missing.group_state, missing.members) == ("none", "Dead", [])
+    if version >= 6:
+        assert missing.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        assert missing.error_message == "Group none not found."
+    else:
+        assert missing.error_code == 0
+
+
+def test_authorized_operations_and_instance_ids() -> None:
+    api = GroupApi()
+    api.stable_group(instance="i")
+    request = DescribeGroupsRequest(groups=["g"], include_authorized_operations=True)
+    (found,) = api.call(KEY, 5, request).groups
+    assert found.authorized_operations == 0b1_0100_1000
+    assert found.members[0].group_instance_id == "i"
+
+
+def test_refusals() -> None:
+    api = GroupApi()
+    api.coordinator.shutdown()
+    request = DescribeGroupsRequest(groups=["g"])
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert api.call(KEY, 6, request).groups[0].error_code == code
+    assert api.refuse(KEY, 6, request, code).groups[0].error_code == code

@@ -1,0 +1,92 @@
+"""JoinGroup over the wire, in all its versions."""
+
+import pytest
+
+from broker.request import Pending
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from tests.support.group_handlers import GroupApi, Later, versions
+from tests.support.group_harness import INITIAL_DELAY_MS, subscription
+
+KEY = ApiKey.JOIN_GROUP
+METADATA = subscription("t")
+
+
+def join(api: GroupApi, version: int, member_id: str = "", **fields: object) -> Later:
+    asked = {
+        "group_id": "g",
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 60_000 if version else -1,
+        "member_id": member_id,
+        "protocol_type": "consumer",
+        "protocols": [JoinGroupRequestProtocol(name="range", metadata=METADATA)],
+        **fields,
+    }
+    return api.send(KEY, version, JoinGroupRequest(**asked))
+
+
+@pytest.mark.parametrize("version", versions(KEY))
+def test_a_group_of_one_in_every_version(version: int) -> None:
+    api = GroupApi()
+    first = join(api, version)
+    if version >= 4:
+        assert first.response.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        first = join(api, version, first.response.member_id)
+    assert not first.done
+    api.advance_ms(INITIAL_DELAY_MS)
+    joined = first.response
+    assert joined.error_code == 0
+    assert joined.generation_id == 1
+    assert joined.leader == joined.member_id
+    assert joined.member_id.startswith("test-")
+    assert joined.protocol_name == "range"
+    assert [bytes(one.metadata) for one in joined.members] == [METADATA]
+    if version >= 7:
+        assert joined.protocol_type == "consumer"
+    member = api.group().members[joined.member_id]
+    assert member.client_host == "/127.0.0.1"
+    assert member.rebalance_timeout_ms == (60_000 if version else 10_000)
+
+
+@pytest.mark.parametrize("version", versions(KEY))
+def test_a_refusal_in_every_version(version: int) -> None:
+    api = GroupApi()
+    refused = join(api, version, "m", session_timeout_ms=1).response
+    assert refused.error_code == ErrorCode.INVALID_SESSION_TIMEOUT
+    assert refused.member_id == "m"
+    assert refused.generation_id == -1
+    assert refused.protocol_name == (None if version >= 7 else "")
+    unknown = join(api, version, "m").response
+    assert unknown.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_static_members_over_the_wire() -> None:
+    api = GroupApi()
+    joined = join(api, 9, group_instance_id="i")
+    api.advance_ms(INITIAL_DELAY_MS)
+    assert joined.response.members[0].group_instance_id == "i"
+    member_id = joined.response.member_id
+    api.sync(member_id, 1, {member_id: b"a"}, instance="i")
+    back = join(api, 9, group_instance_id="i", reason="restarted").response
+    assert back.skip_assignment
+    assert back.member_id not in ("", member_id)
+
+
+def test_metadata_is_kept_when_the_frame_is_gone() -> None:
+    api = GroupApi()
+    member_id = join(api, 5).response.member_id
+    join(api, 5, member_id)
+    assert api.group().members[member_id].metadata("range") == METADATA
+
+
+def test_a_parked_join_holds_nothing_but_a_pending() -> None:
+    api = GroupApi()
+    later = join(api, 3)
+    assert isinstance(later._reply, Pending)
+
+
+def test_the_error_response() -> None:
+    request = JoinGroupRequest(group_id="g", member_id="m")
+    response = GroupApi().refuse(KEY, 9, request, ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert (response.error_code, response.member_id) == (-1, "m")

@@ -1,0 +1,163 @@
+"""OffsetCommit over the wire (S-GRP-4)."""
+
+from typing import Any
+
+import pytest
+
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.support.group_handlers import OTHER_ID, TOPIC_ID, GroupApi, versions
+
+KEY = ApiKey.OFFSET_COMMIT
+IDS = {"t": TOPIC_ID, "nowhere": OTHER_ID}
+
+
+def request(version: int, topics: dict[str, dict[int, int]], **fields: Any) -> Any:
+    metadata = fields.pop("metadata", "md")
+    epoch = fields.pop("epoch", 4)
+    return OffsetCommitRequest(
+        group_id=fields.pop("group", "g"),
+        topics=[
+            OffsetCommitRequestTopic(
+                **({"topic_id": IDS[name]} if version >= 10 else {"name": name}),
+                partitions=[
+                    OffsetCommitRequestPartition(
+                        partition_index=partition,
+                        committed_offset=offset,
+                        committed_metadata=metadata,
+                        **({"committed_leader_epoch": epoch} if version >= 6 else {}),
+                    )
+                    for partition, offset in partitions.items()
+                ],
+            )
+            for name, partitions in topics.items()
+        ],
+        **fields,
+    )
+
+
+def codes(response: Any) -> list[int]:
+    return [one.error_code for topic in response.topics for one in topic.partitions]
+
+
+@pytest.mark.parametrize("version", versions(KEY))
+def test_a_simple_commit_in_every_version(version: int) -> None:
+    api = GroupApi()
+    response = api.call(KEY, version, request(version, {"t": {0: 5, 2: 7}}))
+    assert codes(response) == [0, 0]
+    assert [one.partition_index for one in response.topics[0].partitions] == [0, 2]
+    if version >= 10:
+        assert response.topics[0].topic_id == TOPIC_ID
+    else:
+        assert response.topics[0].name == "t"
+    found = api.coordinator.fetch_offset("g")("t", 2)
+    assert found is not None
+    assert (found.offset, found.metadata) == (7, "md")
+    assert found.leader_epoch == (4 if version >= 6 else -1)
+    assert found.expire_timestamp_ms is None
+
+
+@pytest.mark.parametrize("version", versions(KEY))
+def test_s_grp_4_what_does_not_exist_is_not_committed(version: int) -> None:
+    api = GroupApi()
+    response = api.call(KEY, version, request(version, {"nowhere": {0: 1}, "t": {0: 5, 9: 1}}))
+    missing = ErrorCode.UNKNOWN_TOPIC_ID if version >= 10 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes(response) == [missing, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert api.committed("t", 0) == 5
+    assert api.coordinator.statistics().offsets == 1
+
+
+def test_only_unknown_topics_need_no_group() -> None:
+    api = GroupApi()
+    response = api.call(
+        KEY, 5, request(5, {"nowhere": {0: 1}}, generation_id_or_member_epoch=3, member_id="m")
+    )
+    assert codes(response) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_s_grp_4_metadata_that_is_too_large() -> None:
+    api = GroupApi()
+    large = request(8, {"t": {0: 1}}, metadata="x" * 4097)
+    large.topics[0].partitions.append(
+        OffsetCommitRequestPartition(
+            partition_index=1, committed_offset=2, committed_metadata="x" * 4096
+        )
+    )
+    assert codes(api.call(KEY, 8, large)) == [ErrorCode.OFFSET_METADATA_TOO_LARGE, 0]
+    assert api.committed("t", 0) is None
+    assert api.committed("t", 1) == 2
+
+
+def test_null_metadata_is_empty() -> None:
+    api = GroupApi()
+    api.call(KEY, 8, request(8, {"t": {0: 1}}, metadata=None))
+    found = api.coordinator.fetch_offset("g")("t", 0)
+    assert found is not None
+    assert found.metadata == ""
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_s_grp_4_retention_time(version: int) -> None:
+    api = GroupApi()
+    api.call(KEY, version, request(version, {"t": {0: 1}}, retention_time_ms=5_000))
+    api.call(KEY, version, request(version, {"t": {1: 1}}, retention_time_ms=-1))
+    find = api.coordinator.fetch_offset("g")
+    first, second = find("t", 0), find("t", 1)
+    assert first is not None
+    assert second is not None
+    assert first.expire_timestamp_ms == api.clock.wall_ms() + 5_000
+    assert second.expire_timestamp_ms is None
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)],
+)
+def test_a_member_of_no_group(version: int, code: ErrorCode) -> None:
+    api = GroupApi()
+    asked = request(version, {"t": {0: 1}}, generation_id_or_member_epoch=3, member_id="m")
+    assert codes(api.call(KEY, version, asked)) == [code]
+
+
+def test_s_grp_4_the_groups_refusal_is_for_all_partitions_that_exist() -> None:
+    api = GroupApi()
+    generation, (member_id,) = api.stable_group()
+    asked = request(
+        8,
+        {"t": {0: 1, 1: 1}, "nowhere": {0: 1}},
+        generation_id_or_member_epoch=generation + 1,
+        member_id=member_id,
+    )
+    illegal = ErrorCode.ILLEGAL_GENERATION
+    assert codes(api.call(KEY, 8, asked)) == [
+        illegal,
+        illegal,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    asked.generation_id_or_member_epoch = generation
+    assert codes(api.call(KEY, 8, asked))[:2] == [0, 0]
+
+
+def test_s_grp_4_the_answer_waits_for_the_write() -> None:
+    api = GroupApi()
+    api.log.hold = True
+    later = api.send(KEY, 8, request(8, {"t": {0: 1, 9: 1}}))
+    assert not later.done
+    api.log.release(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert codes(later.response) == [
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert api.committed("t", 0) is None
+
+
+@pytest.mark.parametrize("version", [0, 5, 10])
+def test_the_error_response(version: int) -> None:
+    asked = request(version, {"t": {0: 1, 1: 1}})
+    response = GroupApi().refuse(KEY, version, asked, ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert codes(response) == [-1, -1]

@@ -1,0 +1,70 @@
+"""OffsetDelete over the wire (S-GRP-6)."""
+
+from typing import Any
+
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from tests.support.group_handlers import GroupApi, versions
+
+KEY = ApiKey.OFFSET_DELETE
+
+
+def request(topics: dict[str, list[int]], group: str = "g") -> Any:
+    return OffsetDeleteRequest(
+        group_id=group,
+        topics=[
+            OffsetDeleteRequestTopic(
+                name=name,
+                partitions=[OffsetDeleteRequestPartition(partition_index=one) for one in numbers],
+            )
+            for name, numbers in topics.items()
+        ],
+    )
+
+
+def results(response: Any) -> dict[tuple[str, int], int]:
+    return {
+        (topic.name, one.partition_index): one.error_code
+        for topic in response.topics
+        for one in topic.partitions
+    }
+
+
+def test_partition_by_partition() -> None:
+    assert list(versions(KEY)) == [0]
+    api = GroupApi()
+    generation, (member_id,) = api.stable_group()
+    for topic in ("t", "u"):
+        api.commit(1, topic=topic, member_id=member_id, generation=generation)
+    response = api.call(KEY, 0, request({"t": [0], "u": [0, 5], "nowhere": [0]}))
+    assert response.error_code == 0
+    assert results(response) == {
+        ("t", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+        ("u", 0): 0,
+        ("u", 5): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("nowhere", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert api.committed("u") is None
+
+
+def test_the_groups_refusal() -> None:
+    api = GroupApi()
+    response = api.call(KEY, 0, request({"t": [0]}))
+    assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert list(response.topics) == []
+    assert api.call(KEY, 0, request({}, group="")).error_code == ErrorCode.INVALID_GROUP_ID
+    assert api.refuse(KEY, 0, request({}), ErrorCode.UNKNOWN_SERVER_ERROR).error_code == -1
+
+
+def test_a_failed_write() -> None:
+    api = GroupApi()
+    api.commit(1)
+    api.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    response = api.call(KEY, 0, request({"t": [0]}))
+    assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert api.committed() == 1

@@ -1,1 +1,1 @@
-"""Sparse indexes beside a segment, memory-mapped and searched with numpy."""
+"""Sparse indexes beside a segment: memory-mapped, rebuilt from the log when in doubt."""

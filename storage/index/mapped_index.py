@@ -10,9 +10,9 @@ must not be taken for entries at offset `base_offset`: opening counts real entri
 `sanity_check` then raises CorruptIndex, because pages in the middle may be missing too (S-IDX-8).
 
 Disk space: Kafka pre-sizes to 10 MB, sparse. A store into a hole of a mapped file on a full disk
-kills the process (SIGBUS), so real blocks are reserved (`File.allocate`) ahead of the entries: one
-page first, then doubling, at most 64 KB at a time. A full disk is an OSError out of `append`, and
-thousands of small partitions do not occupy gigabytes.
+kills the process (SIGBUS), so space is taken ahead of the entries by writing zeros: one page first,
+then doubling, at most 64 KB at a time. (Not by fallocate, which waits for ext4's journal.) A full
+disk is an OSError out of `append`, and thousands of small partitions do not occupy gigabytes.
 
 Lazy (S-IDX-7): no file is touched before the first question; the file is made by the first append
 (or by `trim_to_valid_size`, so that a cleanly closed log has its index files). No descriptor stays
@@ -169,7 +169,8 @@ class MappedIndex:
 
         Raises OSError; then nothing has changed for the caller.
         """
-        needed = (self._entries + 1) * self.ENTRY_SIZE
+        used = self._entries * self.ENTRY_SIZE
+        needed = used + self.ENTRY_SIZE
         page_end = -(-needed // _PAGE) * _PAGE
         full = max(self._max_entries * self.ENTRY_SIZE, needed)
         reserve = max(page_end, self._reserved + min(self._reserved, _LARGEST_STEP))
@@ -179,7 +180,8 @@ class MappedIndex:
             if self._length < full:
                 file.truncate(full)
                 self._length = full
-            file.allocate(reserve)
+            start = max(used, self._reserved)
+            file.pwrite(bytes(reserve - start), start)
             if not self._reserved:
                 self._map = file.map(self._length, writable=True)
         finally:

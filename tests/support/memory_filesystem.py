@@ -161,6 +161,7 @@ class MemoryFile:
             if end > inode.length:
                 inode.resize(end)
             inode.store[position:end] = data
+            inode.allocated = max(inode.allocated, end)
             inode.mtime_ms = self._fs.now_ms
         self._fs._raise(rule, self.path)
 
@@ -370,7 +371,7 @@ class MemoryFileSystem:
         self._files[path] = self._durable_files[path] = inode
 
     def allocated(self, path: str) -> int:
-        """Bytes reserved by `File.allocate`."""
+        """Up to where blocks are held, by `File.allocate` or by writing."""
         return self._inode(_normal(path)).allocated
 
     def snapshot(self) -> dict[str, bytes]:

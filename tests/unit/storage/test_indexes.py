@@ -280,7 +280,7 @@ def test_blocks_are_reserved_step_by_step_ahead_of_the_entries(
     offsets._check()
 
 
-@pytest.mark.parametrize("operation", ["truncate", "allocate", "map", "open"])
+@pytest.mark.parametrize("operation", ["truncate", "pwrite", "map", "open"])
 def test_a_full_disk_is_an_error_and_not_a_signal(
     fs: MemoryFileSystem, operation: str, offsets: OffsetIndex, times: TimeIndex
 ) -> None:
@@ -302,7 +302,7 @@ def test_a_disk_that_fills_up_later_keeps_what_was_added(
     fs: MemoryFileSystem, offsets: OffsetIndex
 ) -> None:
     fill(offsets, 512)
-    fs.fail("allocate", times=None, errno=errno.ENOSPC)
+    fs.fail("pwrite", times=None, errno=errno.ENOSPC)
     with pytest.raises(OSError, match="No space"):
         offsets.append(10**6, 10**9)
     assert offsets.entries == 512

@@ -74,6 +74,7 @@ class Log:
 
     __slots__ = (
         "_clock",
+        "_cut_unsynced",
         "_failed",
         "_first_unstable",
         "_high_watermark",
@@ -86,7 +87,6 @@ class Log:
         "_rolled",
         "_segment_ms",
         "_store",
-        "_unflushed",
         "_validator",
         "config",
         "last_flush_ms",
@@ -127,7 +127,7 @@ class Log:
         self._high_watermark = log_start_offset
         self._hw_place: Place | None = None
         self._first_unstable: int | None = None
-        self._unflushed = log_end_offset - recovery_point
+        self._cut_unsynced = False
         self._pending: PendingAppend | None = None
         self._offline: OSError | None = None
         self._failed: Failed | None = None
@@ -614,11 +614,13 @@ class Log:
             self.leader_epochs.clear()
             self.producers.truncate_fully_and_start_at(offset)
             self._shrunk_to(offset, offset if log_start_offset is None else log_start_offset)
+            self.update_high_watermark(offset)
 
     def _shrunk_to(self, end_offset: int, log_start_offset: int) -> None:
         self._log_end_offset = end_offset
         self.log_start_offset = log_start_offset
         self.recovery_point = min(self.recovery_point, end_offset)
+        self._cut_unsynced = True
         self._reader.forget()
         self._hw_place = None
         self._epoch_changed()
@@ -703,10 +705,11 @@ class Log:
         May run in a thread. Raises StorageError.
         """
         end = self._log_end_offset if offset is None else offset
-        if end <= self.recovery_point:
+        if end <= self.recovery_point and not self._cut_unsynced:
             return
+        self._cut_unsynced = False
         try:
-            self._store.flush(self.recovery_point, end)
+            self._store.flush(self.recovery_point, max(end, self.recovery_point + 1))
             if offset is not None:
                 self.producers.flush_snapshot(offset)
         except OSError as error:

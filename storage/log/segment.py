@@ -207,8 +207,11 @@ class LogSegment:
             self._max_timestamp = max_timestamp
             self._offset_of_max_timestamp = last_offset
         if self.bytes_since_index_entry > self.index_interval:
-            self.offset_index.append(last_offset, position)
-            self.time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
+            # Full only inside a follower's append of many batches: sparser is still right.
+            if not self.offset_index.is_full:
+                self.offset_index.append(last_offset, position)
+            if not self.time_index.is_full:
+                self.time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
             self.bytes_since_index_entry = 0
         self.bytes_since_index_entry += size
         self.size = position + size

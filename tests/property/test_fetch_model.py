@@ -115,6 +115,7 @@ def test_s_read_11_a_session_tells_all_that_is_news_and_loses_nothing(steps, ver
     for _ in range(200):
         if not any(p.records for p in consumer.fetch(1000)):
             break
+    assert consumer.fetch(1 << 20) == []
     for index in consumer.positions:
         log = asked.partitions[index].log
         assert consumer.positions[index] == log.log_end_offset

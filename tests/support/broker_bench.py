@@ -19,8 +19,8 @@ NOW = 1_700_000_000_000
 class Bench:
     """One stand-alone broker's replication room, with topics made on demand."""
 
-    def __init__(self, log_manager=None):
-        self.clock = ManualClock(NOW)
+    def __init__(self, log_manager=None, clock=None):
+        self.clock = clock or ManualClock(NOW)
         self.deadlines = Deadlines(self.clock)
         self.purgatories = Purgatories(
             Purgatory("Produce", self.deadlines), Purgatory("Fetch", self.deadlines)

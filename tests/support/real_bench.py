@@ -30,15 +30,16 @@ class RealBench(Bench):
 
     def __init__(self, log_dirs="/a", fs=None):
         self.fs = fs or MemoryFileSystem()
+        clock = ManualClock()
         config = BrokerConfig.parse({"log.dirs": log_dirs, "broker.id": "1"})
         logs = LogManager(
             config,
-            ManualClock(),
+            clock,
             self.fs,
             on_offline=lambda offline: self.replicas.directory_offline(offline.path),
         )
         logs.startup(lambda _: TopicConfig())
-        super().__init__(logs)
+        super().__init__(logs, clock)
         self.produce_handler = ProduceHandler(self.replicas)
         self.sessions = FetchSessionCache(self.clock, 1000)
         self.fetch_handler = FetchHandler(self.replicas, self.sessions, 57671680)

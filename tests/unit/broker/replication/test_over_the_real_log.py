@@ -9,6 +9,7 @@ import trio.testing
 
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
+from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.message_set import build_message_set
 from protocol.types import TopicPartition
@@ -69,8 +70,6 @@ def test_s_app_2_sizes_and_checksums():
 
 
 def test_s_app_3_compacted_topics_need_keys_and_say_which_record_has_none():
-    from protocol.records.builder import build_batch
-
     bench = made(TopicConfig(cleanup_policy=frozenset({"compact"})))
     records = build_batch([(NOW, b"k", b"1", ()), (NOW, None, b"2", ()), (NOW, b"k", b"3", ())])
     reply = bench.produce(records)
@@ -141,6 +140,61 @@ def test_s_ts_2_times_over_the_real_log():
     assert bench.offset_for(150) == (0, 200, 2)
 
 
+@pytest.mark.parametrize("codec", CODECS)
+def test_s_ts_3_the_answer_is_the_first_record_by_offset_also_inside_a_batch(codec):
+    bench = made()
+    dated = [(time, b"k", b"v", ()) for time in (100, 500, 200)]
+    bench.produce(build_batch(dated, codec=codec))
+    bench.produce(build_batch([(400, b"k", b"v", ())], codec=codec))
+    assert bench.offset_for(100) == (0, 100, 0)
+    assert bench.offset_for(150) == (0, 500, 1)
+    assert bench.offset_for(300) == (0, 500, 1)
+    assert bench.offset_for(-3) == (0, 500, 1)
+
+
+def test_s_ts_3_with_log_append_time_a_batch_has_one_time():
+    bench = made(TopicConfig(message_timestamp_type="LogAppendTime"))
+    bench.produce(batch([b"a", b"b"], timestamp=1))
+    first = bench.clock.wall_ms()
+    bench.clock.advance(10)
+    bench.produce(batch([b"c"], timestamp=1))
+    assert bench.offset_for(first) == (0, first, 0)
+    assert bench.offset_for(first + 1) == (0, first + 10_000, 2)
+
+
+def test_s_ts_6_the_answers_are_the_same_after_a_restart():
+    bench = made(TopicConfig(segment_bytes=1000, index_interval_bytes=100))
+    for number in range(50):
+        bench.produce(batch([b"x" * 50], timestamp=1000 + 10 * number))
+    asked = [bench.offset_for(time) for time in (-3, -2, -1, 0, 1005, 1250, 1490, 1491)]
+    assert asked[4:] == [(0, 1010, 1), (0, 1250, 25), (0, 1490, 49), (0, -1, -1)]
+    bench.logs.shutdown()
+    for fs in (bench.fs, bench.fs.crash(keep_unsynced=True)):
+        again = RealBench(fs=fs)
+        again.topic("t", is_new=False)
+        assert [again.offset_for(time) for time in (-3, -2, -1, 0, 1005, 1250, 1490, 1491)] == asked
+        again.logs.shutdown()
+
+
+def test_s_ts_6_records_without_timestamps():
+    bench = made()
+    bench.produce(batch([b"a"], timestamp=-1))
+    assert bench.offset_for(0) == (0, -1, -1)
+    assert bench.offset_for(-3) == (0, -1, -1)
+    assert bench.offset_for(-1) == (0, -1, 1)
+
+
+def test_s_app_12_offsets_start_at_zero_and_refused_batches_take_none():
+    bench = made()
+    spoilt = batch([b"x"])
+    spoilt[-1] ^= 1
+    offsets = []
+    for _ in range(3):
+        offsets.append(bench.produce(batch([b"a", b"b"])).base_offset)
+        assert bench.produce(spoilt).error_code == ErrorCode.CORRUPT_MESSAGE
+    assert offsets == [0, 2, 4]
+
+
 def test_a_parked_fetch_is_woken_by_a_big_append_in_a_thread():
     bench = made()
 
@@ -169,7 +223,7 @@ def test_s_app_2_a_big_batch_with_a_bad_checksum_is_refused_and_the_next_one_acc
     assert [offset for offset, _ in bench.values(0)] == [0, 1]
 
 
-def test_small_appends_queue_behind_a_big_one_and_reads_see_whole_batches_only(monkeypatch):
+def test_s_read_7_a_half_done_append_is_invisible_and_later_ones_queue_behind_it(monkeypatch):
     bench = made()
     goes_on = threading.Event()
     write = MemoryFile.pwrite

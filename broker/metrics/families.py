@@ -1,0 +1,331 @@
+"""What the parts' `statistics()` say, as metric families.
+
+The names are what the JMX exporter's usual rules for Kafka make of Kafka's MBeans
+(`kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec` becomes
+`kafka_server_brokertopicmetrics_messagesin_total`), so dashboards work as they are. Business code
+counts in plain integers and does not know Prometheus; this is read at a scrape only. Runs on the
+event loop; each generator step is short.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+
+Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily
+
+QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+_TOPIC_COUNTERS = {
+    "messages_in": "messagesin",
+    "bytes_in": "bytesin",
+    "bytes_out": "bytesout",
+    "bytes_rejected": "bytesrejected",
+    "replication_bytes_in": "replicationbytesin",
+    "replication_bytes_out": "replicationbytesout",
+    "total_produce_requests": "totalproducerequests",
+    "total_fetch_requests": "totalfetchrequests",
+    "failed_produce_requests": "failedproducerequests",
+    "failed_fetch_requests": "failedfetchrequests",
+    "produce_message_conversions": "producemessageconversions",
+    "fetch_message_conversions": "fetchmessageconversions",
+    "invalid_message_crc_records": "invalidmessagecrcrecords",
+    "no_key_compacted_topic_records": "nokeycompactedtopicrecords",
+    "invalid_offset_or_sequence_records": "invalidoffsetorsequencerecords",
+}
+_TIMES = {
+    "queue_s": "requestqueuetimems",
+    "local_s": "localtimems",
+    "remote_s": "remotetimems",
+    "send_s": "responsesendtimems",
+}
+_GROUP_STATES = {
+    "Empty": "numgroupsempty",
+    "PreparingRebalance": "numgroupspreparingrebalance",
+    "CompletingRebalance": "numgroupscompletingrebalance",
+    "Stable": "numgroupsstable",
+    "Dead": "numgroupsdead",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where the numbers come from: each returns its part's statistics at the moment of the call."""
+
+    broker_state: Callable[[], int]
+    cluster_id: str
+    broker_id: int
+    replicas: Callable[[], Any]
+    """`ReplicaManagerStatistics`"""
+    logs: Callable[[], Iterable[Any]]
+    """Every open log; each has `topic_partition` and `statistics()`."""
+    log_manager: Callable[[], Any]
+    """`LogManagerStatistics`"""
+    controller: Callable[[], Any]
+    """`ControllerStatistics`"""
+    groups: Callable[[], Any]
+    """`GroupStatistics`"""
+    fetch_sessions: Callable[[], Any]
+    """`FetchSessionStatistics`"""
+    sockets: Callable[[], Any]
+    """`SocketServerStatistics`"""
+    channel: Callable[[], Any]
+    """`RequestChannelStatistics`"""
+    background: Callable[[], Any]
+    """`BackgroundStatistics`"""
+    deadlines: Callable[[], Any]
+    """`DeadlinesStatistics`"""
+
+
+def all_families(sources: Sources) -> Iterator[Family]:
+    """Every family, one after the other."""
+    yield from _server(sources)
+    yield from _replicas(sources.replicas())
+    yield from _logs(sources)
+    yield from _requests(sources.channel())
+    yield from _sockets(sources.sockets())
+    yield from _groups(sources.groups())
+    yield from _background(sources)
+
+
+def gauge(name: str, text: str, value: float) -> Family:
+    """A family of one number."""
+    return GaugeMetricFamily(name, text, value=value)
+
+
+def _labelled(
+    kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    name: str,
+    text: str,
+    labels: tuple[str, ...],
+    samples: Iterable[tuple[tuple[str, ...], float]],
+) -> Family:
+    family = kind(name, text, labels=labels)
+    for values, number in samples:
+        family.add_metric(values, number)
+    return family
+
+
+def _server(sources: Sources) -> Iterator[Family]:
+    yield gauge(
+        "kafka_server_kafkaserver_brokerstate",
+        "0 not running, 1 starting, 2 recovering, 3 running, 6 and 7 stopping",
+        int(sources.broker_state()),
+    )
+    yield _labelled(
+        GaugeMetricFamily,
+        "kafka_server_kafkaserver_clusterid",
+        "Always 1; the ids are labels",
+        ("clusterid", "broker"),
+        [((sources.cluster_id, str(sources.broker_id)), 1)],
+    )
+    sessions = sources.fetch_sessions()
+    prefix = "kafka_server_fetchsessioncache_"
+    yield gauge(
+        prefix + "numincrementalfetchsessions", "Incremental fetch sessions", sessions.sessions
+    )
+    yield gauge(
+        prefix + "numincrementalfetchpartitionscached",
+        "Partitions in incremental fetch sessions",
+        sessions.partitions_cached,
+    )
+    yield CounterMetricFamily(
+        prefix + "incrementalfetchsessionevictions",
+        "Fetch sessions evicted for others",
+        value=sessions.evictions,
+    )
+    state = sources.controller()
+    prefix = "kafka_controller_kafkacontroller_"
+    for attribute in (
+        "active_controller_count",
+        "global_topic_count",
+        "global_partition_count",
+        "offline_partitions_count",
+        "topics_to_delete_count",
+    ):
+        name = attribute.replace("_", "")
+        yield gauge(prefix + name, attribute.replace("_", " "), getattr(state, attribute))
+
+
+def _replicas(statistics: Any) -> Iterator[Family]:
+    prefix = "kafka_server_brokertopicmetrics_"
+    for attribute, name in _TOPIC_COUNTERS.items():
+        text = attribute.replace("_", " ")
+        # As the JMX exporter: the total has no label, each topic has its own line.
+        family = CounterMetricFamily(prefix + name, text, labels=("topic",))
+        family.add_sample(prefix + name + "_total", {}, getattr(statistics.all_topics, attribute))
+        for topic, counters in statistics.topics.items():
+            family.add_metric((topic,), getattr(counters, attribute))
+        yield family
+    prefix = "kafka_server_replicamanager_"
+    for name, value in (
+        ("partitioncount", statistics.partition_count),
+        ("leadercount", statistics.leader_count),
+        ("offlinereplicacount", statistics.offline_replica_count),
+        ("underreplicatedpartitions", statistics.under_replicated_partitions),
+        ("underminisrpartitioncount", statistics.under_min_isr_partition_count),
+        ("atminisrpartitioncount", statistics.at_min_isr_partition_count),
+    ):
+        yield gauge(prefix + name, f"ReplicaManager {name}", value)
+    purgatories = {"Produce": statistics.produce_purgatory, "Fetch": statistics.fetch_purgatory}
+    prefix = "kafka_server_delayedoperationpurgatory_"
+    for name, attribute in (("purgatorysize", "watchers"), ("numdelayedoperations", "parked")):
+        yield _labelled(
+            GaugeMetricFamily,
+            prefix + name,
+            f"Parked requests: {attribute}",
+            ("delayedOperation",),
+            [((kind,), getattr(found, attribute)) for kind, found in purgatories.items()],
+        )
+    yield _labelled(
+        CounterMetricFamily,
+        "kafka_server_delayedoperationmetrics_expires",
+        "Parked requests that ended by their timeout",
+        ("delayedOperation",),
+        [((kind,), found.expired) for kind, found in purgatories.items()],
+    )
+
+
+def _logs(sources: Sources) -> Iterator[Family]:
+    found = [
+        ((log.topic_partition.topic, str(log.topic_partition.partition)), log.statistics())
+        for log in sources.logs()
+    ]
+    for name, attribute in (
+        ("size", "size"),
+        ("logendoffset", "log_end_offset"),
+        ("logstartoffset", "log_start_offset"),
+        ("numlogsegments", "segment_count"),
+    ):
+        yield _labelled(
+            GaugeMetricFamily,
+            f"kafka_log_log_{name}",
+            f"Per partition: {attribute.replace('_', ' ')}",
+            ("topic", "partition"),
+            ((labels, getattr(statistics, attribute)) for labels, statistics in found),
+        )
+    manager = sources.log_manager()
+    yield gauge(
+        "kafka_log_logmanager_offlinelogdirectorycount",
+        "Log directories that failed",
+        len(manager.offline_dirs),
+    )
+    yield _labelled(
+        GaugeMetricFamily,
+        "kafka_log_logmanager_logdirectoryoffline",
+        "1 for a log directory that failed",
+        ("logDirectory",),
+        [
+            *(((path,), 0) for path in manager.live_dirs),
+            *(((path,), 1) for path in manager.offline_dirs),
+        ],
+    )
+
+
+def _requests(statistics: Any) -> Iterator[Family]:
+    requests = statistics.requests
+    prefix = "kafka_network_requestmetrics_"
+    for name, attribute in (("requests", "requests"), ("errors", "errors")):
+        yield _labelled(
+            CounterMetricFamily,
+            prefix + name,
+            f"{name} by API",
+            ("request",),
+            [((api,), getattr(times, attribute)) for api, times in requests.items()],
+        )
+    total = SummaryMetricFamily(
+        prefix + "totaltimems", "Milliseconds from arrival to the sent reply", labels=("request",)
+    )
+    for api, times in requests.items():
+        for quantile in QUANTILES:
+            total.add_sample(
+                prefix + "totaltimems",
+                {"request": api, "quantile": str(quantile)},
+                times.quantile_ms(quantile),
+            )
+        total.add_metric((api,), times.requests, times.total_s * 1000)
+    yield total
+    for attribute, name in _TIMES.items():
+        family = SummaryMetricFamily(prefix + name, f"Milliseconds: {name}", labels=("request",))
+        for api, times in requests.items():
+            family.add_metric((api,), times.requests, getattr(times, attribute) * 1000)
+        yield family
+    pool = statistics.pool
+    yield gauge("kafka_network_requestchannel_requestqueuesize", "Queued requests", pool.queued)
+    prefix = "kafka_server_kafkarequesthandlerpool_"
+    yield gauge(prefix + "handlers", "Handler workers", pool.workers)
+    yield gauge(prefix + "handlersbusy", "Handler workers at work", pool.busy)
+    yield CounterMetricFamily(
+        prefix + "busyseconds", "Working time of all handler workers", value=pool.busy_s
+    )
+
+
+def _sockets(statistics: Any) -> Iterator[Family]:
+    prefix = "kafka_server_socketservermetrics_"
+    yield _labelled(
+        GaugeMetricFamily,
+        prefix + "connection_count",
+        "Connections now",
+        ("listener",),
+        [((name,), count) for name, count in statistics.connections.items()],
+    )
+    yield CounterMetricFamily(
+        prefix + "connection_creation", "Connections accepted", value=statistics.accepted
+    )
+    yield _labelled(
+        CounterMetricFamily,
+        prefix + "connection_refused",
+        "Connections closed because of a limit",
+        ("reason",),
+        [((refusal.value,), count) for refusal, count in statistics.refused.items()],
+    )
+    for name, value in (
+        ("expired_connections_killed_count", statistics.idle_closed),
+        ("accept_errors", statistics.accept_errors),
+        ("cold_reads", statistics.cold_reads),
+    ):
+        yield CounterMetricFamily(prefix + name, name.replace("_", " "), value=value)
+    buffers = statistics.buffers
+    yield gauge(prefix + "memorypoolused", "Bytes of receive buffers in use", buffers.bytes_in_use)
+    yield gauge(
+        prefix + "memorypoolavailable", "Bytes of receive buffers kept free", buffers.bytes_free
+    )
+
+
+def _groups(statistics: Any) -> Iterator[Family]:
+    prefix = "kafka_coordinator_group_groupmetadatamanager_"
+    yield gauge(prefix + "numgroups", "Groups", sum(statistics.groups.values()))
+    counts = {str(state).replace("_", "").lower(): n for state, n in statistics.groups.items()}
+    for state, name in _GROUP_STATES.items():
+        yield gauge(prefix + name, f"Groups in state {state}", counts.get(state.lower(), 0))
+    yield gauge(prefix + "numoffsets", "Committed offsets", statistics.offsets)
+    prefix = "kafka_coordinator_group_groupcoordinatormetrics_"
+    for name, value in (
+        ("offset_commit", statistics.commits),
+        ("offset_expiration", statistics.expired_offsets),
+        ("offset_deletion", statistics.deleted_offsets),
+        ("group_completed_rebalance", statistics.completed_rebalances),
+    ):
+        yield CounterMetricFamily(prefix + name, name.replace("_", " "), value=value)
+    loading = statistics.loading
+    yield gauge(
+        prefix + "partition_load_time_max",
+        "Milliseconds, the longest load",
+        loading.load_time_max_ms,
+    )
+
+
+def _background(sources: Sources) -> Iterator[Family]:
+    tasks = sources.background().tasks
+    prefix = "kafka_server_backgroundtask_"
+    for name, attribute in (("runs", "runs"), ("failures", "failures"), ("seconds", "seconds")):
+        yield _labelled(
+            CounterMetricFamily,
+            prefix + name,
+            f"Background tasks: {name}",
+            ("task",),
+            [((task,), getattr(found, attribute)) for task, found in tasks.items()],
+        )
+    timers = sources.deadlines()
+    yield gauge("kafka_server_timers_active", "Timers that wait", timers.active)
+    yield CounterMetricFamily("kafka_server_timers_failed", "Failed timers", value=timers.failed)

@@ -1,0 +1,177 @@
+"""The scrape: names that dashboards know, text that Prometheus' own parser reads, a small HTTP."""
+
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace as Stub
+from typing import Any
+
+import pytest
+import trio
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.parser import text_string_to_metric_families
+
+from broker.metrics.exposition import CHUNK, ProcessFamilies, render
+from broker.metrics.families import Sources, all_families
+from broker.metrics.http_listener import MetricsListener, parse_address
+from broker.network.request_metrics import RequestMetrics, note_sent
+from broker.replication.topic_statistics import TopicStatistics
+from config.definition import ConfigError
+from protocol.types import TopicPartition
+
+
+def sources(**changes: Any) -> Sources:
+    purgatory = Stub(watchers=3, parked=2, expired=1)
+    produce = RequestMetrics("Produce")
+    produce.requests = 2
+    note_sent([produce, produce], 10.0, 10.001, 10.002)
+    log = Stub(
+        topic_partition=TopicPartition("t", 0),
+        statistics=lambda: Stub(size=7, log_end_offset=9, log_start_offset=2, segment_count=1),
+    )
+    values: dict[str, Any] = {
+        "broker_state": lambda: 3,
+        "cluster_id": "c",
+        "broker_id": 1,
+        "replicas": lambda: Stub(
+            all_topics=TopicStatistics(messages_in=5),
+            topics={"t": TopicStatistics(messages_in=4)},
+            partition_count=1,
+            leader_count=1,
+            offline_replica_count=0,
+            under_replicated_partitions=0,
+            under_min_isr_partition_count=0,
+            at_min_isr_partition_count=0,
+            produce_purgatory=purgatory,
+            fetch_purgatory=purgatory,
+        ),
+        "logs": lambda: [log],
+        "log_manager": lambda: Stub(live_dirs=("/a",), offline_dirs=("/b",)),
+        "controller": lambda: Stub(
+            active_controller_count=1,
+            global_topic_count=1,
+            global_partition_count=1,
+            offline_partitions_count=0,
+            topics_to_delete_count=0,
+        ),
+        "groups": lambda: Stub(
+            groups={"Stable": 2, "PreparingRebalance": 1},
+            offsets=4,
+            commits=5,
+            expired_offsets=0,
+            deleted_offsets=0,
+            completed_rebalances=1,
+            loading=Stub(load_time_max_ms=1.5),
+        ),
+        "fetch_sessions": lambda: Stub(sessions=1, partitions_cached=2, evictions=0),
+        "sockets": lambda: Stub(
+            connections={"PLAINTEXT": 3},
+            accepted=4,
+            refused={},
+            idle_closed=0,
+            accept_errors=0,
+            cold_reads=0,
+            buffers=Stub(bytes_in_use=0, bytes_free=131072),
+        ),
+        "channel": lambda: Stub(
+            requests={"Produce": produce.snapshot()},
+            pool=Stub(workers=8, busy=0, queued=0, busy_s=0.5),
+        ),
+        "background": lambda: Stub(tasks={"x": Stub(runs=1, failures=0, seconds=0.1)}),
+        "deadlines": lambda: Stub(active=1, failed=0),
+    }
+    return Sources(**{**values, **changes})
+
+
+def parse(text: bytes) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def test_names_that_dashboards_for_kafka_ask_for() -> None:
+    found = parse(trio.run(render, all_families(sources())))
+    messages = "kafka_server_brokertopicmetrics_messagesin_total"
+    assert found[messages, ()] == 5
+    assert found[messages, (("topic", "t"),)] == 4
+    assert found["kafka_server_kafkaserver_brokerstate", ()] == 3
+    assert found["kafka_network_requestmetrics_requests_total", (("request", "Produce"),)] == 2
+    p99 = found[
+        "kafka_network_requestmetrics_totaltimems", (("quantile", "0.99"), ("request", "Produce"))
+    ]
+    assert 2 <= p99 <= 4.1
+    partition = (("partition", "0"), ("topic", "t"))
+    assert found["kafka_log_log_size", partition] == 7
+    assert found["kafka_log_log_logendoffset", partition] == 9
+    assert found["kafka_log_logmanager_offlinelogdirectorycount", ()] == 1
+    assert found["kafka_server_replicamanager_partitioncount", ()] == 1
+    prefix = "kafka_coordinator_group_groupmetadatamanager_"
+    assert found[prefix + "numgroups", ()] == 3
+    assert found[prefix + "numgroupsstable", ()] == 2
+    assert found[prefix + "numgroupspreparingrebalance", ()] == 1
+    listener = (("listener", "PLAINTEXT"),)
+    assert found["kafka_server_socketservermetrics_connection_count", listener] == 3
+
+
+def test_the_process_is_described() -> None:
+    found = parse(trio.run(render, ProcessFamilies().collect()))
+    assert found["process_resident_memory_bytes", ()] > 1_000_000
+
+
+def test_a_large_family_is_rendered_in_parts_with_one_header() -> None:
+    family = GaugeMetricFamily("big", "many samples", labels=("n",))
+    count = CHUNK * 3 + 17
+    for number in range(count):
+        family.add_metric((str(number),), number)
+    text = trio.run(render, [family])
+    assert text.count(b"# TYPE") == 1
+    assert len(parse(text)) == count
+
+
+@pytest.mark.parametrize("text", ["host", "host:", "host:x", "host:70000"])
+def test_a_bad_address_is_a_config_error(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"metrics\.http\.listener"):
+        parse_address(text)
+
+
+def test_addresses() -> None:
+    assert parse_address("127.0.0.1:9404") == ("127.0.0.1", 9404)
+    assert parse_address("[::1]:9404") == ("::1", 9404)
+    assert parse_address(":9404") == ("", 9404)
+
+
+def with_listener(test: Callable[[Callable[[bytes], Awaitable[bytes]]], Awaitable[None]]) -> None:
+    async def text() -> bytes:
+        await trio.lowlevel.checkpoint()
+        return b"metric 1\n"
+
+    async def main() -> None:
+        listener = MetricsListener(("127.0.0.1", 0), text)
+
+        async def ask(request: bytes) -> bytes:
+            stream = await trio.open_tcp_stream("127.0.0.1", listener.port)
+            async with stream:
+                await stream.send_all(request)
+                return b"".join([piece async for piece in stream])
+
+        with trio.fail_after(10):
+            async with trio.open_nursery() as nursery:
+                await nursery.start(listener.serve)
+                await test(ask)
+                nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+def test_http_answers() -> None:
+    async def test(ask: Callable[[bytes], Awaitable[bytes]]) -> None:
+        answer = await ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert answer.endswith(b"\r\n\r\nmetric 1\n")
+        assert (await ask(b"HEAD /metrics HTTP/1.1\r\n\r\n")).endswith(b"\r\n\r\n")
+        assert b" 404 " in await ask(b"GET /else HTTP/1.1\r\n\r\n")
+        assert b" 405 " in await ask(b"POST /metrics HTTP/1.1\r\n\r\n")
+        assert b" 400 " in await ask(b"nonsense\r\n\r\n")
+        assert b" 400 " in await ask(b"\x16\x03\x01" * 2000 + b"\r\n\r\n")
+
+    with_listener(test)

@@ -46,7 +46,7 @@ KEYS = (
     inert("inter.broker.protocol.version", STRING, None, MEDIUM, "The protocol that brokers of a 2.x cluster speak with one another."),
     key("socket.send.buffer.bytes", INT, 102400, HIGH, "SO_SNDBUF of client sockets; -1 leaves the system's default."),
     key("socket.receive.buffer.bytes", INT, 102400, HIGH, "SO_RCVBUF of client sockets; -1 leaves the system's default."),
-    key("socket.listen.backlog.size", INT, 50, MEDIUM, "Connections that may wait to be accepted.", at_least(1)),
+    key("socket.listen.backlog.size", INT, 50, MEDIUM, "Connections that may wait to be accepted. When it is not set, this broker allows 1024.", at_least(1)),
     key("socket.request.max.bytes", INT, 104857600, HIGH, "The largest request; a connection that announces a bigger one is closed.", at_least(1)),
     key("max.connections.per.ip", INT, INT_MAX, MEDIUM, "Connections from one address at the same time.", at_least(0), CLUSTER_WIDE),
     key("max.connections.per.ip.overrides", STRING, "", MEDIUM, "Other limits for some hosts or addresses: host:limit, separated by commas.", None, CLUSTER_WIDE),

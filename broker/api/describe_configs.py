@@ -24,6 +24,7 @@ from broker.cluster.image import MetadataImage
 from broker.cluster.topic_names import invalid_name_reason
 from broker.request import RequestContext
 from config.broker_config import BrokerConfig
+from config.definition import ConfigError
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
@@ -69,7 +70,11 @@ class DescribeConfigsHandler:
                 raise KafkaError(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
                 )
-            return topic_entries(topic.config, self._config)
+            try:
+                return topic_entries(topic.config, self._config)
+            except ConfigError as error:
+                # Stored under another server.properties, and no longer valid with this one.
+                raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from error
         if resource_type == ResourceType.BROKER:
             if not name:
                 return []

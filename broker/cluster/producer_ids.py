@@ -4,6 +4,7 @@ Ids are taken in blocks of 1000 from /latest_producer_id_block; a block is recor
 it is handed out, so a crash wastes ids and never repeats one (`ZkProducerIdManager`).
 """
 
+import logging
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,7 @@ import trio
 from broker.cluster.metadata_store import (
     Create,
     MetadataStore,
+    MetadataStoreError,
     NodeExistsError,
     Put,
     VersionMismatchError,
@@ -22,6 +24,8 @@ from broker.cluster.tree_values import (
     encode_producer_id_block,
 )
 from protocol.errors import ErrorCode, KafkaError
+
+log = logging.getLogger(__name__)
 
 BLOCK_SIZE: Final = 1000
 _LAST_ID: Final = (1 << 63) - 1
@@ -53,10 +57,17 @@ class ProducerIdAllocator:
         return self._next - 1
 
     async def take(self) -> int:
-        """The next id. Raises KafkaError UNKNOWN_SERVER_ERROR when there are none left at all."""
+        """The next id.
+
+        Raises KafkaError UNKNOWN_SERVER_ERROR: none are left at all, or the store has failed.
+        """
         async with self._refilling:
             while (producer_id := self.take_nowait()) is None:
-                await self._refill()
+                try:
+                    await self._refill()
+                except MetadataStoreError as error:
+                    log.error("No producer ids can be had: %s", error)
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
         return producer_id
 
     async def _refill(self) -> None:

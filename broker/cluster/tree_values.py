@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.cluster.image import BrokerImage, PartitionImage
+from broker.cluster.metadata_store import MetadataStoreError
 from config.listener import Listener
 from protocol.types import uuid_from_text, uuid_to_text
 
@@ -34,11 +35,11 @@ CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 
 
-class BadValueError(Exception):
+class BadValueError(MetadataStoreError):
     """A node holds something that is no value of its path."""
 
     def __init__(self, path: str, reason: object) -> None:
-        super().__init__(f"The metadata at {path} cannot be read: {reason}")
+        super().__init__(path, f"the metadata cannot be read: {reason}")
 
 
 def topic_path(name: str) -> str:

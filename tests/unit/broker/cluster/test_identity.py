@@ -13,6 +13,7 @@ from broker.cluster.identity import (
 from broker.cluster.producer_ids import ProducerIdAllocator
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
+from protocol.errors import KafkaError
 from protocol.types import uuid_from_text, uuid_to_text
 
 
@@ -106,3 +107,17 @@ def test_random_ids_are_version_4_and_never_look_like_an_option() -> None:
         value = random_uuid()
         assert value[6] >> 4 == 4
         assert not uuid_to_text(value).startswith("-")
+
+
+def test_without_the_store_no_producer_id_is_handed_out() -> None:
+    async def scenario() -> None:
+        store = await EmbeddedStore.open(":memory:")
+        await store.close()
+        with pytest.raises(KafkaError):
+            await ProducerIdAllocator(store, 0).take()
+        damaged = await EmbeddedStore.open(":memory:")
+        await damaged.create("/latest_producer_id_block", b"{}")
+        with pytest.raises(KafkaError):
+            await ProducerIdAllocator(damaged, 0).take()
+
+    trio.run(scenario)

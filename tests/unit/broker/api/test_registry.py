@@ -1,0 +1,50 @@
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+from broker.api import registry
+from broker.api.registry import ADVERTISED, Services, build_handlers
+from protocol.api_keys import ApiKey
+from protocol.messages.registry import SPECS
+
+
+def test_every_handler_module_is_in_the_table_and_advertised_as_it_says() -> None:
+    folder = Path(registry.__file__).parent
+    served = {}
+    for path in sorted(folder.glob("*.py")):
+        module = import_module(f"broker.api.{path.stem}")
+        if hasattr(module, "VERSIONS") and path.stem != "registry":
+            served[path.stem] = module.VERSIONS
+    table = {SPECS[key].module: versions for key, versions in ADVERTISED.items()}
+    assert table == served
+
+
+def test_handlers_are_made_for_exactly_what_is_advertised() -> None:
+    fields: dict[str, Any] = {name: MagicMock() for name in Services.__dataclass_fields__}
+    handlers = build_handlers(Services(**fields))
+    assert set(handlers) == set(ADVERTISED)
+    for key, handler in handlers.items():
+        name = "".join(part.capitalize() for part in SPECS[key].module.split("_"))
+        assert type(handler).__name__ == f"{name}Handler"
+        assert callable(handler)
+        assert callable(handler.error_response)
+
+
+def test_the_apis_of_the_issue_are_served_in_their_versions() -> None:
+    wanted = {
+        ApiKey.PRODUCE: (0, 11),
+        ApiKey.FETCH: (0, 17),
+        ApiKey.METADATA: (0, 13),
+        ApiKey.API_VERSIONS: (0, 4),
+        ApiKey.CREATE_TOPICS: (0, 7),
+        ApiKey.DELETE_TOPICS: (0, 6),
+        ApiKey.CREATE_PARTITIONS: (0, 3),
+        ApiKey.DESCRIBE_CONFIGS: (0, 4),
+        ApiKey.ALTER_CONFIGS: (0, 2),
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+        ApiKey.DESCRIBE_CLUSTER: (0, 2),
+        ApiKey.DESCRIBE_LOG_DIRS: (0, 4),
+        ApiKey.INIT_PRODUCER_ID: (0, 5),
+    }
+    assert wanted.items() <= ADVERTISED.items()

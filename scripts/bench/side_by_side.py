@@ -1,14 +1,15 @@
 """This broker beside Apache Kafka 4.3.1, alternating in one run, with Apache Kafka's own tools.
 
-For each round and each setting both brokers run one after the other on fresh directories, first
-one then the other, in turn. Reported are medians over the rounds, and the ratio of the medians:
+Both brokers run at the same time, warmed up by the same load, and are measured in turn: for every
+round and every setting first the one, then the other, the order changing with each round. Reported
+are medians over the rounds and the ratio of the medians:
 
 * produce: `kafka-producer-perf-test` (4 partitions, acks=all, idempotent, linger 5 ms): MB/s as
   the tool says, CPU seconds of the broker process per GB;
-* consume: `kafka-consumer-perf-test` over what was produced;
+* consume: `kafka-consumer-perf-test` over what was produced (no initial rebalance delay);
 * depth 1: one connection, one small Produce request (acks=1) at a time, requests per second;
-* start: from starting the process to its first ApiVersions answer;
-* memory: resident set after the produce rounds of this process (over 1 GB produced).
+* start: from starting the process to its first ApiVersions answer, on fresh directories;
+* memory: resident set of a fresh broker after 1 GB produced.
 
 The client shares the machine with the broker, so MB/s is bounded by the client; CPU per GB is not.
 """
@@ -41,6 +42,7 @@ from tests.support.kafka_jars import java  # noqa: E402
 console = Console()
 MB = 1024 * 1024
 Broker = BrokerProcess | ApacheKafka
+SETTINGS = {"group.initial.rebalance.delay.ms": "0", "log.segment.delete.delay.ms": "1000"}
 
 
 def cpu_seconds(broker: Broker) -> float:
@@ -52,6 +54,10 @@ def cpu_seconds(broker: Broker) -> float:
 def create_topic(broker: Broker, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(30)
+
+
+def delete_topic(broker: Broker, topic: str) -> None:
+    AdminClient({"bootstrap.servers": broker.bootstrap}).delete_topics([topic])[topic].result(30)
 
 
 def produce(broker: Broker, topic: str, size: int, batch: int, megabytes: int) -> dict[str, float]:
@@ -179,7 +185,8 @@ def main() -> int:
     parser.add_argument(
         "--settings", default="100:16384,100:262144,1024:16384,1024:262144", help="record:batch,…"
     )
-    parser.add_argument("--skip", default="", help="parts to leave out: produce,depth,start")
+    parser.add_argument("--warm-up", type=int, default=3, help="times 100 MB before measuring")
+    parser.add_argument("--skip", default="", help="leave out: produce,depth,start,memory")
     parser.add_argument("--json", type=Path, help="write every single figure there")
     args = parser.parse_args()
     settings = [tuple(map(int, pair.split(":"))) for pair in args.settings.split(",")]
@@ -193,41 +200,48 @@ def main() -> int:
             f"  {name:12} {what}: " + ", ".join(f"{k} {v:.2f}" for k, v in values.items())
         )
 
+    def order(number: int) -> list[str]:
+        return list(makers) if number % 2 == 0 else list(makers)[::-1]
+
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        brokers = {
+            name: make(Path(directory) / name.replace(" ", "-"), SETTINGS)
+            for name, make in makers.items()
+        }
+        try:
+            for name, broker in brokers.items():
+                broker.start()
+                console.print(f"warming up {name}")
+                for turn in range(args.warm_up):
+                    produce(broker, f"warm-{turn}", 1024, 16384, 100)
+                    consume(broker, f"warm-{turn}", 1024, 100)
+                depth_one(broker, "warm-depth")
+            for number in range(args.rounds):
+                console.rule(f"round {number + 1} of {args.rounds}")
+                for size, batch in settings if "produce" not in args.skip else ():
+                    for name in order(number):
+                        what, topic = f"{size} B / {batch // 1024} KB", f"t-{size}-{batch}-{number}"
+                        note(name, what, produce(brokers[name], topic, size, batch, args.megabytes))
+                        note(name, what, consume(brokers[name], topic, size, args.megabytes))
+                        delete_topic(brokers[name], topic)
+                if "depth" not in args.skip:
+                    for name in order(number):
+                        note(name, "depth 1", depth_one(brokers[name], f"depth-{number}"))
+        finally:
+            for broker in brokers.values():
+                broker.kill()
     for number in range(args.rounds):
-        console.rule(f"round {number + 1} of {args.rounds}")
-        order = list(makers) if number % 2 == 0 else list(makers)[::-1]
-        if "start" not in args.skip:
-            for name in order:
+        for name in order(number):
+            if "start" not in args.skip:
                 note(name, "start", {"s": start_time(makers[name])})
-        if "produce" not in args.skip:
-            for size, batch in settings:
-                for name in order:
-                    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-                        broker = makers[name](Path(directory))
-                        broker.start()
-                        what = f"{size} B / {batch // 1024} KB"
-                        note(name, what, produce(broker, "bench", size, batch, args.megabytes))
-                        note(name, what, consume(broker, "bench", size, args.megabytes))
-                        broker.stop()
-        if "depth" not in args.skip:
-            for name in order:
-                with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-                    broker = makers[name](Path(directory))
-                    broker.start()
-                    note(name, "depth 1", depth_one(broker, "depth"))
-                    broker.stop()
-        if "memory" not in args.skip:
-            for name in order:
-                with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-                    broker = makers[name](Path(directory))
-                    broker.start()
-                    produce(broker, "memory", 1024, 16384, 1024)
-                    note(
-                        name,
-                        "after 1 GB",
-                        {"RSS MB": psutil.Process(broker.pid).memory_info().rss / 1e6},
-                    )
-                    broker.stop()
+    for name in makers if "memory" not in args.skip else ():
+        with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+            broker = makers[name](Path(directory))
+            broker.start()
+            produce(broker, "memory", 1024, 16384, 1024)
+            rss = psutil.Process(broker.pid).memory_info().rss / 1e6
+            note(name, "after 1 GB", {"RSS MB": rss})
+            broker.kill()
     table = Table("figure (median)", *makers, "ratio", "all, pykafkalog", "all, Apache Kafka")
     for what in figures["pykafkalog"]:
         ours, theirs = (figures[name][what] for name in makers)

@@ -1,6 +1,6 @@
 """How long from the start of the process to the first ApiVersions answer (target: half a second).
 
-    scripts/bench/startup.py [rounds]
+scripts/bench/startup.py [rounds]
 """
 
 import socket
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-API_VERSIONS_V0 = bytes.fromhex("0000000a" "0012" "0000" "00000001" "ffff")
+API_VERSIONS_V0 = bytes.fromhex("0000000a0012000000000001ffff")
 
 
 def one_start(directory: Path, port: int) -> float:

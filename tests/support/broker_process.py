@@ -87,7 +87,7 @@ class BrokerProcess:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 cwd=ROOT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **self.environment},
+                env=self._environment(),
                 start_new_session=True,
             )
         deadline = time.monotonic() + timeout_s
@@ -136,6 +136,11 @@ class BrokerProcess:
         """Processor time it has used, user and system."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _environment(self) -> dict[str, str]:
+        """As a user's: compiled modules are kept, or every start would compile them all anew."""
+        inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        return {**inherited, "PYTHONUNBUFFERED": "1", **self.environment}
 
     def _keep_port(self) -> list[str]:
         """After the first start the clients know the port: a restart must use it again."""

@@ -13,7 +13,8 @@ Version notes
 * v0 read ZooKeeper in its time; here it is as v1. v0-1 have no top-level error: a refusal of the
   group is repeated for each partition.
 * v2+: null topics. v5+: leader epochs. v7+: require_stable. v8+: many groups, each with an error.
-* v10: topics by id; UNKNOWN_TOPIC_ID, and of all topics only those that have an id are told.
+* v10: topics by id; UNKNOWN_TOPIC_ID, and of all topics only those that have an id are told. An
+  offset that was committed for another topic of the same name is not told.
 """
 
 from collections.abc import Iterator
@@ -73,7 +74,8 @@ class OffsetFetchHandler:
                         topic_id=topic_id,
                         partitions=self._partitions(
                             OffsetFetchResponsePartitions,
-                            (asked.group_id, name, numbers),
+                            asked.group_id,
+                            (name, topic_id, numbers),
                             require_stable,
                         ),
                     )
@@ -109,16 +111,15 @@ class OffsetFetchHandler:
             return OffsetFetchResponse(
                 topics=[
                     OffsetFetchResponseTopic(
-                        name=name,
+                        name=asked[0],
                         partitions=self._partitions(
                             OffsetFetchResponsePartition,
-                            (request.group_id, name, numbers),
+                            request.group_id,
+                            asked,
                             request.require_stable,
                         ),
                     )
-                    for name, _, numbers in self._topics_asked(
-                        request.group_id, request.topics, by_id=False
-                    )
+                    for asked in self._topics_asked(request.group_id, request.topics, by_id=False)
                 ]
             )
         except KafkaError as error:
@@ -127,9 +128,9 @@ class OffsetFetchHandler:
     # ---- all
 
     def _partitions(
-        self, group: Any, asked: tuple[str, str | None, list[int]], require_stable: bool
+        self, group: Any, group_id: str, asked: _Asked, require_stable: bool
     ) -> list[Any]:
-        group_id, name, numbers = asked
+        name, topic_id, numbers = asked
         find = self._groups.fetch_offset(group_id)
         results = []
         for number in numbers:
@@ -138,7 +139,7 @@ class OffsetFetchHandler:
             elif require_stable and self._groups.is_unstable(group_id, name, number):
                 results.append(_partition(group, number, None, ErrorCode.UNSTABLE_OFFSET_COMMIT))
             else:
-                results.append(_partition(group, number, find(name, number)))
+                results.append(_partition(group, number, _same_topic(find(name, number), topic_id)))
         return results
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
@@ -151,6 +152,13 @@ class OffsetFetchHandler:
                 for asked in request.groups
             ]
         )
+
+
+def _same_topic(found: CommittedOffset | None, topic_id: bytes) -> CommittedOffset | None:
+    """The offset, unless both ids are known and differ: the topic was made anew since."""
+    if found is None or topic_id == ZERO_UUID or found.topic_id in (None, topic_id):
+        return found
+    return None
 
 
 def _partition(

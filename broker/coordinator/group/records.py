@@ -4,10 +4,11 @@
                                         3 and up: KIP-848, share and streams groups
     value  int16 version, body          null: tombstone
 
-Written is what Kafka 4.3 writes: offset values in version 3 (version 1 where the client asked
-for its own retention, for only that has room for the expire time), group metadata in version 3.
-Read is every version that any Kafka wrote. Keys of the newer group types are `None` here: they
-are left alone, so that a Kafka that gets the directory back finds them (S-FMT-2).
+Written is what Kafka 4.3 writes (a conformance test compares the bytes): offset values in version
+4 with the topic's id (version 1 where the client asked for its own retention, for only that has
+room for the expire time), group metadata in version 3. Read is every version that any Kafka wrote.
+Keys of the newer group types are `None` here: they are left alone, so that a Kafka that gets the
+directory back finds them (S-FMT-2).
 """
 
 from broker.coordinator.group.offsets import CommittedOffset
@@ -35,7 +36,7 @@ from protocol.types import ZERO_UUID
 OFFSET_KEY_VERSIONS = (0, 1)
 GROUP_KEY_VERSION = 2
 WRITTEN_OFFSET_KEY = 1
-WRITTEN_OFFSET_VALUE = 3
+WRITTEN_OFFSET_VALUE = 4
 WRITTEN_OFFSET_VALUE_WITH_EXPIRY = 1
 WRITTEN_GROUP_VALUE = 3
 
@@ -70,6 +71,7 @@ def _encode_offset(record: OffsetRecord) -> tuple[bytes, bytes | None]:
         metadata=committed.metadata,
         commit_timestamp=committed.commit_timestamp_ms,
         expire_timestamp=_NO_TIMESTAMP if expires is None else expires,
+        topic_id=committed.topic_id or ZERO_UUID,
     )
     version = WRITTEN_OFFSET_VALUE if expires is None else WRITTEN_OFFSET_VALUE_WITH_EXPIRY
     return key, encode_versioned(OffsetCommitValue, version, value)

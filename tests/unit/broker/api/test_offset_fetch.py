@@ -101,6 +101,16 @@ def test_an_unknown_topic_id() -> None:
     assert response.groups[0].error_code == 0
 
 
+def test_an_offset_of_another_topic_of_the_same_name() -> None:
+    api = GroupApi()
+    old = CommittedOffset(offset=9, commit_timestamp_ms=0, topic_id=OTHER_ID)
+    api.commit(5, partition=1)
+    api.shard().offsets.put(("g", "t", 0), old)
+    offsets = found(api.call(KEY, 10, request(10, {"t": [0, 1]})), 10)
+    assert [offsets["t", 0][0], offsets["t", 1][0]] == [-1, 5]
+    assert found(api.call(KEY, 9, request(9, {"t": [0]})), 9)["t", 0][0] == 9
+
+
 def test_many_groups_with_errors_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     api = GroupApi()
     api.commit(5, group="one")

@@ -58,12 +58,17 @@ def group_value(version: int) -> bytes:
 
 
 def test_an_offset_is_written_as_kafka_4_does() -> None:
+    topic_id = bytes(range(16))
     committed = CommittedOffset(
-        offset=5, leader_epoch=2, metadata="md", commit_timestamp_ms=77, topic_id=b"x" * 16
+        offset=5, leader_epoch=2, metadata="md", commit_timestamp_ms=77, topic_id=topic_id
     )
     key, value = encode_record(OffsetRecord(("g", "t", 3), committed))
     assert key == OFFSET_KEY
-    assert value == struct.pack(">hqi", 3, 5, 2) + text("md") + struct.pack(">q", 77)
+    version_4 = struct.pack(">hqi", 4, 5, 2) + b"\x03md" + struct.pack(">q", 77)
+    assert value == version_4 + b"\x01\x00\x10" + topic_id
+    assert decode_record(OFFSET_KEY, value) == OffsetRecord(("g", "t", 3), committed)
+    committed.topic_id = None
+    assert encode_record(OffsetRecord(("g", "t", 3), committed))[1] == version_4 + b"\x00"
 
 
 def test_an_offset_with_its_own_retention_is_written_in_version_1() -> None:
@@ -131,16 +136,6 @@ def test_every_older_offset_is_read(
             expire_timestamp_ms=expires,
         ),
     )
-
-
-def test_an_offset_of_version_4_brings_its_topics_id() -> None:
-    topic_id = bytes(range(16))
-    value = struct.pack(">hqi", 4, 5, 2) + b"\x03md" + struct.pack(">q", 77)
-    value += b"\x01\x00\x10" + topic_id
-    decoded = decode_record(OFFSET_KEY, value)
-    assert isinstance(decoded, OffsetRecord)
-    assert decoded.committed is not None
-    assert (decoded.committed.offset, decoded.committed.topic_id) == (5, topic_id)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])

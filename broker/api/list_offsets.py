@@ -24,7 +24,11 @@ from collections import Counter
 from typing import Any, Final
 
 from broker.replication.failures import REFUSALS, refusal_of
-from broker.replication.partition import EARLIEST_PENDING_UPLOAD_TIMESTAMP
+from broker.replication.offset_lookup import (
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    offset_for_timestamp,
+    offsets_before,
+)
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -103,14 +107,14 @@ class ListOffsetsHandler:
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
             partition = self._replicas.partition(tp)
             if version == 0:
-                reply.old_style_offsets = partition.offsets_before(
-                    asked.timestamp, asked.max_num_offsets
+                reply.old_style_offsets = offsets_before(
+                    partition, asked.timestamp, asked.max_num_offsets
                 )
                 return reply
             if asked.timestamp < 0 and version < _FIRST_VERSION_OF.get(asked.timestamp, 1 << 15):
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-            found = partition.offset_for_timestamp(
-                asked.timestamp, isolation, asked.current_leader_epoch
+            found = offset_for_timestamp(
+                partition, asked.timestamp, isolation, asked.current_leader_epoch
             )
         except REFUSALS as error:
             if isinstance(error, StorageError) and partition is not None:

@@ -26,12 +26,6 @@ import trio
 from broker.replication.topic_statistics import TopicStatistics
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import (
-    EARLIEST_LOCAL_TIMESTAMP,
-    EARLIEST_TIMESTAMP,
-    LATEST_TIERED_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    MAX_TIMESTAMP,
-    NO_TIMESTAMP,
     TopicPartition,
 )
 from storage.log.results import (
@@ -40,7 +34,6 @@ from storage.log.results import (
     FetchIsolation,
     ReadInfo,
     StartOffsetReason,
-    TimestampOffset,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +47,6 @@ LATEST_PRODUCE_VERSION: Final = 13
 ALL_IN_SYNC: Final = -1
 """Produce's `acks=all`."""
 
-EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
 UNDEFINED_EPOCH: Final = -1
 _LOG_IS_GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR)
 UNDEFINED_OFFSET: Final = -1
@@ -396,58 +388,6 @@ class Partition:
             return leader_epoch, log.log_end_offset
         return log.leader_epochs.end_offset_for(leader_epoch, log.log_end_offset)
 
-    def offset_for_timestamp(
-        self,
-        timestamp: int,
-        isolation: FetchIsolation,
-        current_leader_epoch: int = UNDEFINED_EPOCH,
-    ) -> TimestampOffset | None:
-        """ListOffsets v1+ (S-TS-1..3): special timestamps or the first record not older.
-
-        None when there is none below what `isolation` shows. Without tiered storage the earliest
-        local offset is the log start, and "latest tiered" and "earliest pending upload" are
-        unknown. Raises KafkaError; OFFSET_NOT_AVAILABLE when a new leader's high watermark has not
-        caught up with its own epoch, so that "latest" could go back.
-        """
-        self.check_leader_epoch(current_leader_epoch)
-        log = self.log
-        if timestamp == LATEST_TIMESTAMP:
-            self._require_caught_up(isolation)
-            return TimestampOffset(
-                timestamp=NO_TIMESTAMP,
-                offset=self.bound(isolation),
-                leader_epoch=self.leader_epoch,
-            )
-        if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
-            start = log.log_start_offset
-            epoch = log.leader_epochs.epoch_for_offset(start)
-            if epoch is None and start >= self.epoch_start_offset:
-                epoch = self.leader_epoch
-            return TimestampOffset(
-                timestamp=NO_TIMESTAMP,
-                offset=start,
-                leader_epoch=UNDEFINED_EPOCH if epoch is None else epoch,
-            )
-        if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
-            return None
-        if timestamp == MAX_TIMESTAMP:
-            found = log.max_timestamp()
-        else:
-            found = log.offset_for_timestamp(timestamp, isolation)
-        if found is None or found.offset >= self.bound(isolation):
-            self._require_caught_up(isolation)
-            return None
-        return found
-
-    def _require_caught_up(self, isolation: FetchIsolation) -> None:
-        behind = self.epoch_start_offset > self.log.high_watermark
-        if behind and isolation is not FetchIsolation.LOG_END:
-            raise KafkaError(
-                ErrorCode.OFFSET_NOT_AVAILABLE,
-                f"The high watermark of {self.topic_partition} lags behind the start of leader "
-                f"epoch {self.leader_epoch} after an election.",
-            )
-
     def delete_records(self, offset: int) -> int:
         """Make everything below `offset` (-1: the high watermark) invisible; the low watermark.
 
@@ -473,15 +413,6 @@ class Partition:
             )
         log.maybe_increment_log_start_offset(target, StartOffsetReason.CLIENT_RECORD_DELETION)
         return log.log_start_offset
-
-    def offsets_before(self, timestamp: int, limit: int) -> list[int]:
-        """ListOffsets v0 (S-TS-5): at most `limit` segment starts, the newest first.
-
-        -1: from the high watermark on; -2: the oldest only; else of segments last written at or
-        before `timestamp`. Raises KafkaError.
-        """
-        self.check_leader_epoch(UNDEFINED_EPOCH)
-        return self.log.offsets_before(timestamp, max(limit, 0))
 
 
 async def _write_in_thread(pending: "PendingAppend") -> None:

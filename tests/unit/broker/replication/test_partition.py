@@ -1,11 +1,13 @@
 """One partition: who may append, what may be seen, and the order of threaded appends."""
 
 import threading
+from functools import partial
 
 import pytest
 import trio
 import trio.testing
 
+from broker.replication.offset_lookup import offset_for_timestamp
 from broker.replication.partition import Partition
 from broker.replication.topic_statistics import TopicStatistics
 from config.topic_config import TopicConfig
@@ -161,7 +163,7 @@ def test_s_read_5_each_reader_sees_as_far_as_it_may():
 
 def test_s_ts_1_special_timestamps():
     partition = make(leader_epoch=2)
-    ask = partition.offset_for_timestamp
+    ask = partial(offset_for_timestamp, partition)
     assert ask(-3, FetchIsolation.HIGH_WATERMARK) is None
     partition.append_as_leader(batch([b"a"], timestamp=900))
     partition.append_as_leader(batch([b"b"], timestamp=500))
@@ -182,18 +184,18 @@ def test_s_ts_1_special_timestamps():
 def test_s_ts_2_an_answer_never_exceeds_what_the_reader_sees():
     partition = make(replicas=(1, 2), isr=(1, 2))
     partition.append_as_leader(batch([b"a"], timestamp=500))
-    assert partition.offset_for_timestamp(400, FetchIsolation.HIGH_WATERMARK) is None
-    assert partition.offset_for_timestamp(400, FetchIsolation.LOG_END).offset == 0
+    assert offset_for_timestamp(partition, 400, FetchIsolation.HIGH_WATERMARK) is None
+    assert offset_for_timestamp(partition, 400, FetchIsolation.LOG_END).offset == 0
     partition.record_follower_fetch(2, 1, knows_epoch=True)
-    assert partition.offset_for_timestamp(400, FetchIsolation.HIGH_WATERMARK).offset == 0
-    assert partition.offset_for_timestamp(501, FetchIsolation.HIGH_WATERMARK) is None
+    assert offset_for_timestamp(partition, 400, FetchIsolation.HIGH_WATERMARK).offset == 0
+    assert offset_for_timestamp(partition, 501, FetchIsolation.HIGH_WATERMARK) is None
 
 
 def test_latest_is_not_available_while_a_new_leader_lags_behind_its_own_epoch():
     partition = make(replicas=(1, 2), isr=(1, 2))
     partition.append_as_leader(batch())
     partition.lead(1, (1, 2), (1, 2))
-    ask = partition.offset_for_timestamp
+    ask = partial(offset_for_timestamp, partition)
     assert code_of(ask, -1, FetchIsolation.HIGH_WATERMARK) == ErrorCode.OFFSET_NOT_AVAILABLE
     assert code_of(ask, NOW, FetchIsolation.HIGH_WATERMARK) == ErrorCode.OFFSET_NOT_AVAILABLE
     assert ask(-1, FetchIsolation.LOG_END).offset == 1
@@ -224,7 +226,7 @@ def test_a_closed_partition_says_why():
     assert code_of(partition.append_as_leader, batch()) == ErrorCode.KAFKA_STORAGE_ERROR
     read = partition.read
     assert code_of(read, 0, 10, FetchIsolation.LOG_END) == ErrorCode.KAFKA_STORAGE_ERROR
-    ask = partition.offset_for_timestamp
+    ask = partial(offset_for_timestamp, partition)
     assert code_of(ask, -1, FetchIsolation.LOG_END) == ErrorCode.KAFKA_STORAGE_ERROR
 
 

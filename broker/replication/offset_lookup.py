@@ -1,0 +1,91 @@
+"""ListOffsets' questions to one partition: from a time, or a word for one, to an offset.
+
+Special timestamps (S-TS-1): -1 latest, -2 earliest, -3 the record with the greatest timestamp, -4
+earliest on local disk, -5 latest tiered, -6 earliest pending upload. Without tiered storage -4 is
+the log start and the last two are unknown. Any other timestamp asks for the first record, by
+offset, that is not older (S-TS-2, S-TS-3); the log searches it.
+
+What the asker may not see yet is never an answer. Used by `broker.api.list_offsets`; may also serve
+whoever needs an offset for a time. After `Partition.fetchOffsetForTimestamp`.
+"""
+
+from typing import Final
+
+from broker.replication.partition import UNDEFINED_EPOCH, Partition
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    NO_TIMESTAMP,
+)
+from storage.log.results import FetchIsolation, TimestampOffset
+
+EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
+
+
+def offset_for_timestamp(
+    partition: Partition,
+    timestamp: int,
+    isolation: FetchIsolation,
+    current_leader_epoch: int = UNDEFINED_EPOCH,
+) -> TimestampOffset | None:
+    """ListOffsets v1+; None when nothing below what `isolation` shows is an answer.
+
+    Raises KafkaError: fenced or unknown leader epoch, a partition that is not served, StorageError;
+    OFFSET_NOT_AVAILABLE when a new leader's high watermark has not caught up with the start of its
+    epoch, so that "latest" could go back.
+    """
+    partition.check_leader_epoch(current_leader_epoch)
+    log = partition.log
+    if timestamp == LATEST_TIMESTAMP:
+        _require_caught_up(partition, isolation)
+        return TimestampOffset(
+            timestamp=NO_TIMESTAMP,
+            offset=partition.bound(isolation),
+            leader_epoch=partition.leader_epoch,
+        )
+    if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+        return _earliest(partition)
+    if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+        return None
+    if timestamp == MAX_TIMESTAMP:
+        found = log.max_timestamp()
+    else:
+        found = log.offset_for_timestamp(timestamp, isolation)
+    if found is None or found.offset >= partition.bound(isolation):
+        _require_caught_up(partition, isolation)
+        return None
+    return found
+
+
+def _earliest(partition: Partition) -> TimestampOffset:
+    log = partition.log
+    start = log.log_start_offset
+    epoch = log.leader_epochs.epoch_for_offset(start)
+    if epoch is None:
+        current = start >= partition.epoch_start_offset
+        epoch = partition.leader_epoch if current else UNDEFINED_EPOCH
+    return TimestampOffset(timestamp=NO_TIMESTAMP, offset=start, leader_epoch=epoch)
+
+
+def _require_caught_up(partition: Partition, isolation: FetchIsolation) -> None:
+    behind = partition.epoch_start_offset > partition.log.high_watermark
+    if behind and isolation is not FetchIsolation.LOG_END:
+        raise KafkaError(
+            ErrorCode.OFFSET_NOT_AVAILABLE,
+            f"The high watermark of {partition.topic_partition} lags behind the start of leader "
+            f"epoch {partition.leader_epoch} after an election.",
+        )
+
+
+def offsets_before(partition: Partition, timestamp: int, limit: int) -> list[int]:
+    """ListOffsets v0 (S-TS-5): at most `limit` segment starts, the newest first.
+
+    -1: from the high watermark on; -2: the oldest only; else of segments last written at or before
+    `timestamp`. Raises KafkaError.
+    """
+    partition.check_leader_epoch(UNDEFINED_EPOCH)
+    return partition.log.offsets_before(timestamp, max(limit, 0))

@@ -26,7 +26,7 @@ from config.resolution import (
     resolve_broker_id,
     resolve_times,
 )
-from config.startup_checks import check_values
+from config.startup_checks import Endpoints, check_values
 
 LISTENER_PREFIX = "listener.name."
 
@@ -155,7 +155,10 @@ class BrokerConfig:
         fields["listeners"], fields["advertised_listeners"] = listener_endpoints(values, props)
         fields["inter_broker_listener"] = inter_broker_listener_name(values, props)
         fields["ip_connection_limits"] = ip_overrides(values["max.connections.per.ip.overrides"])
-        check_values(config, values)
+        check_values(
+            values,
+            Endpoints(config.listeners, config.advertised_listeners, config.inter_broker_listener),
+        )
         return config
 
     def with_broker_id(self, broker_id: int) -> "BrokerConfig":

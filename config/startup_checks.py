@@ -4,12 +4,10 @@ After Kafka's own rules come the refusals of this broker: a value that asks for 
 a cluster that is not there must stop the start, not be ignored.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from config.definition import ConfigError
-
-if TYPE_CHECKING:
-    from config.broker_config import BrokerConfig
+from config.listener import Listener
 
 _MEGABYTE = 1024 * 1024
 
@@ -19,34 +17,42 @@ def _require(condition: bool, message: str) -> None:
         raise ConfigError(message)
 
 
-def check_values(config: "BrokerConfig", values: dict[str, Any]) -> None:
-    """Raises ConfigError for the first rule that is broken."""
-    _check_id(config)
-    _check_log(config, values)
+class Endpoints(NamedTuple):
+    """Listeners, parsed and resolved."""
+
+    listeners: tuple[Listener, ...]
+    advertised: tuple[Listener, ...]
+    inter_broker: str
+
+
+def check_values(values: dict[str, Any], endpoints: Endpoints) -> None:
+    """`values` with units resolved. Raises ConfigError for the first rule that is broken."""
+    _check_id(values)
+    _check_log(values)
     _check_replication(values)
-    _check_listeners(config)
-    _check_connections(config, values)
-    _check_supported(config, values)
+    _check_listeners(endpoints)
+    _check_connections(values, endpoints)
+    _check_supported(values, endpoints.listeners)
 
 
-def _check_id(config: "BrokerConfig") -> None:
-    if config.broker_id_generation_enable:
+def _check_id(values: dict[str, Any]) -> None:
+    if values["broker.id.generation.enable"]:
         _require(
-            -1 <= config.broker_id <= config.reserved_broker_max_id,
+            -1 <= values["broker.id"] <= values["reserved.broker.max.id"],
             "broker.id must be greater than or equal to -1 and not greater than "
             "reserved.broker.max.id",
         )
     else:
-        _require(config.broker_id >= 0, "broker.id must be greater than or equal to 0")
+        _require(values["broker.id"] >= 0, "broker.id must be greater than or equal to 0")
 
 
-def _check_log(config: "BrokerConfig", values: dict[str, Any]) -> None:
-    _require(config.log_roll_ms >= 1, "log.roll.ms must be greater than or equal to 1")
+def _check_log(values: dict[str, Any]) -> None:
+    _require(values["log.roll.ms"] >= 1, "log.roll.ms must be greater than or equal to 1")
     _require(
-        config.log_roll_jitter_ms >= 0, "log.roll.jitter.ms must be greater than or equal to 0"
+        values["log.roll.jitter.ms"] >= 0, "log.roll.jitter.ms must be greater than or equal to 0"
     )
     _require(
-        config.log_retention_ms >= 1 or config.log_retention_ms == -1,
+        values["log.retention.ms"] >= 1 or values["log.retention.ms"] == -1,
         "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
     )
     threads = values["log.cleaner.threads"]
@@ -54,7 +60,7 @@ def _check_log(config: "BrokerConfig", values: dict[str, Any]) -> None:
         not threads or values["log.cleaner.dedupe.buffer.size"] // threads > _MEGABYTE,
         "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
     )
-    lags = values["log.cleaner.min.compaction.lag.ms"], config.log_cleaner_max_compaction_lag_ms
+    lags = values["log.cleaner.min.compaction.lag.ms"], values["log.cleaner.max.compaction.lag.ms"]
     _require(
         lags[0] <= lags[1],
         f"conflict topic config setting min.compaction.lag.ms ({lags[0]}) > "
@@ -82,16 +88,16 @@ def _check_replication(values: dict[str, Any]) -> None:
     )
 
 
-def _check_listeners(config: "BrokerConfig") -> None:
-    names = [listener.name for listener in config.listeners]
-    advertised = [listener.name for listener in config.advertised_listeners] or names
+def _check_listeners(endpoints: Endpoints) -> None:
+    names = [listener.name for listener in endpoints.listeners]
+    advertised = [listener.name for listener in endpoints.advertised] or names
     _require(
         bool(advertised),
         "There must be at least one broker advertised listener. Perhaps all listeners appear in "
         "controller.listener.names?",
     )
     _require(
-        config.inter_broker_listener in advertised,
+        endpoints.inter_broker in advertised,
         "inter.broker.listener.name must be a listener name defined in advertised.listeners. The "
         f"valid options based on currently configured listeners are {','.join(advertised)}",
     )
@@ -102,26 +108,26 @@ def _check_listeners(config: "BrokerConfig") -> None:
         f"configuration are {','.join(names)}",
     )
     _require(
-        all(listener.host != "0.0.0.0" for listener in config.advertised_listeners),
+        all(listener.host != "0.0.0.0" for listener in endpoints.advertised),
         "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP "
         "address.",
     )
 
 
-def _check_connections(config: "BrokerConfig", values: dict[str, Any]) -> None:
+def _check_connections(values: dict[str, Any], endpoints: Endpoints) -> None:
     _require(
         values["queued.max.request.bytes"] <= 0
-        or values["queued.max.request.bytes"] >= config.socket_request_max_bytes,
+        or values["queued.max.request.bytes"] >= values["socket.request.max.bytes"],
         "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
     )
     _require(
-        config.max_connections_per_ip != 0 or bool(config.max_connections_per_ip_overrides),
+        values["max.connections.per.ip"] != 0 or bool(values["max.connections.per.ip.overrides"]),
         "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides "
         "property is set.",
     )
     delay, idle = (
         values["connection.failed.authentication.delay.ms"],
-        config.connections_max_idle_ms,
+        values["connections.max.idle.ms"],
     )
     _require(
         idle < 0 or delay < idle,
@@ -132,17 +138,17 @@ def _check_connections(config: "BrokerConfig", values: dict[str, Any]) -> None:
     control = values["control.plane.listener.name"]
     if control is not None:
         _require(
-            control.upper() in {listener.name for listener in config.listeners},
+            control.upper() in {listener.name for listener in endpoints.listeners},
             "control.plane.listener.name must be a listener name defined in advertised.listeners.",
         )
         _require(
-            control.upper() != config.inter_broker_listener,
+            control.upper() != endpoints.inter_broker,
             "control.plane.listener.name, when defined, should have a different value from the "
             f"inter broker listener name. Currently they both have the value {control}",
         )
 
 
-def _check_supported(config: "BrokerConfig", values: dict[str, Any]) -> None:
+def _check_supported(values: dict[str, Any], listeners: tuple[Listener, ...]) -> None:
     for name, why in (
         ("zookeeper.connect", "this broker cannot join a cluster yet; leave it out to run alone"),
         ("authorizer.class.name", "this broker has no authorizer yet and would let everyone in"),
@@ -150,7 +156,7 @@ def _check_supported(config: "BrokerConfig", values: dict[str, Any]) -> None:
     ):
         if values[name]:
             raise ConfigError.invalid(name, values[name], why)
-    for listener in config.listeners:
+    for listener in listeners:
         _require(
             listener.protocol == "PLAINTEXT",
             f"Listener {listener} needs {listener.protocol}, and this broker can open PLAINTEXT "

@@ -56,7 +56,6 @@ class LoadJob:
     fs: FileSystem
     clock: Clock
     producer_expiration_ms: int
-    max_transaction_timeout_ms: int
     log: Log | None = None
     error: OSError | None = None
 
@@ -70,7 +69,6 @@ class LoadJob:
                 log_start_offset=self.log_start_offset,
                 topic_id=read_topic_id(self.fs, self.directory),
                 producer_expiration_ms=self.producer_expiration_ms,
-                max_transaction_timeout_ms=self.max_transaction_timeout_ms,
             )
             self.log = load_log(
                 self.fs, self.clock, self.directory, self.topic_partition, options
@@ -118,7 +116,6 @@ def jobs_of(
     *,
     clean: bool,
     producer_expiration_ms: int,
-    max_transaction_timeout_ms: int,
 ) -> Loading:
     """What lies in one log directory. Raises OSError."""
     recovery_points = read_offsets(fs, log_dir, RECOVERY_POINT_CHECKPOINT)
@@ -149,7 +146,6 @@ def jobs_of(
                     fs=fs,
                     clock=clock,
                     producer_expiration_ms=producer_expiration_ms,
-                    max_transaction_timeout_ms=max_transaction_timeout_ms,
                 )
             )
     return loading

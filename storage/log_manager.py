@@ -207,7 +207,6 @@ class LogManager:
                     topic_configs,
                     clean=state.was_clean,
                     producer_expiration_ms=self._config.producer_id_expiration_ms,
-                    max_transaction_timeout_ms=self._config.transaction_max_timeout_ms,
                 )
             except OSError as error:
                 everything.failed[path] = error
@@ -328,7 +327,6 @@ class LogManager:
                     clean=False,  # should there be files, they are not taken on trust
                     topic_id=topic_id,
                     producer_expiration_ms=self._config.producer_id_expiration_ms,
-                    max_transaction_timeout_ms=self._config.transaction_max_timeout_ms,
                 )
                 log = load_log(self._fs, self._clock, directory, topic_partition, options)
             except OSError as error:

@@ -5,9 +5,10 @@ sockets bound -> logs loaded -> partitions led -> coordinators -> handlers -> so
 background work -> RUNNING_AS_BROKER. Anything that fails on the way ends the start, frees what was
 taken, and `run` returns False.
 
-Stop (S-START-5), the other way round: no new connections, requests in work get `STOP_REQUESTS_S`,
-groups told, background work ended, high watermarks written, logs synced and closed with their
-checkpoints and the clean-shutdown marker, locks released.
+Stop (S-START-5), the last started first: background work ends, no new connections, requests in work
+get `STOP_REQUESTS_S`, groups told, high watermarks written, metadata store closed, logs synced and
+closed with their checkpoints and the clean-shutdown marker, locks released. Each step is registered
+where its part is started, so a start that fails half-way stops exactly what it had started.
 
 This module wires; it decides nothing else. `broker.__main__` runs it, tests may run it in-process.
 """
@@ -104,8 +105,11 @@ class BrokerServer:
         self._check_buffers = check_buffers
         self._stop = trio.Event()
         self._starting = trio.CancelScope()
+        self._background_scope = trio.CancelScope()
+        self._background_ended = trio.Event()
         self._failure: str | None = None
-        self._release = AsyncExitStack()
+        self._parts = AsyncExitStack()
+        self._offline_listeners: list[Callable[[str], None]] = []
 
     # ---- life
 
@@ -116,30 +120,27 @@ class BrokerServer:
         went_well = True
         try:
             async with trio.open_nursery() as services:
-                went_well = await self._live(services)
+                started = await self._start_or_say_why_not(services)
+                if started:
+                    await self._stop.wait()
+                went_well = await self._shut_down() and (started or self._stop.is_set())
                 services.cancel_scope.cancel()
         except Exception:
             # A background task has a bug: what it left behind is not to be called clean.
+            self._parts.pop_all()
             logger.critical("Fatal error in a background task. Ending", exc_info=True)
             went_well = False
-        finally:
-            with trio.CancelScope(shield=True):
-                await self._release.aclose()
-            self.state.move_to(BrokerState.NOT_RUNNING)
+        self.state.move_to(BrokerState.NOT_RUNNING)
         return went_well and self._failure is None
 
-    async def _live(self, services: trio.Nursery) -> bool:
+    async def _start_or_say_why_not(self, services: trio.Nursery) -> bool:
+        """False when it failed, or was given up for `request_shutdown`."""
         logger.info("starting")
         began = self._clock.monotonic()
         self.state.move_to(BrokerState.STARTING)
         try:
             with self._starting:
                 await self._start(services)
-                self.state.move_to(BrokerState.RUNNING_AS_BROKER)
-                self._on_started()
-                logger.info(
-                    "Kafka Server started in %dms", (self._clock.monotonic() - began) * 1000
-                )
         except Exception as error:
             known = isinstance(error, _OPERATOR_ERRORS)
             logger.critical(
@@ -148,11 +149,21 @@ class BrokerServer:
                 exc_info=None if known else error,
             )
             return False
-        if not self._starting.cancelled_caught:
-            await self._stop.wait()
+        if self._starting.cancelled_caught:
+            return False
+        self.state.move_to(BrokerState.RUNNING_AS_BROKER)
+        self._on_started()
+        logger.info("Kafka Server started in %dms", (self._clock.monotonic() - began) * 1000)
+        return True
+
+    async def _shut_down(self) -> bool:
+        """Stop whatever was started, the last one first (S-START-5). False when that failed."""
         logger.info("shutting down")
+        self.state.move_to(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+        # Stand-alone: no other broker could take over a partition.
+        self.state.move_to(BrokerState.BROKER_SHUTTING_DOWN)
         try:
-            await self._shut_down()
+            await self._parts.aclose()
         except Exception:
             logger.critical("Fatal error during KafkaServer shutdown.", exc_info=True)
             return False
@@ -174,11 +185,10 @@ class BrokerServer:
         self._failure = reason
         self.request_shutdown()
 
-    # ---- start
+    # ---- start: each part that must be stopped says how, for `_shut_down`
 
     async def _start(self, services: trio.Nursery) -> None:
         config = self.config
-        self._background_scope = trio.CancelScope()
         self.log_manager = LogManager(
             config,
             self._clock,
@@ -187,6 +197,7 @@ class BrokerServer:
             defer=trio.lowlevel.current_trio_token().run_sync_soon,
         )
         self.log_manager.lock_and_check_dirs()
+        self._at_stop_in_thread(self.log_manager.shutdown)
         self.store = await self._open_store()
         identity = await settle_identity(self.store, config, self._fs, self.log_manager.live_dirs)
         logger.info("Cluster ID = %s, broker id = %d", identity.cluster_id, identity.broker_id)
@@ -194,23 +205,32 @@ class BrokerServer:
         self._make_parts(config, identity)
         await self.controller.load()
         bound = self.socket_server.bind()
+        self._parts.callback(self.socket_server.unbind)
         await self._load_logs()
         await self._lead(bound)
+        self._at_stop_in_thread(self.replica_manager.checkpoint_high_watermarks)
         services.start_soon(self.deadlines.run, name="deadlines")
         await services.start(self.group_coordinator.run)
         self._start_groups()
+        self._parts.callback(self.group_coordinator.shutdown)
         services.start_soon(self.channel.run, name="handlers")
+        self._parts.callback(self.channel.close)
         await services.start(self.socket_server.serve)
+        self._parts.push_async_callback(self.socket_server.close, STOP_REQUESTS_S)
         services.start_soon(self._run_background, name="background")
+        self._parts.push_async_callback(self._stop_background)
         await self._start_metrics(services)
         self._announce(bound)
+
+    def _at_stop_in_thread(self, action: Callable[[], None]) -> None:
+        self._parts.push_async_callback(trio.to_thread.run_sync, action)
 
     async def _open_store(self) -> EmbeddedStore:
         live = self.log_manager.live_dirs
         with_store = [path for path in live if self._fs.exists(join(path, FILE_NAME))]
         directory = choose_store_directory(live, self.log_manager.offline_dirs, with_store)
         store = await EmbeddedStore.open(join(directory, FILE_NAME))
-        self._release.push_async_callback(store.close)
+        self._parts.push_async_callback(store.close)
         return store
 
     def _make_parts(self, config: BrokerConfig, identity: Identity) -> None:
@@ -226,6 +246,7 @@ class BrokerServer:
                 fetch=Purgatory("Fetch", self.deadlines),
             ),
         )
+        self._offline_listeners.append(self.replica_manager.directory_offline)
         self.controller = Controller(
             store=self.store,
             image=self.image,
@@ -323,18 +344,19 @@ class BrokerServer:
         )
 
     async def _run_background(self) -> None:
-        with self._background_scope:
-            await self.background.run(
-                [
-                    *self.log_manager.tasks(),
-                    PeriodicTask(
-                        name="highwatermark-checkpoint",
-                        period_ms=self.config.replica_high_watermark_checkpoint_interval_ms,
-                        run=self.replica_manager.checkpoint_high_watermarks,
-                        blocking=True,
-                    ),
-                ]
-            )
+        period_ms = self.config.replica_high_watermark_checkpoint_interval_ms
+        checkpoint = PeriodicTask(
+            name="highwatermark-checkpoint",
+            initial_delay_ms=period_ms,
+            period_ms=period_ms,
+            run=self.replica_manager.checkpoint_high_watermarks,
+            blocking=True,
+        )
+        try:
+            with self._background_scope:
+                await self.background.run([*self.log_manager.tasks(), checkpoint])
+        finally:
+            self._background_ended.set()
 
     async def _start_metrics(self, services: trio.Nursery) -> None:
         if not self.config.metrics_http_listener:
@@ -373,24 +395,14 @@ class BrokerServer:
             ) from error
         logger.info("Metrics on port %d", listener.port)
 
-    # ---- stop
-
-    async def _shut_down(self) -> None:
-        self.state.move_to(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
-        # Stand-alone: no other broker could take over a partition.
-        self.state.move_to(BrokerState.BROKER_SHUTTING_DOWN)
-        if not hasattr(self, "socket_server"):
-            return
-        await self.socket_server.close(STOP_REQUESTS_S)
-        self.channel.close()
-        self.group_coordinator.shutdown()
+    async def _stop_background(self) -> None:
+        # A thread of a task may be at it still: nobody else may write checkpoints meanwhile.
         self._background_scope.cancel()
-        await trio.to_thread.run_sync(self.replica_manager.checkpoint_high_watermarks)
-        await trio.to_thread.run_sync(self.log_manager.shutdown)
+        await self._background_ended.wait()
 
     def _directory_offline(self, lost: OfflineDir) -> None:
-        if hasattr(self, "replica_manager"):
-            self.replica_manager.directory_offline(lost.path)
+        for listener in self._offline_listeners:
+            listener(lost.path)
         if lost.last:
             self._fail(f"All log dirs have failed, the last one {lost.path}: {lost.error}.")
 

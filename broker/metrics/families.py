@@ -223,7 +223,10 @@ def _logs(sources: Sources) -> Iterator[Family]:
 
 
 def _requests(statistics: Any) -> Iterator[Family]:
-    requests = statistics.requests
+    requests = dict(statistics.requests)
+    if "Fetch" in requests:
+        # Kafka counts fetches under both names; dashboards ask for the second.
+        requests["FetchConsumer"] = requests["Fetch"]
     prefix = "kafka_network_requestmetrics_"
     for name, attribute in (("requests", "requests"), ("errors", "errors")):
         yield _labelled(

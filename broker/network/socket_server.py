@@ -112,9 +112,14 @@ class SocketServer:
                     )
                 )
         except Exception:
-            self._close_listeners()
+            self.unbind()
             raise
         return self.bound
+
+    def unbind(self) -> None:
+        """Give the ports back; for a server that never served. Safe to call twice."""
+        for _, sock in self._listening:
+            sock.close()
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Accept and serve until `close` is done or the task is cancelled."""
@@ -127,14 +132,14 @@ class SocketServer:
                         acceptors.start_soon(self._sweep)
                         task_status.started()
             finally:
-                self._close_listeners()
+                self.unbind()
                 for connection in self._connections:
                     connection.close()
 
     async def close(self, deadline_s: float) -> None:
         """Stop accepting, let requests in work finish for so long, then cut what is left."""
         self._accepting.cancel()
-        self._close_listeners()
+        self.unbind()
         for connection in list(self._connections):
             connection.close()
         with trio.move_on_after(deadline_s):
@@ -252,7 +257,3 @@ class SocketServer:
                 elif idle_s is not None and connection.check_idle(now, idle_s):
                     self._idle_closed += 1
                     logger.debug("Closed idle connection %s", connection.info.connection_id)
-
-    def _close_listeners(self) -> None:
-        for _, sock in self._listening:
-            sock.close()

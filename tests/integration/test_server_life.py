@@ -1,0 +1,181 @@
+"""How a broker starts and ends, as an operator sees it (S-START-1 to -7)."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from protocol.api_keys import ApiKey
+from tests.support.broker_process import ROOT, BrokerProcess
+from tests.support.wire_client import WireClient
+
+
+def failing_start(directory: Path, *arguments: str) -> tuple[int, str]:
+    """Exit code and output of a broker that must not start."""
+    done = subprocess.run(
+        [sys.executable, "-m", "broker", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def meta(broker: BrokerProcess) -> dict[str, str]:
+    lines = (broker.log_dir / "meta.properties").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def api_versions(broker: BrokerProcess) -> int:
+    with WireClient(broker.port) as client:
+        return int(client.call(ApiKey.API_VERSIONS, 0).error_code)
+
+
+def test_s_start_5_sigterm_leaves_everything_in_order(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path).start()
+    assert api_versions(broker) == 0
+    broker.stop()
+    files = {path.name for path in broker.log_dir.iterdir()}
+    assert {".kafka_cleanshutdown", "meta.properties", "recovery-point-offset-checkpoint"} <= files
+    assert "shut down completed" in broker.output()
+    assert not subprocess.run(
+        ["fuser", broker.log_dir / ".lock"], check=False, capture_output=True
+    ).stdout
+
+
+def test_sigint_is_a_clean_stop_too(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path).start()
+    assert broker.process is not None
+    broker.process.send_signal(signal.SIGINT)
+    assert broker.process.wait(20) == 0
+    assert (broker.log_dir / ".kafka_cleanshutdown").exists()
+
+
+def test_s_rec_1_a_kill_is_followed_by_recovery(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path).start()
+    broker.kill()
+    assert not (broker.log_dir / ".kafka_cleanshutdown").exists()
+    broker.start()
+    assert "Recovering" in broker.output()
+    broker.restart()
+    assert "Skipping recovery" in broker.output()
+    broker.stop()
+
+
+def test_s_rec_7_two_brokers_cannot_share_a_directory(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        code, output = failing_start(
+            tmp_path,
+            str(broker.properties),
+            "--override",
+            "listeners=PLAINTEXT://127.0.0.1:0",
+        )
+        assert code == 1
+        assert "Failed to acquire lock on file .lock" in output
+        assert "Traceback" not in output
+        assert api_versions(broker) == 0
+
+
+def test_s_start_2_a_port_in_use_ends_the_start_and_frees_everything(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        properties = tmp_path / "server.properties"
+        properties.write_text(
+            f"broker.id=1\nlog.dirs={tmp_path}/kafka-logs\nlisteners=PLAINTEXT://127.0.0.1:{port}\n"
+        )
+        code, output = failing_start(tmp_path, str(properties))
+    assert code == 1
+    assert "Fatal error during KafkaServer startup. Prepare to shutdown" in output
+    assert f"127.0.0.1:{port}" in output
+    assert "Traceback" not in output
+    with BrokerProcess(tmp_path) as broker:
+        assert api_versions(broker) == 0
+
+
+def test_s_start_6_ids_are_generated_kept_and_checked(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path, {"broker.id": "-1"})
+    with broker:
+        first = meta(broker)
+        assert first["node.id"] == "1001"
+        assert len(first["cluster.id"]) == 22
+        broker.restart()
+        assert meta(broker) == first
+    code, output = failing_start(tmp_path, str(broker.properties), "--override", "broker.id=7")
+    assert code == 1
+    assert "7" in output
+    assert "1001" in output
+    assert "Traceback" not in output
+
+
+def test_s_start_4_the_state_and_s_start_7_the_cluster_id_are_metrics(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with BrokerProcess(tmp_path, {"metrics.http.listener": f"127.0.0.1:{port}"}) as broker:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        assert "kafka_server_kafkaserver_brokerstate 3.0" in text
+        assert meta(broker)["cluster.id"] in text
+
+
+def test_every_listener_is_announced_with_its_real_port(tmp_path: Path) -> None:
+    overrides = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SECOND://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECOND:PLAINTEXT",
+    }
+    with BrokerProcess(tmp_path, overrides) as broker:
+        found = re.findall(r"^Listening on (\w+)://127\.0\.0\.1:(\d+)$", broker.output(), re.M)
+        assert [name for name, _ in found] == ["PLAINTEXT", "SECOND"]
+        for _, port in found:
+            with WireClient(int(port)) as client:
+                assert client.call(ApiKey.METADATA, 9).brokers[0].port == int(port)
+
+
+def test_a_stop_with_clients_in_every_state_is_quick(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path).start()
+    clients = [WireClient(broker.port) for _ in range(20)]
+    for number, client in enumerate(clients):
+        if number % 2:
+            client.send(b"\0\0\0")
+    begin = time.monotonic()
+    broker.stop()
+    assert time.monotonic() - begin < 6
+    for client in clients:
+        assert client.closed_by_peer()
+        client.close()
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    """A request that never ends holds the stop up for its deadline; the operator need not wait."""
+    broker = BrokerProcess(tmp_path).start()
+    assert broker.process is not None
+    process = broker.process
+
+    def again() -> None:
+        time.sleep(0.8)
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+
+    thread = threading.Thread(target=again)
+    process.send_signal(signal.SIGTERM)
+    thread.start()
+    assert process.wait(20) in (0, 1)
+    thread.join()
+
+
+@pytest.mark.parametrize("lines", ["unknown.key.of.mine=1"])
+def test_unknown_keys_are_warned_of(tmp_path: Path, lines: str) -> None:
+    name, value = lines.split("=")
+    with BrokerProcess(tmp_path, {name: value}) as broker:
+        assert name in broker.output()

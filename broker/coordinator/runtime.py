@@ -38,7 +38,7 @@ from storage.clock import Clock
 logger = logging.getLogger(__name__)
 
 RECORDS_PER_TURN = 200
-"""Records replayed before the loop has its turn: about two milliseconds."""
+"""Records read before the loop has its turn: about two milliseconds."""
 LOADS_AT_ONCE = 2
 
 
@@ -59,6 +59,10 @@ class Replayer(Protocol):
 
     def load_marker(self, producer_id: int, *, commit: bool) -> None:
         """The end of a transaction."""
+        ...
+
+    def settle(self) -> Iterator[None]:
+        """Replay what `load_record` only noted; yields whenever the loop may have its turn."""
         ...
 
 
@@ -249,6 +253,8 @@ class CoordinatorRuntime(Generic[S]):
                 offset = header.next_offset
             if offset == before:
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{tp} cannot be read at {offset}")
+        for _ in loaded.shard.settle():
+            await trio.lowlevel.checkpoint()
         return records
 
     @staticmethod

@@ -183,6 +183,11 @@ class OffsetStore:
                 if existing is None or committed.record_offset > existing.record_offset:
                     self.put(key, committed)
 
+    @property
+    def has_transactions(self) -> bool:
+        """Any transaction is open."""
+        return bool(self._transactions)
+
     def pending_keys(self, group_id: str) -> list[OffsetKey]:
         """Partitions of a group with an offset in an open transaction."""
         return [

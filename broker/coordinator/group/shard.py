@@ -44,6 +44,9 @@ from protocol.records.record import Record
 
 logger = logging.getLogger(__name__)
 
+RECORDS_PER_YIELD = 100
+"""Records decoded at a stretch while loading: about a millisecond."""
+
 
 class GroupShard:
     """See the module."""
@@ -64,6 +67,8 @@ class GroupShard:
         self.offsets = OffsetStore()
         self.skipped_records = 0
         """Records of the log that could not be read."""
+        self._noted: dict[bytes, Record] = {}
+        """While loading: the last record of each key."""
 
     # ---- groups
 
@@ -385,29 +390,50 @@ class GroupShard:
             self._groups[record.group_id] = restored_group(record.group_id, record.value)
 
     def load_record(self, header: BatchHeader, record: Record) -> None:
-        """One record of the log. What cannot be read is logged and left out, not fatal: a group
-        without one offset is better than a partition without its groups."""
-        if record.key is None:
+        """One record of the log.
+
+        Of each key only the last value counts, and a busy group writes the same keys all day: so
+        records are noted by key, and `settle` decodes what is left. Open transactions make the
+        order matter; while there are any each record is replayed as it comes.
+        """
+        if header.is_transactional or self.offsets.has_transactions:
+            for _ in self.settle():
+                pass
+            self._load_now(record, header.producer_id if header.is_transactional else None)
+        elif record.key is None:
             self.skipped_records += 1
-            return
+        else:
+            self._noted[record.key] = record
+
+    def load_marker(self, producer_id: int, *, commit: bool) -> None:
+        """A transaction that committed offsets has ended."""
+        self.offsets.end_transaction(producer_id, commit)
+
+    def settle(self) -> Iterator[None]:
+        """Replay the noted records; yields now and then."""
+        noted, self._noted = self._noted, {}
+        for turn, record in enumerate(noted.values(), 1):
+            self._load_now(record, None)
+            if turn % RECORDS_PER_YIELD == 0:
+                yield
+
+    def _load_now(self, record: Record, producer_id: int | None) -> None:
+        """What cannot be read is logged and left out, not fatal: a group without one offset is
+        better than a partition without its groups."""
         try:
-            decoded = decode_record(record.key, record.value)
+            decoded = decode_record(record.key or b"", record.value)
         except ProtocolError as error:
             self.skipped_records += 1
             logger.warning("Skipped the record at offset %d: %s", record.offset, error)
             return
         if decoded is None:
             return
-        if not header.is_transactional:
+        if producer_id is None:
             self.replay(decoded, record.offset)
         elif isinstance(decoded, OffsetRecord) and decoded.committed is not None:
             decoded.committed.record_offset = record.offset
             self._ensure_group(decoded.key[0])
-            self.offsets.put_pending(header.producer_id, decoded.key, decoded.committed)
-
-    def load_marker(self, producer_id: int, *, commit: bool) -> None:
-        """A transaction that committed offsets has ended."""
-        self.offsets.end_transaction(producer_id, commit)
+            self.offsets.put_pending(producer_id, decoded.key, decoded.committed)
 
     def _ensure_group(self, group_id: str) -> None:
         """Offsets without group metadata belong to a simple group."""

@@ -219,12 +219,13 @@ def test_a_record_that_cannot_be_read_costs_only_itself(
 ) -> None:
     tp = partition_of(groups)
     key, _ = encode_record(offset_record(1, partition=3))
+    other_key, _ = encode_record(offset_record(1, partition=4))
     bad = [
         (1, None, b"x", ()),
         (1, b"", b"x", ()),
         (1, b"\x00\x01\x00\x7fg", b"x", ()),
         (1, key, b"\x00\x63rest", ()),
-        (1, key, b"\x00\x03", ()),
+        (1, other_key, b"\x00\x03", ()),
     ]
     append(groups.log, tp, build_batch(bad))
     append(groups.log, tp, batch_of(offset_record(5)))

@@ -199,7 +199,15 @@ class LeaderValidator:
                 raise InvalidRecord(self._what_is_wrong(header))
         if size > self._max_message_bytes:
             raise self._too_large(size)
-        if attributes & CODEC_MASK == 0 and header.record_count * _LEAST_RECORD > size:
+        codec = attributes & CODEC_MASK
+        if codec >= CompressionType.ZSTD and (
+            codec > CompressionType.ZSTD or request_version < FIRST_ZSTD_PRODUCE
+        ):
+            raise UnsupportedCompression(
+                f"Produce requests with version {request_version} are not allowed to use "
+                f"{CompressionType.name_of(codec)} compression"
+            )
+        if codec == 0 and header.record_count * _LEAST_RECORD > size:
             raise InvalidRecord(f"{header.record_count} records do not fit a batch of {size} bytes")
         opened = self._must_open(header, attributes)
         check_crc = True

@@ -1,0 +1,87 @@
+"""A `Log` in memory, for tests: built in one call, reopened as after a stop, a kill or a power cut."""
+
+import random
+from typing import Any
+
+from config.topic_config import TopicConfig
+from protocol.records.batch import iter_batches
+from protocol.records.builder import build_batch
+from protocol.records.record import Record, iter_records
+from protocol.types import TopicPartition
+from storage.log.log import Log
+from storage.log.results import AppendInfo, FetchIsolation, FileSlice
+from storage.recovery import LoadOptions, load_log
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_filesystem import MemoryFileSystem
+
+TP = TopicPartition("t", 0)
+DIRECTORY = "/logs/t-0"
+
+
+class LogBuilder:
+    """`log` is the log under test; `config` keyword arguments are TopicConfig's."""
+
+    def __init__(self, **config: Any) -> None:
+        self.fs = MemoryFileSystem()
+        self.fs.make_dirs(DIRECTORY)
+        self.clock = ManualClock()
+        self.config = TopicConfig(**config)
+        self.log = self.open()
+
+    def open(
+        self, *, clean: bool = True, recovery_point: int = 0, log_start_offset: int = 0
+    ) -> Log:
+        """Load what the file system holds now."""
+        options = LoadOptions(
+            config=self.config,
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        )
+        self.log = load_log(self.fs, self.clock, DIRECTORY, TP, options, random.Random(0))
+        return self.log
+
+    def killed(self, **options: Any) -> Log:
+        """The process died; what was written is there."""
+        self.fs = self.fs.crash(keep_unsynced=True)
+        return self.open(clean=False, **options)
+
+    def stopped(self) -> Log:
+        """Stopped in order and started."""
+        self.log.flush()
+        self.log.close()
+        return self.open()
+
+    def batch(self, count: int = 1, *, value: bytes = b"v", **fields: Any) -> bytearray:
+        """A client's batch, dated now."""
+        now = self.clock.wall_ms()
+        return bytearray(build_batch([(now, b"k", value, ())] * count, **fields))
+
+    def append(self, count: int = 1, *, value: bytes = b"v", **fields: Any) -> AppendInfo:
+        """Append one batch as leader of epoch 0 and let the high watermark follow."""
+        info = self.log.append_as_leader(self.batch(count, value=value, **fields), leader_epoch=0)
+        self.log.update_high_watermark(self.log.log_end_offset)
+        return info
+
+    def append_dated(self, *timestamps: int, **fields: Any) -> AppendInfo:
+        """Append one batch with these timestamps."""
+        records = [(stamp, b"k", b"v", ()) for stamp in timestamps]
+        info = self.log.append_as_leader(build_batch(records, **fields), leader_epoch=0)
+        self.log.update_high_watermark(self.log.log_end_offset)
+        return info
+
+    def records(self, offset: int = 0) -> list[Record]:
+        """All records from the batch that holds `offset` on."""
+        found: list[Record] = []
+        while True:
+            info = self.log.read(offset, 1 << 20, FetchIsolation.LOG_END)
+            if not info.records:
+                return found
+            data = info.records.read() if isinstance(info.records, FileSlice) else info.records
+            for position, header in iter_batches(data):
+                found += iter_records(data, position)
+                offset = header.last_offset + 1
+
+    def names(self) -> list[str]:
+        """Files in the partition directory."""
+        return self.fs.list_dir(DIRECTORY)

@@ -108,7 +108,7 @@ class FetchHandler:
         )
         read = self._read(context, params)
         if (
-            read.size >= params.min_bytes
+            read.size + read.withheld >= params.min_bytes
             or read.urgent
             or not read.served
             or request.max_wait_ms <= 0

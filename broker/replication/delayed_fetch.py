@@ -12,9 +12,10 @@ or when `max.wait.ms` is over, with whatever there is.
 
 How much has arrived is not read but computed: bytes appended since the fetch was parked
 (`Partition.appended_bytes` against `FetchTarget.mark`), capped by the partition's limit. With
-followers in sync this may count what the watermark has not passed yet; then the fetch ends a little
-early, never late. Only the partition that changed is looked at, so an append wakes a consumer of a
-thousand idle partitions as cheaply as one of a single partition.
+followers in sync this may count what the watermark has not passed yet, and what did not fit at
+first (`FetchRead.withheld`) may count again; then the fetch ends a little early, never late. Only
+the partition that changed is looked at, so an append wakes a consumer of a thousand idle partitions
+as cheaply as one of a single partition.
 
 Made by `broker.api.fetch`. After `kafka.server.DelayedFetch`.
 """
@@ -45,7 +46,7 @@ class DelayedFetch(DelayedOperation):
         self._isolation = params.isolation
         self._min_bytes = params.min_bytes
         self._answer = answer
-        self._total = first.size
+        self._total = first.size + first.withheld
         by_key: dict[Hashable, FetchTarget] = {}
         for target in targets:
             partition = target.partition

@@ -110,6 +110,7 @@ class FetchRead:
         "served",
         "size",
         "urgent",
+        "withheld",
     )
 
     def __init__(self, params: FetchParams) -> None:
@@ -121,6 +122,9 @@ class FetchRead:
         """In the order asked."""
         self.size = 0
         """Bytes of records in all."""
+        self.withheld = 0
+        """Bytes that are there but did not fit, as far as a partition's limit goes: they count
+        towards `min.bytes` as in Kafka, for waiting longer would not bring them."""
         self.served = 0
         """How many of the partitions are here: a wait makes sense for these only."""
         self.urgent = False
@@ -195,12 +199,15 @@ class FetchRead:
         left = self._left
         if left < max_bytes:
             max_bytes = left
-        info = log.read(offset, max(max_bytes, 0), self._isolation, self._min_one)
+        if max_bytes < 0:
+            max_bytes = 0
+        info = log.read(offset, max_bytes, self._isolation, self._min_one)
         data = _Reply()
         aborted = info.aborted
         data.aborted_transactions = None if aborted is None else list(map(_aborted, aborted))
         if info.first_entry_incomplete and not self._hard_limit:
             data.records = b""
+            self.withheld += max_bytes
             return data
         data.records = records = info.records
         size = len(records)

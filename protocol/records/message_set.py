@@ -22,16 +22,8 @@ import contextlib
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from protocol.records.batch import (
-    CODEC_MASK,
-    LOG_OVERHEAD,
-    MIN_LEGACY_SIZE,
-    TIMESTAMP_TYPE_BIT,
-    BatchHeader,
-    TimestampType,
-)
 from protocol.records.compression import (
     MAX_DECOMPRESSED_SIZE,
     BytesLike,
@@ -45,9 +37,15 @@ from protocol.records.errors import (
     RecordsError,
     UnsupportedCompression,
 )
-
-if TYPE_CHECKING:
-    from protocol.records.record import Record
+from protocol.records.header import (
+    CODEC_MASK,
+    LOG_OVERHEAD,
+    MIN_LEGACY_SIZE,
+    TIMESTAMP_TYPE_BIT,
+    BatchHeader,
+    TimestampType,
+)
+from protocol.records.value import Record
 
 _PREFIX: Final = struct.Struct(">qiIBB")  # offset, size, crc, magic, attributes
 _OFFSET_AND_SIZE: Final = struct.Struct(">qi")
@@ -124,15 +122,13 @@ def _nullable(view: memoryview, at: int) -> tuple[bytes | None, int]:
 
 def iter_legacy_records(
     buf: BytesLike, pos: int = 0, *, max_size: int = MAX_DECOMPRESSED_SIZE, check_crc: bool = False
-) -> Iterator["Record"]:
+) -> Iterator[Record]:
     """The records of the one message (plain or wrapper) at `pos`, offsets absolute.
 
     `check_crc` looks at the checksums of inner messages (the outer one is `verify_crc`'s), as a
     leader does before it takes a message set. Timestamps are -1 in format 0. Raises CorruptBatch
     (frame, inner checksum), InvalidRecord (content), UnsupportedCompression (unknown codec).
     """
-    from protocol.records.record import Record
-
     outer = Message(buf, pos)
     if not outer.codec:
         yield Record(outer.offset, outer.timestamp, outer.key, outer.value, [], outer.attributes)

@@ -6,7 +6,6 @@ module.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from protocol.records.batch import BatchHeader, TimestampType, read_header
 from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
@@ -19,6 +18,7 @@ from protocol.records.scan import (
     timestamp_scan,
     validate_records,
 )
+from protocol.records.value import Record
 from protocol.records.varint import read_varint, read_varlong, wrap_int64
 
 __all__ = [
@@ -31,21 +31,6 @@ __all__ = [
     "timestamp_scan",
     "validate_records",
 ]
-
-
-class Record(NamedTuple):
-    """One record of a batch of any magic; offset and timestamp (ms, -1 for none) are absolute.
-
-    Header names that are not UTF-8 carry their bytes as surrogate escapes, which `builder` undoes.
-    `attributes` is the record's own byte, without meaning in format 2.
-    """
-
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: list[tuple[str, bytes | None]]
-    attributes: int = 0
 
 
 def iter_records(

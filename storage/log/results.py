@@ -12,21 +12,11 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from protocol.types import NO_TIMESTAMP
+from storage.append_origin import AppendOrigin as AppendOrigin
 from storage.filesystem import File
 
 if TYPE_CHECKING:
     from storage.index.transaction_index import AbortedTxn
-
-
-class AppendOrigin(Enum):
-    """Who appends: decides which checks apply (`org.apache.kafka…AppendOrigin`)."""
-
-    CLIENT = "client"
-    """A produce request: nothing is trusted."""
-    COORDINATOR = "coordinator"
-    """The broker's own coordinators: control batches are allowed, duplicates are not looked for."""
-    REPLICATION = "replication"
-    """A follower or recovery: the leader has checked already."""
 
 
 class FetchIsolation(Enum):

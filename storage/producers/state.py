@@ -34,9 +34,9 @@ from typing import Final
 from protocol.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader
 from protocol.records.control import EndTransactionMarker
 from protocol.types import NO_TIMESTAMP, TopicPartition
+from storage.append_origin import AppendOrigin
 from storage.errors import CorruptSnapshot
 from storage.filesystem import FileSystem
-from storage.log.results import AppendOrigin
 from storage.producers.analysis import (
     NOT_SEQUENCED,
     REPLICATED,

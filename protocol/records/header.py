@@ -1,0 +1,147 @@
+"""What a batch's header says: the fields, and what can be derived from them.
+
+The layout is in `batch`, which reads and patches headers; messages of formats 0 and 1 appear with a
+header of this kind too (`message_set`).
+"""
+
+from enum import IntEnum
+from typing import Final
+
+from protocol.records.compression import CompressionType
+
+BATCH_OVERHEAD: Final = 61
+LOG_OVERHEAD: Final = 12
+HEADER_UP_TO_MAGIC: Final = 17
+MAGIC_OFFSET: Final = 16
+CRC_OFFSET: Final = 17
+ATTRIBUTES_OFFSET: Final = 21
+MAX_TIMESTAMP_OFFSET: Final = 35
+
+CODEC_MASK: Final = 0x07
+TIMESTAMP_TYPE_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+DELETE_HORIZON_BIT: Final = 0x40
+
+# crc, magic, attributes, key length, value length: the least a magic 0 message holds.
+MIN_LEGACY_SIZE: Final = 14
+_MAX_SEQUENCE: Final = 0x7FFFFFFF
+
+
+class TimestampType(IntEnum):
+    """Who dated the records: the producer, or the log when it appended them."""
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class BatchHeader:
+    """One batch's header. Magic 0 and 1 messages appear as a batch of their own (see `legacy`).
+
+    The attributes are the raw fields; what can be derived is a property. `base_timestamp` of a
+    batch with a delete horizon is that horizon; record timestamps are still relative to it.
+    """
+
+    __slots__ = (
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "batch_length",
+        "crc",
+        "last_offset_delta",
+        "magic",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "producer_epoch",
+        "producer_id",
+        "record_count",
+    )
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, overhead included."""
+        return self.batch_length + LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record the batch stands for (kept when compaction removed it)."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """Offset after the batch."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> CompressionType:
+        """Raises UnsupportedCompression for ids 5 to 7."""
+        return CompressionType.for_id(self.attributes & CODEC_MASK)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the records are behind a codec, known or not."""
+        return self.attributes & CODEC_MASK != 0
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who dated the records."""
+        if self.attributes & TIMESTAMP_TYPE_BIT:
+            return TimestampType.LOG_APPEND_TIME
+        return TimestampType.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Part of a transaction."""
+        return self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def is_control(self) -> bool:
+        """Holds control records (`control`), written by brokers only."""
+        return self.attributes & CONTROL_BIT != 0
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """Compaction has set the time after which tombstones and markers may go (KIP-534)."""
+        return self.attributes & DELETE_HORIZON_BIT != 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """That time, None when unset."""
+        return self.base_timestamp if self.has_delete_horizon else None
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record; -1 without one. Wraps after 2147483647 to 0."""
+        if self.base_sequence < 0:
+            return -1
+        return (self.base_sequence + self.last_offset_delta) & _MAX_SEQUENCE
+
+    @property
+    def has_producer_id(self) -> bool:
+        """Written by an idempotent or transactional producer."""
+        return self.producer_id > -1
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BatchHeader):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # patched in place, so never a key
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name, '?')}" for name in self.__slots__)
+        return f"BatchHeader({fields})"

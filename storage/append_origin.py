@@ -1,0 +1,14 @@
+"""Who appends to a log: decides which checks apply, in the log and in its producer state."""
+
+from enum import Enum
+
+
+class AppendOrigin(Enum):
+    """Who appends: decides which checks apply (`org.apache.kafka…AppendOrigin`)."""
+
+    CLIENT = "client"
+    """A produce request: nothing is trusted."""
+    COORDINATOR = "coordinator"
+    """The broker's own coordinators: control batches are allowed, duplicates are not looked for."""
+    REPLICATION = "replication"
+    """A follower or recovery: the leader has checked already."""

@@ -1,0 +1,314 @@
+"""Reading by offset and by time (checklist B4.3, B4.4)."""
+
+import pytest
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import iter_batches
+from protocol.records.builder import build_batch
+from protocol.records.compression import CompressionType
+from protocol.records.control import ControlType, build_end_transaction_marker
+from storage.errors import OffsetOutOfRange
+from storage.log.results import AppendOrigin, FetchIsolation, StartOffsetReason
+from tests.support.log_builder import DIRECTORY, LogBuilder
+
+END, HW, COMMITTED = FetchIsolation
+
+
+def bases(built: LogBuilder, offset: int, max_bytes: int = 10**6, **options: object) -> list[int]:
+    records = built.log.read(offset, max_bytes, **options).records
+    data = records if isinstance(records, bytes) else records.read()
+    return [header.base_offset for _, header in iter_batches(data)]
+
+
+def transactional(built: LogBuilder, producer: int, sequence: int, count: int = 1) -> None:
+    built.append(
+        count, producer_id=producer, producer_epoch=0, base_sequence=sequence, transactional=True
+    )
+
+
+def end_transaction(built: LogBuilder, producer: int, kind: ControlType) -> None:
+    marker = build_end_transaction_marker(
+        kind,
+        producer_id=producer,
+        producer_epoch=0,
+        coordinator_epoch=1,
+        timestamp=built.clock.wall_ms(),
+    )
+    built.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    built.log.update_high_watermark(built.log.log_end_offset)
+
+
+def test_s_read_1_at_the_end_empty_and_beyond_out_of_range() -> None:
+    built = LogBuilder()
+    built.append(3)
+    built.append(2)
+    assert built.log.read(5, 100).records == b""
+    built.log.maybe_increment_log_start_offset(2, StartOffsetReason.CLIENT_RECORD_DELETION)
+    for offset in (1, 6):
+        with pytest.raises(OffsetOutOfRange) as caught:
+            built.log.read(offset, 100)
+        assert (caught.value.start, caught.value.high_watermark, caught.value.end) == (2, 5, 5)
+
+
+def test_s_read_1_between_watermark_and_end_consumers_see_nothing() -> None:
+    built = LogBuilder()
+    built.append(3)
+    built.log.append_as_leader(built.batch(2), leader_epoch=0)
+    assert bases(built, 3) == []
+    assert bases(built, 4) == []
+    assert bases(built, 3, isolation=END) == [3]
+
+
+@pytest.mark.parametrize("interval", [0, 4096])
+def test_s_read_2_the_batch_that_holds_the_offset_comes_whole(interval: int) -> None:
+    built = LogBuilder(index_interval_bytes=interval)
+    for _ in range(5):
+        built.append(4)
+    assert bases(built, 6) == [4, 8, 12, 16]
+    assert bases(built, 19) == [16]
+    assert bases(built, 0)[0] == 0
+
+
+@pytest.mark.parametrize("interval", [0, 4096])
+@pytest.mark.parametrize("roll", [False, True])
+def test_s_read_3_gaps_are_skipped(interval: int, roll: bool) -> None:
+    built = LogBuilder(index_interval_bytes=interval)
+    for base in (0, 10, 20):
+        built.log.append_as_follower(bytes(built.batch(2, base_offset=base)))
+        if roll:
+            built.log.roll()
+    built.log.update_high_watermark(22)
+    assert bases(built, 5)[0] == 10
+    assert bases(built, 12)[0] == 20
+    assert bases(built, 2)[0] == 10
+
+
+def test_s_read_3_a_read_goes_on_in_the_next_segment() -> None:
+    built = LogBuilder(segment_bytes=200)
+    for _ in range(6):
+        built.append(2)
+    assert built.log.segment_count > 2
+    seen, offset = [], 0
+    while offset < built.log.log_end_offset:
+        found = bases(built, offset)
+        seen += found
+        offset = found[-1] + 2
+    assert seen == [0, 2, 4, 6, 8, 10]
+
+
+def test_s_read_4_at_least_one_batch_even_above_max_bytes() -> None:
+    built = LogBuilder()
+    built.append(3)
+    built.append(3)
+    size = len(built.batch(3))
+    info = built.log.read(4, 10)
+    assert (len(info.records), info.first_entry_incomplete) == (size, False)
+    cut = built.log.read(4, 10, HW, False)
+    assert (len(cut.records), cut.first_entry_incomplete) == (10, True)
+    assert len(built.log.read(0, size + 5).records) == size + 5
+    assert bases(built, 0, size + 5) == [0]
+
+
+def test_s_read_5_consumers_stop_at_the_watermark() -> None:
+    built = LogBuilder()
+    built.append(2)
+    built.log.append_as_leader(built.batch(2), leader_epoch=0)
+    built.log.append_as_leader(built.batch(2), leader_epoch=0)
+    assert bases(built, 0) == [0]
+    assert bases(built, 0, isolation=END) == [0, 2, 4]
+    assert built.log.update_high_watermark(4)
+    assert bases(built, 0) == [0, 2]
+
+
+def test_s_read_5_committed_readers_stop_at_the_stable_offset() -> None:
+    built = LogBuilder()
+    built.append(1)
+    transactional(built, 5, 0, 2)
+    built.append(1)
+    log = built.log
+    assert (log.last_stable_offset, log.high_watermark) == (1, 4)
+    info = log.read(0, 1000, COMMITTED)
+    assert info.aborted == []
+    assert bases(built, 0, isolation=COMMITTED) == [0]
+    assert bases(built, 0) == [0, 1, 3]
+    end_transaction(built, 5, ControlType.ABORT)
+    assert log.last_stable_offset == 5
+    info = log.read(0, 1000, COMMITTED)
+    assert [(txn.producer_id, txn.first_offset) for txn in info.aborted or ()] == [(5, 1)]
+    assert log.read(0, 1000, HW).aborted is None
+    assert log.read(5, 1000, COMMITTED).aborted == []
+
+
+def test_s_read_5_aborted_markers_are_looked_up_in_later_segments() -> None:
+    built = LogBuilder()
+    transactional(built, 5, 0)
+    transactional(built, 6, 0)
+    built.log.roll()
+    built.append(1)
+    end_transaction(built, 6, ControlType.COMMIT)
+    built.log.roll()
+    end_transaction(built, 5, ControlType.ABORT)
+    info = built.log.read(0, 1000, COMMITTED)
+    assert [txn.producer_id for txn in info.aborted or ()] == [5]
+
+
+def test_the_stable_offset_waits_for_the_watermark() -> None:
+    built = LogBuilder()
+    transactional(built, 5, 0)
+    marker = build_end_transaction_marker(
+        ControlType.COMMIT, producer_id=5, producer_epoch=0, coordinator_epoch=0, timestamp=1
+    )
+    built.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    assert built.log.last_stable_offset == 0
+    built.log.update_high_watermark(2)
+    assert built.log.last_stable_offset == 2
+
+
+def test_s_read_7_a_watermark_in_the_middle_of_a_batch_hides_it() -> None:
+    built = LogBuilder()
+    built.append(2)
+    built.log.append_as_leader(built.batch(4), leader_epoch=0)
+    built.log.update_high_watermark(4)
+    assert bases(built, 0) == [0]
+    assert bases(built, 2) == []
+    assert bases(built, 3) == []
+    built.log.update_high_watermark(6)
+    assert bases(built, 3) == [2]
+
+
+def test_s_read_7_positions_hold_across_a_roll() -> None:
+    built = LogBuilder()
+    built.append(2)
+    built.log.roll()
+    assert bases(built, 0) == [0]
+    assert bases(built, 2) == []
+    built.log.append_as_leader(built.batch(4), leader_epoch=0)
+    assert bases(built, 0) == [0]
+    assert bases(built, 2) == []
+
+
+def test_following_the_end_reads_each_batch_once() -> None:
+    built = LogBuilder(segment_bytes=400)
+    offset, seen = 0, []
+    for count in (1, 2, 3, 1, 2, 3, 4, 1):
+        built.append(count)
+        found = bases(built, offset)
+        seen += found
+        offset = built.log.log_end_offset
+        assert bases(built, offset) == []
+    assert seen == [0, 1, 3, 6, 7, 9, 12, 16]
+
+
+def test_damaged_bytes_are_corrupt_message() -> None:
+    built = LogBuilder()
+    built.append(2)
+    built.append(2)
+    file = built.fs.open(f"{DIRECTORY}/{0:020d}.log")
+    file.pwrite(bytes(20), 0)
+    with pytest.raises(KafkaError) as caught:
+        built.log.read(3, 1000)
+    assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_s_ts_1_greatest_timestamp() -> None:
+    built = LogBuilder(segment_bytes=300)
+    assert built.log.max_timestamp() is None
+    now = built.clock.wall_ms()
+    built.append_dated(now, now + 50, now + 50)
+    for _ in range(5):
+        built.append_dated(now + 20)
+    found = built.log.max_timestamp()
+    assert found is not None
+    assert (found.timestamp, found.offset, found.leader_epoch) == (now + 50, 1, 0)
+
+
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
+@pytest.mark.parametrize("interval", [0, 4096])
+def test_s_ts_2_first_record_not_first_batch(codec: CompressionType, interval: int) -> None:
+    built = LogBuilder(index_interval_bytes=interval, segment_bytes=300)
+    now = built.clock.wall_ms()
+    for at in range(6):
+        built.append_dated(*(now + at * 100 + step * 10 for step in range(4)), codec=codec)
+    found = built.log.offset_for_timestamp(now + 311)
+    assert found is not None
+    assert (found.offset, found.timestamp, found.leader_epoch) == (14, now + 320, 0)
+    assert built.log.offset_for_timestamp(now + 531) is None
+    first = built.log.offset_for_timestamp(0)
+    assert first is not None
+    assert first.offset == 0
+
+
+def test_s_ts_2_not_below_the_log_start_nor_above_the_watermark() -> None:
+    built = LogBuilder()
+    now = built.clock.wall_ms()
+    built.append_dated(now, now + 1, now + 2)
+    built.log.maybe_increment_log_start_offset(2, StartOffsetReason.CLIENT_RECORD_DELETION)
+    found = built.log.offset_for_timestamp(now)
+    assert found is not None
+    assert found.offset == 2
+    built.log.append_as_leader(build_batch([(now + 10, b"", b"", ())]), leader_epoch=0)
+    assert built.log.offset_for_timestamp(now + 10, HW) is None
+    assert built.log.offset_for_timestamp(now + 10) is not None
+
+
+def test_s_ts_3_out_of_order_timestamps_give_the_first_by_offset() -> None:
+    built = LogBuilder(index_interval_bytes=0)
+    now = built.clock.wall_ms()
+    for stamp in (now + 5, now + 90, now + 20, now + 60):
+        built.append_dated(stamp)
+    found = built.log.offset_for_timestamp(now + 10)
+    assert found is not None
+    assert (found.offset, found.timestamp) == (1, now + 90)
+
+
+def test_s_ts_3_log_append_time_batches_have_one_time() -> None:
+    built = LogBuilder(message_timestamp_type="LogAppendTime")
+    built.append_dated(1, 2, 3)
+    found = built.log.offset_for_timestamp(built.clock.wall_ms())
+    assert found is not None
+    assert (found.offset, found.timestamp) == (0, built.clock.wall_ms())
+
+
+def test_s_ts_4_and_6_records_without_time_are_never_found() -> None:
+    built = LogBuilder()
+    built.append_dated(-1, -1)
+    assert built.log.offset_for_timestamp(0) is None
+    assert built.log.max_timestamp() is None
+    built.log.roll()
+    now = built.clock.wall_ms()
+    built.append_dated(now)
+    found = built.log.offset_for_timestamp(5)
+    assert found is not None
+    assert found.offset == 2
+
+
+def test_s_ts_5_segments_by_their_last_write() -> None:
+    built = LogBuilder()
+    for _ in range(3):
+        built.append(10)
+        built.log.roll()
+    built.append(10)
+    for at, segment in enumerate(built.log.segments):
+        built.fs.set_mtime_ms(segment.path, 1000 + at)
+    assert built.log.offsets_before(1002, 10) == [20, 10, 0]
+    assert built.log.offsets_before(1002, 2) == [20, 10]
+    assert built.log.offsets_before(-1, 10) == [40, 30, 20, 10, 0]
+    assert built.log.offsets_before(-2, 10) == [0]
+    assert built.log.offsets_before(5, 10) == []
+
+
+def test_s_ts_6_answers_survive_truncation_and_restart() -> None:
+    built = LogBuilder(index_interval_bytes=0)
+    now = built.clock.wall_ms()
+    for step in (0, 50, 20, 70):
+        built.append_dated(now + step)
+    built.log.truncate_to(3)
+    assert built.log.offset_for_timestamp(now + 60) is None
+    found = built.log.max_timestamp()
+    assert found is not None
+    assert found.timestamp == now + 50
+    built.stopped()
+    built.log.update_high_watermark(3)
+    again = built.log.offset_for_timestamp(now + 10)
+    assert again is not None
+    assert again.offset == 1

@@ -4,10 +4,16 @@ Called once by the server, after the metadata store is open and before any log i
 (S-START-6, S-START-7).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from broker.cluster.identity import random_uuid, resolve_broker_id, resolve_cluster_id
+from broker.cluster.embedded_store import FILE_NAME
+from broker.cluster.identity import (
+    choose_store_directory,
+    random_uuid,
+    resolve_broker_id,
+    resolve_cluster_id,
+)
 from broker.cluster.metadata_store import MetadataStore
 from config.broker_config import BrokerConfig
 from protocol.types import uuid_to_text
@@ -18,6 +24,7 @@ from storage.log_dir import (
     reconcile,
     write_meta_properties,
 )
+from storage.paths import join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +36,16 @@ class Identity:
 
 
 async def settle_identity(
-    store: MetadataStore, config: BrokerConfig, fs: FileSystem, directories: Iterable[str]
+    store: MetadataStore,
+    config: BrokerConfig,
+    fs: FileSystem,
+    directories: Iterable[str],
+    *,
+    record: bool = True,
 ) -> Identity:
     """Agree on the ids and write them to every directory that does not have them yet.
 
+    Without `record` the directories stay as they are.
     Raises InconsistentBrokerId, InconsistentClusterId, InconsistentMetaProperties, ConfigError.
     """
     stored = {directory: read_meta_properties(fs, directory) for directory in directories}
@@ -47,9 +60,15 @@ async def settle_identity(
             cluster_id=cluster_id,
             directory_id=_directory_id(agreed, found),
         )
-        if wanted != found:
+        if record and wanted != found:
             write_meta_properties(fs, directory, wanted)
     return Identity(broker_id=broker_id, cluster_id=cluster_id)
+
+
+def locate_store(fs: FileSystem, live: Sequence[str], offline: Sequence[str]) -> str:
+    """The path of the metadata store's file, there or to be made. Raises ConfigError."""
+    with_store = [path for path in live if fs.exists(join(path, FILE_NAME))]
+    return join(choose_store_directory(live, offline, with_store), FILE_NAME)
 
 
 def _directory_id(agreed: MetaProperties, found: MetaProperties | None) -> str | None:

@@ -25,8 +25,7 @@ from broker.api.registry import ADVERTISED, Services, build_handlers
 from broker.background import Background, PeriodicTask
 from broker.broker_state import BrokerState, BrokerStateGauge
 from broker.cluster.controller import Controller
-from broker.cluster.embedded_store import FILE_NAME, EmbeddedStore
-from broker.cluster.identity import choose_store_directory
+from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import MetadataImage
 from broker.cluster.metadata_store import MetadataStoreError
 from broker.cluster.producer_ids import ProducerIdAllocator
@@ -37,7 +36,7 @@ from broker.coordinator.group.coordinator import (
 )
 from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.deadlines import Deadlines
-from broker.directory_identity import Identity, settle_identity
+from broker.directory_identity import Identity, locate_store, settle_identity
 from broker.log_loading import load_all_logs
 from broker.network.listening import BindError, BoundListener
 from broker.network.request_channel import RequestChannel
@@ -58,7 +57,6 @@ from storage.errors import (
 )
 from storage.filesystem import FileSystem
 from storage.log_manager import LogManager, OfflineDir
-from storage.paths import join
 
 logger = logging.getLogger(__name__)
 
@@ -202,6 +200,8 @@ class BrokerServer:
         identity = await settle_identity(self.store, config, self._fs, self.log_manager.live_dirs)
         logger.info("Cluster ID = %s, broker id = %d", identity.cluster_id, identity.broker_id)
         self.config = config = _with_identity(config, identity)
+        if self.store.fresh:
+            await self._take_over()
         self._make_parts(config, identity)
         await self.controller.load()
         bound = self.socket_server.bind()
@@ -226,12 +226,20 @@ class BrokerServer:
         self._parts.push_async_callback(trio.to_thread.run_sync, action)
 
     async def _open_store(self) -> EmbeddedStore:
-        live = self.log_manager.live_dirs
-        with_store = [path for path in live if self._fs.exists(join(path, FILE_NAME))]
-        directory = choose_store_directory(live, self.log_manager.offline_dirs, with_store)
-        store = await EmbeddedStore.open(join(directory, FILE_NAME))
+        path = locate_store(self._fs, self.log_manager.live_dirs, self.log_manager.offline_dirs)
+        store = await EmbeddedStore.open(path)
         self._parts.push_async_callback(store.close)
         return store
+
+    async def _take_over(self) -> None:
+        """Serve what another broker left in the directories of a store that knows nothing yet."""
+        from broker.cluster.adoption import take_over
+
+        verdicts = await take_over(
+            self.store, self._fs, self.log_manager.live_dirs, self.config, self.config.broker_id
+        )
+        for verdict in verdicts:
+            logger.log(*verdict.as_log_line())
 
     def _make_parts(self, config: BrokerConfig, identity: Identity) -> None:
         self.deadlines = Deadlines(self._clock)
@@ -319,17 +327,26 @@ class BrokerServer:
         self.state.move_to(BrokerState.STARTING)
 
     async def _lead(self, bound: Sequence[BoundListener]) -> None:
-        if self.store.fresh:
-            found: dict[str, tuple[bytes | None, list[int]]] = {}
-            for log in self.log_manager.all_logs():
-                topic, index = log.topic_partition
-                found.setdefault(topic, (log.topic_id, []))[1].append(index)
-            if found:
-                await self.controller.adopt(found)
+        self._tell_unserved()
         await self.controller.lead()
         await self.controller.register(
             [Listener(name=b.name, host=b.host, port=b.port, protocol=b.protocol) for b in bound]
         )
+
+    def _tell_unserved(self) -> None:
+        """Logs that the metadata does not know lie idle: say so."""
+        unserved = set()
+        for log in self.log_manager.all_logs():
+            name, index = log.topic_partition
+            topic = self.image.topic(name)
+            if topic is None or index not in topic.partitions:
+                unserved.add(name)
+        if unserved:
+            logger.warning(
+                "The log directories hold topics that the metadata does not know: %s. They are not"
+                " served; `pykafkalog adopt` registers them while the broker is stopped.",
+                ", ".join(sorted(unserved)),
+            )
 
     def _start_groups(self) -> None:
         topic = self.image.topic(OFFSETS_TOPIC)

@@ -147,6 +147,11 @@ class LogManager:
         log = self._logs.get(topic_partition)
         return None if log is None else parent_dir(log.dir)
 
+    def latest_epoch(self, topic_partition: TopicPartition) -> int | None:
+        """The last leader epoch in the partition's log; None when it is empty or not here."""
+        log = self._logs.get(topic_partition)
+        return None if log is None else log.leader_epochs.latest_epoch
+
     def logs_in(self, log_dir: str) -> list[Log]:
         """Logs of one log directory."""
         return [log for log in self.all_logs() if parent_dir(log.dir) == log_dir]

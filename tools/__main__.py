@@ -11,7 +11,7 @@ from importlib import import_module
 
 from tools.errors import CommandError
 
-COMMANDS = ("topics", "groups", "configs", "get_offsets", "produce", "consume", "dump_log")
+COMMANDS = ("topics", "groups", "configs", "get_offsets", "produce", "consume", "dump_log", "adopt")
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -11,9 +11,8 @@ Rules
 5. A partition whose log cannot be opened (failed disk) has no leader; the rest serves on.
 
 Start-up, called by `broker.server`: `load` (before the logs are loaded: they need the topics'
-configs), `adopt` (only for a directory that was another broker's), `lead` (after), `register` (when
-the sockets are bound). Refusals are `KafkaError`s. After Kafka's `TopicDeletionManager`,
-`AdminZkClient` and `PartitionStateMachine`.
+configs), `lead` (after), `register` (when the sockets are bound). Refusals are `KafkaError`s. After
+Kafka's `TopicDeletionManager`, `AdminZkClient` and `PartitionStateMachine`.
 """
 
 import logging
@@ -43,7 +42,6 @@ from broker.cluster.metadata_store import (
 from broker.cluster.topic_plan import (
     NewTopic,
     check_config,
-    new_partition,
     plan_more_partitions,
     plan_topic,
 )
@@ -104,6 +102,10 @@ class LogConfigs(Protocol):
 
     def update_topic_config(self, topic: str, config: TopicConfig) -> None:
         """The logs of `topic` follow this from now on."""
+        ...
+
+    def latest_epoch(self, tp: TopicPartition) -> int | None:
+        """The last leader epoch in the partition's log; None for an empty or missing log."""
         ...
 
 
@@ -199,41 +201,6 @@ class Controller:
             log.error("Topic %s follows the broker's defaults: %s", name, error)
             return TopicConfig.from_broker(self._config, {})
 
-    async def adopt(self, found: Mapping[str, tuple[bytes | None, Collection[int]]]) -> list[str]:
-        """Take over topics whose logs were found in the directories of a new metadata store.
-
-        `found`: name to (topic id from `partition.metadata`, partition numbers). Their own configs
-        were kept elsewhere and are lost. Returns the names that were taken over.
-        """
-        operations: list[Operation] = []
-        taken = []
-        for name, (topic_id, numbers) in sorted(found.items()):
-            if self._image.topic(name) is not None or name in self._deleting:
-                continue
-            wish = internal_topic(name, self._config, 1)
-            own = {} if wish is None else {k: v for k, v in wish.config.items() if v is not None}
-            topic = TopicImage(
-                name=name,
-                topic_id=topic_id or random_uuid(),
-                partitions={
-                    index: new_partition((self._broker_id,), (self._broker_id,))
-                    for index in range(max(numbers, default=-1) + 1)
-                },
-                config=own,
-            )
-            operations += self._creation(topic)
-            self._image.set_topic(topic)
-            taken.append(name)
-        if operations:
-            await self._store.apply(operations)
-            log.warning(
-                "Took over %d topics found in the log directories. Their topic configs are not"
-                " known here; set them again where they matter: %s",
-                len(taken),
-                ", ".join(taken),
-            )
-        return taken
-
     async def lead(self) -> None:
         """Write the new leader epochs, lead every partition, finish deletions of the last run."""
         operations: list[Operation] = []
@@ -244,6 +211,8 @@ class Controller:
         )
         value = {"version": 1, "brokerid": self._broker_id, "timestamp": str(self._clock.wall_ms())}
         operations.append(Create(CONTROLLER, encode(value), ephemeral=True))
+        for topic in list(self._image.topics()):
+            self._image.set_topic(self._above_the_logs(topic))
         for topic in self._image.topics():
             for index, partition in topic.partitions.items():
                 path = partition_state_path(topic.name, index)
@@ -255,6 +224,16 @@ class Controller:
             await self._open(topic, topic.partitions, is_new=False)
         for name in sorted(self._deleting):
             await self._finish_deletion(name)
+
+    def _above_the_logs(self, topic: TopicImage) -> TopicImage:
+        """Another broker may have led these logs meanwhile: its epochs must not come again."""
+        partitions = {}
+        for index, partition in topic.partitions.items():
+            latest = self._log_configs.latest_epoch(TopicPartition(topic.name, index))
+            if latest is not None and latest >= partition.leader_epoch:
+                partition = replace(partition, leader_epoch=latest + 1)
+            partitions[index] = partition
+        return replace(topic, partitions=partitions)
 
     async def register(self, bound: Sequence[Listener]) -> None:
         """Announce this broker; `bound` are its listeners with the ports that they got."""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 FILE_NAME = "metadata.sqlite"
+IN_MEMORY = ":memory:"
+"""A path for a store that leaves nothing behind."""
 _LAYOUT = 1
 
 

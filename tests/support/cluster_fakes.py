@@ -46,9 +46,13 @@ class FakeReplicas:
 @dataclass
 class FakeLogConfigs:
     updates: list[tuple[str, TopicConfig]] = field(default_factory=list)
+    epochs: dict[TopicPartition, int] = field(default_factory=dict)
 
     def update_topic_config(self, topic: str, config: TopicConfig) -> None:
         self.updates.append((topic, config))
+
+    def latest_epoch(self, tp: TopicPartition) -> int | None:
+        return self.epochs.get(tp)
 
 
 @dataclass

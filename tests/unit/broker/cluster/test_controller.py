@@ -346,21 +346,22 @@ def test_a_partition_whose_disk_failed_has_no_leader_and_the_rest_serves_on() ->
     trio.run(scenario)
 
 
-def test_topics_found_in_a_directory_of_another_broker_are_taken_over() -> None:
+def test_leading_goes_on_above_the_epochs_that_another_broker_left_in_a_log(
+    tmp_path: Path,
+) -> None:
     async def scenario() -> None:
-        cluster = await start_cluster(lead=False)
-        found = {
-            "t": (b"i" * 16, [0, 2]),
-            "__consumer_offsets": (None, list(range(50))),
-        }
-        assert await cluster.controller.adopt(found) == ["__consumer_offsets", "t"]
+        path = str(tmp_path / "metadata.sqlite")
+        before = await start_cluster(path)
+        await before.controller.create_topic(NewTopic(name="t", partitions=2))
+        await before.store.close()
+        cluster = await start_cluster(path, lead=False)
+        cluster.log_configs.epochs[TopicPartition("t", 1)] = 41
         await cluster.controller.lead()
         topic = cluster.image.topic("t")
         assert topic is not None
-        assert topic.topic_id == b"i" * 16
-        assert list(topic.partitions) == [0, 1, 2]
-        assert cluster.controller.topic_config("__consumer_offsets").compact
-        assert TopicPartition("t", 2) in cluster.replicas.leading
+        assert [p.leader_epoch for p in topic.partitions.values()] == [1, 42]
+        assert cluster.replicas.leading[TopicPartition("t", 1)][1] == 42
+        assert (await node(cluster, "/brokers/topics/t/partitions/1/state"))["leader_epoch"] == 42
 
     trio.run(scenario)
 

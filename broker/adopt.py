@@ -1,0 +1,127 @@
+"""Registers what another broker wrote: what `pykafkalog adopt` runs, while no broker does.
+
+    python -m broker.adopt server.properties [--override property=value]* [--dry-run]
+
+The metadata store belongs to the daemon, so the daemon's own package changes it; the tool only
+shows what this prints, one JSON object:
+
+    {"dry_run": false, "cluster_id": "…", "broker_id": 1, "log_dirs": […], "topics": [
+      {"name": "t", "action": "adopted", "topic_id": "…", "partitions": 3, "found": [0, 1, 2],
+       "missing": [], "config": {…}, "config_source": "KRaft metadata log", "dropped_configs": [],
+       "reason": ""}, …]}
+
+The directories are locked for the time. Exit code 0, or 1 with one line on standard error; topics
+in conflict are part of the answer and no failure. A dry run writes nothing but the lock files.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+import trio
+
+from broker.cluster.adoption import TopicVerdict, take_over
+from broker.cluster.embedded_store import IN_MEMORY, EmbeddedStore
+from broker.cluster.metadata_store import MetadataStoreError
+from broker.directory_identity import locate_store, settle_identity
+from config.broker_config import BrokerConfig, load_broker_config
+from config.definition import ConfigError
+from config.properties import parse_override
+from protocol.types import uuid_to_text
+from storage.errors import (
+    DirectoryLocked,
+    InconsistentBrokerId,
+    InconsistentClusterId,
+    InconsistentMetaProperties,
+    StorageError,
+)
+from storage.filesystem import FileSystem
+from storage.log_dir import LogDir
+
+_OPERATOR_ERRORS = (
+    ConfigError,
+    DirectoryLocked,
+    InconsistentBrokerId,
+    InconsistentClusterId,
+    InconsistentMetaProperties,
+    MetadataStoreError,
+    StorageError,
+    OSError,
+)
+
+
+async def adopt(config: BrokerConfig, fs: FileSystem, *, dry_run: bool = False) -> dict[str, Any]:
+    """Register what the metadata store lacks; the summary as in the module docstring.
+
+    Raises DirectoryLocked when a broker runs on the directories, MetadataStoreError, ConfigError,
+    the errors of `settle_identity`, OSError.
+    """
+    async with AsyncExitStack() as release:
+        for path in config.log_dirs:
+            if not fs.is_dir(path):
+                raise ConfigError(f"the log directory {path} does not exist")
+            log_dir = LogDir(fs, path)
+            log_dir.lock()
+            release.callback(log_dir.unlock)
+        path = locate_store(fs, config.log_dirs, ())
+        store = await EmbeddedStore.open(IN_MEMORY if dry_run and not fs.exists(path) else path)
+        release.push_async_callback(store.close)
+        identity = await settle_identity(store, config, fs, config.log_dirs, record=not dry_run)
+        verdicts = await take_over(
+            store, fs, config.log_dirs, config, identity.broker_id, dry_run=dry_run
+        )
+    return {
+        "dry_run": dry_run,
+        "cluster_id": identity.cluster_id,
+        "broker_id": identity.broker_id,
+        "log_dirs": list(config.log_dirs),
+        "topics": [_as_json(verdict) for verdict in verdicts],
+    }
+
+
+def _as_json(verdict: TopicVerdict) -> dict[str, Any]:
+    topic = verdict.topic
+    return {
+        "name": verdict.name,
+        "action": verdict.action.value,
+        "topic_id": None if topic is None else uuid_to_text(topic.topic_id),
+        "partitions": 0 if topic is None else len(topic.partitions),
+        "found": list(verdict.found),
+        "missing": list(verdict.missing),
+        "config": {} if topic is None else dict(topic.config),
+        "config_source": verdict.config_source.value,
+        "dropped_configs": list(verdict.dropped_configs),
+        "reason": verdict.reason,
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    from storage.os_filesystem import OsFileSystem
+
+    parser = argparse.ArgumentParser(prog="python -m broker.adopt", allow_abbrev=False)
+    parser.add_argument("properties")
+    parser.add_argument("--override", action="append", default=[], metavar="property=value")
+    parser.add_argument("--dry-run", action="store_true")
+    args = parser.parse_args(argv)
+    try:
+        overrides = dict(parse_override(text) for text in args.override)
+        config = load_broker_config(args.properties, overrides)
+        dry_run: bool = args.dry_run
+
+        async def run() -> dict[str, Any]:
+            return await adopt(config, OsFileSystem(), dry_run=dry_run)
+
+        summary = trio.run(run)
+    except _OPERATOR_ERRORS as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(json.dumps(summary) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

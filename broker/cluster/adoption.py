@@ -1,0 +1,355 @@
+"""Taking over what another broker wrote: partition directories that the metadata store lacks.
+
+`scan` reads the log directories, `plan` decides, `take_over` does both and writes the store unless
+it is a dry run. Logs are not opened for it, and no file of theirs is changed.
+
+Rules
+1. A topic's id is the one in `partition.metadata`; the metadata log of a KRaft Kafka beside the
+   logs tells the partitions and the configs, and counts only where it names the same id. A
+   directory without an id (before Kafka 2.8) takes the KRaft one, else a new one.
+2. What the store knows under the same id stays as it is; partitions it lacks are added.
+3. What the store knows under another id is replaced when no directory bears the store's id any
+   more: the other broker has deleted the topic and made it again. Otherwise it is a conflict.
+4. A conflict (directories of one topic with different ids, one partition twice, another id) is left
+   out and told; the rest is taken over.
+5. Partitions between those found that lie on other brokers are made here, and are empty.
+6. Producer ids continue at `FIRST_PRODUCER_ID`. Kafka counts its own from 0 and never learns which
+   ids were handed out here: had both the same, the batches of one producer would be taken for
+   duplicates of the other's and be lost, as soon as a directory goes back and forth.
+7. Leader epochs need nothing here: `Controller.lead` continues above those found in the logs.
+
+Used by `broker.server` when its store is new, and by `broker.adopt` (the `--adopt` mode).
+"""
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from broker.cluster.identity import random_uuid
+from broker.cluster.image import PartitionImage, TopicImage
+from broker.cluster.internal_topics import internal_topic
+from broker.cluster.kraft_log import METADATA_DIRECTORY, KraftMetadata, read_kraft_metadata
+from broker.cluster.metadata_store import Create, Delete, MetadataStore, Operation, Put
+from broker.cluster.topic_plan import new_partition
+from broker.cluster.tree_reader import read_topics
+from broker.cluster.tree_values import (
+    DELETE_TOPICS,
+    PRODUCER_ID_BLOCK,
+    decode_producer_id_block,
+    encode_partition_state,
+    encode_producer_id_block,
+    encode_topic,
+    encode_topic_config,
+    partition_state_path,
+    topic_config_path,
+    topic_path,
+)
+from config.broker_config import BrokerConfig
+from config.definition import ConfigError
+from config.topic_config import TopicConfig
+from protocol.types import uuid_to_text
+from storage.errors import CheckpointError
+from storage.filesystem import FileSystem
+from storage.log_dir import read_partition_metadata
+from storage.paths import DirState, join, parse_partition_dir
+
+log = logging.getLogger(__name__)
+
+FIRST_PRODUCER_ID: Final = 1 << 40
+"""Far above what a Kafka will ever have handed out, far below where the ids end."""
+
+NO_CONTROLLER_EPOCH: Final = 0
+
+
+class Action(StrEnum):
+    """What becomes of a topic that was found."""
+
+    ADOPTED = "adopted"
+    GROWN = "partitions added"
+    REPLACED = "replaced"
+    KNOWN = "known already"
+    CONFLICT = "conflict"
+
+
+class ConfigSource(StrEnum):
+    """Where a topic's own configs came from."""
+
+    KRAFT = "KRaft metadata log"
+    INTERNAL = "defaults of the internal topic"
+    STORE = "metadata store"
+    NONE = "none found"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPartition:
+    """One live partition directory."""
+
+    directory: str
+    topic_id: bytes | None
+
+
+@dataclass(slots=True)
+class Found:
+    """What lies in the log directories."""
+
+    topics: dict[str, dict[int, list[FoundPartition]]] = field(default_factory=dict)
+    """Name to partition number to its directories: more than one is a conflict."""
+    kraft: KraftMetadata | None = None
+    foreign: bool = False
+    """A KRaft Kafka uses these directories, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicVerdict:
+    """What was decided about one topic."""
+
+    name: str
+    action: Action
+    topic: TopicImage | None
+    """As it will be in the store; None for a conflict."""
+    found: tuple[int, ...]
+    """Partitions that have a directory."""
+    config_source: ConfigSource
+    reason: str = ""
+    dropped_configs: tuple[str, ...] = ()
+    """Configs of the other broker that this one does not know or take."""
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Partitions without a directory: they will be empty."""
+        known = () if self.topic is None else self.topic.partitions
+        return tuple(index for index in known if index not in self.found)
+
+    def as_log_line(self) -> tuple[int, str]:
+        """(level, text) for the log of a broker that takes over on its own."""
+        if self.topic is None:
+            return logging.ERROR, f"Left out topic {self.name}: {self.reason}"
+        text = (
+            f"Took over topic {self.name} with {len(self.topic.partitions)} partitions found in the"
+            f" log directories; its own configs: {self.config_source}"
+        )
+        if self.dropped_configs:
+            text += f"; not taken: {', '.join(self.dropped_configs)}"
+        return logging.WARNING if self.config_source is ConfigSource.NONE else logging.INFO, text
+
+
+def scan(fs: FileSystem, log_dirs: Iterable[str]) -> Found:
+    """Read the names and ids of all live partition directories. Raises OSError."""
+    result = Found()
+    for log_dir in log_dirs:
+        for name in sorted(fs.list_dir(log_dir)):
+            path = join(log_dir, name)
+            if name == METADATA_DIRECTORY:
+                result.foreign = True
+                continue
+            parsed = parse_partition_dir(name)
+            if parsed is None or parsed.state is not DirState.LIVE or not fs.is_dir(path):
+                continue
+            topic, index = parsed.topic_partition
+            found = FoundPartition(directory=path, topic_id=_topic_id(fs, path))
+            result.topics.setdefault(topic, {}).setdefault(index, []).append(found)
+        kraft = read_kraft_metadata(fs, log_dir)
+        result.kraft = result.kraft or kraft
+    return result
+
+
+def _topic_id(fs: FileSystem, directory: str) -> bytes | None:
+    try:
+        return read_partition_metadata(fs, directory)
+    except CheckpointError as error:
+        log.warning("Ignoring the topic id: %s", error)
+        return None
+
+
+def plan(
+    found: Found,
+    known: Mapping[str, TopicImage],
+    deleting: Collection[str],
+    config: BrokerConfig,
+    broker_id: int,
+) -> list[TopicVerdict]:
+    """Decide about every topic found, by name; `known` is what the store holds."""
+    planner = _Planner(found.kraft or KraftMetadata(), config, broker_id)
+    return [
+        planner.judge(name, partitions, known.get(name))
+        for name, partitions in sorted(found.topics.items())
+        if name not in deleting
+    ]
+
+
+class _Planner:
+    """Decides about one topic at a time."""
+
+    def __init__(self, kraft: KraftMetadata, config: BrokerConfig, broker_id: int) -> None:
+        self._kraft = kraft
+        self._config = config
+        self._broker_id = broker_id
+
+    def judge(
+        self,
+        name: str,
+        partitions: Mapping[int, list[FoundPartition]],
+        known: TopicImage | None,
+    ) -> TopicVerdict:
+        conflict = _conflict(partitions, known)
+        if conflict:
+            return TopicVerdict(
+                name=name,
+                action=Action.CONFLICT,
+                topic=None,
+                found=tuple(sorted(partitions)),
+                config_source=ConfigSource.NONE,
+                reason=conflict,
+            )
+        stored_id = next(iter(_ids(partitions)), None)
+        if known is not None and stored_id in (None, known.topic_id):
+            return self._compare(known, partitions)
+        kraft = self._kraft.topic(name)
+        if kraft is not None and stored_id not in (None, kraft.topic_id):
+            kraft = None  # An older or younger topic of the same name.
+        topic_id = stored_id or (kraft.topic_id if kraft else None) or random_uuid()
+        numbers = {*partitions, *(kraft.partitions if kraft else ())}
+        own, source, dropped = self._configs(name, kraft is not None)
+        return TopicVerdict(
+            name=name,
+            action=Action.ADOPTED if known is None else Action.REPLACED,
+            topic=TopicImage(
+                name=name,
+                topic_id=topic_id,
+                partitions=self._partitions(range(max(numbers) + 1)),
+                config=own,
+            ),
+            found=tuple(sorted(partitions)),
+            config_source=source,
+            reason="" if known is None else f"was known as {uuid_to_text(known.topic_id)}",
+            dropped_configs=dropped,
+        )
+
+    def _compare(
+        self, known: TopicImage, partitions: Mapping[int, list[FoundPartition]]
+    ) -> TopicVerdict:
+        more = range(len(known.partitions), max(partitions) + 1)
+        return TopicVerdict(
+            name=known.name,
+            action=Action.GROWN if more else Action.KNOWN,
+            topic=TopicImage(
+                name=known.name,
+                topic_id=known.topic_id,
+                partitions={**known.partitions, **self._partitions(more)},
+                config=known.config,
+            ),
+            found=tuple(sorted(partitions)),
+            config_source=ConfigSource.STORE,
+        )
+
+    def _partitions(self, numbers: Iterable[int]) -> dict[int, PartitionImage]:
+        own = (self._broker_id,)
+        return {index: new_partition(own, own) for index in numbers}
+
+    def _configs(
+        self, name: str, in_kraft: bool
+    ) -> tuple[dict[str, str], ConfigSource, tuple[str, ...]]:
+        if in_kraft:
+            usable, dropped = {}, []
+            for key, value in sorted(self._kraft.configs.get(name, {}).items()):
+                try:
+                    TopicConfig.from_broker(self._config, {key: value})
+                except ConfigError as error:
+                    dropped.append(f"{key}={value} ({error.message})")
+                else:
+                    usable[key] = value
+            return usable, ConfigSource.KRAFT, tuple(dropped)
+        wish = internal_topic(name, self._config, 1)
+        if wish is None:
+            return {}, ConfigSource.NONE, ()
+        return {k: v for k, v in wish.config.items() if v is not None}, ConfigSource.INTERNAL, ()
+
+
+def _ids(partitions: Mapping[int, list[FoundPartition]]) -> dict[bytes, str]:
+    """The topic ids found, each with one directory that bears it."""
+    return {
+        found.topic_id: found.directory
+        for directories in partitions.values()
+        for found in directories
+        if found.topic_id is not None
+    }
+
+
+def _conflict(partitions: Mapping[int, list[FoundPartition]], known: TopicImage | None) -> str:
+    for index, directories in sorted(partitions.items()):
+        if len(directories) > 1:
+            places = " and ".join(found.directory for found in directories)
+            return f"partition {index} lies in {places}: delete one of them"
+    ids = _ids(partitions)
+    if len(ids) < 2:
+        return ""
+    listed = ", ".join(f"{uuid_to_text(i)} in {place}" for i, place in sorted(ids.items()))
+    if known is not None and known.topic_id in ids:
+        return f"directories of another topic of this name lie beside it: {listed}"
+    return f"its directories belong to different topics: {listed}"
+
+
+def operations_of(
+    verdicts: Iterable[TopicVerdict], known: Mapping[str, TopicImage]
+) -> list[Operation]:
+    """The changes of the store that make `verdicts` true."""
+    operations: list[Operation] = []
+    for verdict in verdicts:
+        topic = verdict.topic
+        if topic is None or verdict.action is Action.KNOWN:
+            continue
+        name, old = topic.name, known.get(topic.name)
+        node = encode_topic(topic.topic_id, topic.partitions)
+        if old is None or verdict.action is Action.REPLACED:
+            if old is not None:
+                operations.append(Delete(topic_path(name), recursive=True))
+                operations.append(Delete(topic_config_path(name), recursive=True))
+            operations.append(Create(topic_config_path(name), encode_topic_config(topic.config)))
+            operations.append(Create(topic_path(name), node))
+            new: Collection[int] = topic.partitions
+        else:
+            operations.append(Put(topic_path(name), node))
+            new = [index for index in topic.partitions if index not in old.partitions]
+        for index in new:
+            state = encode_partition_state(topic.partitions[index], NO_CONTROLLER_EPOCH)
+            operations.append(Create(partition_state_path(name, index), state))
+    return operations
+
+
+async def take_over(
+    store: MetadataStore,
+    fs: FileSystem,
+    log_dirs: Iterable[str],
+    config: BrokerConfig,
+    broker_id: int,
+    *,
+    dry_run: bool = False,
+) -> list[TopicVerdict]:
+    """Scan, decide and, unless it is a dry run, write the store: all of it or nothing.
+
+    Raises OSError, MetadataStoreError.
+    """
+    found = scan(fs, log_dirs)
+    known = {topic.name: topic for topic in await read_topics(store)}
+    deleting = await store.children(DELETE_TOPICS)
+    verdicts = plan(found, known, deleting, config, broker_id)
+    if dry_run:
+        return verdicts
+    operations = operations_of(verdicts, known)
+    if operations or found.foreign:
+        operations += await _reserve_producer_ids(store, broker_id)
+    if operations:
+        await store.apply(operations)
+    return verdicts
+
+
+async def _reserve_producer_ids(store: MetadataStore, broker_id: int) -> list[Operation]:
+    """Rule 6."""
+    node = await store.get(PRODUCER_ID_BLOCK)
+    last = FIRST_PRODUCER_ID - 1
+    if node is not None and decode_producer_id_block(node.value) >= last:
+        return []
+    value = encode_producer_id_block(broker_id, last, last)
+    return [Create(PRODUCER_ID_BLOCK, value) if node is None else Put(PRODUCER_ID_BLOCK, value)]

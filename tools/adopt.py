@@ -1,0 +1,116 @@
+"""`pykafkalog adopt`: let the broker serve log directories that Apache Kafka wrote.
+
+The broker must be stopped. What was found and what became of it is shown in a table; a second run
+finds everything known and changes nothing. The work is done by `broker.adopt` in a process of its
+own: the metadata store is the daemon's, the command line never touches it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from typing import Any
+
+from tools.errors import CommandError
+
+EXAMPLES = """\
+examples:
+  pykafkalog adopt --dry-run server.properties    what would be registered
+  pykafkalog adopt server.properties              register it, then start the broker
+  pykafkalog adopt server.properties --override log.dirs=/disk1,/disk2"""
+
+NOTABLE_ACTIONS = {"conflict": "red", "adopted": "green", "replaced": "yellow"}
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The command's arguments."""
+    parser = commands.add_parser(
+        "adopt",
+        help="Register partition directories that Apache Kafka wrote.",
+        description=(
+            "Register every partition directory in log.dirs that the broker's metadata does not"
+            " know, with the topics' configs where a KRaft metadata log lies beside. The broker"
+            " must be stopped, and so must Apache Kafka."
+        ),
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("properties", metavar="server.properties")
+    parser.add_argument("--override", action="append", default=[], metavar="property=value")
+    parser.add_argument("--dry-run", action="store_true", help="show it, change nothing")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Adopt; 1 when some topics had to be left out."""
+    summary = _adopt(args)
+    if args.json:
+        print(json.dumps(summary, indent=2))
+    else:
+        _show(summary)
+    return 1 if any(topic["action"] == "conflict" for topic in summary["topics"]) else 0
+
+
+def _adopt(args: argparse.Namespace) -> dict[str, Any]:
+    words = [sys.executable, "-m", "broker.adopt", args.properties]
+    words += [f"--override={text}" for text in args.override]
+    words += ["--dry-run"] if args.dry_run else []
+    result = subprocess.run(words, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        lines = result.stderr.strip().splitlines() or [f"ended with {result.returncode}"]
+        raise CommandError(lines[-1])
+    if result.stderr:
+        print(result.stderr, end="", file=sys.stderr)
+    summary: dict[str, Any] = json.loads(result.stdout)
+    return summary
+
+
+def _show(summary: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Column, Table
+
+    console = Console(highlight=False)
+    topics = summary["topics"]
+    console.print(
+        f"Broker {summary['broker_id']} of cluster {summary['cluster_id']}:"
+        f" {len(topics)} topics in {', '.join(summary['log_dirs'])}"
+    )
+    if topics:
+        headers = ("topic", "partitions", "action", "own configs", "remarks")
+        table = Table(*(Column(header, overflow="fold") for header in headers))
+        for topic in topics:
+            style = NOTABLE_ACTIONS.get(topic["action"], "")
+            table.add_row(
+                topic["name"],
+                str(topic["partitions"] or len(topic["found"])),
+                f"[{style}]{topic['action']}[/]" if style else topic["action"],
+                escape(_configs(topic)),
+                escape("\n".join(_remarks(topic))),
+            )
+        console.print(table)
+    changed = sum(topic["action"] not in ("known already", "conflict") for topic in topics)
+    left_out = sum(topic["action"] == "conflict" for topic in topics)
+    would = "would be" if summary["dry_run"] else "were"
+    console.print(
+        f"{changed} topics {would} registered"
+        + (f", [red]{left_out} left out[/]" if left_out else "")
+        + (". Nothing was changed: this was a dry run." if summary["dry_run"] else ".")
+    )
+
+
+def _configs(topic: dict[str, Any]) -> str:
+    if not topic["config"]:
+        return f"none ({topic['config_source']})"
+    lines = [f"{key}={value}" for key, value in sorted(topic["config"].items())]
+    return "\n".join([*lines, f"(from the {topic['config_source']})"])
+
+
+def _remarks(topic: dict[str, Any]) -> list[str]:
+    remarks = [topic["reason"]] if topic["reason"] else []
+    if topic["missing"]:
+        numbers = ", ".join(map(str, topic["missing"]))
+        remarks.append(f"no directory for partition {numbers}: made empty at the next start")
+    remarks += [f"not taken: {text}" for text in topic["dropped_configs"]]
+    return remarks

@@ -22,6 +22,7 @@ OSError; damaged data is repaired, not reported by exception.
 """
 
 import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -51,6 +52,7 @@ from storage.paths import (
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     SegmentFile,
+    file_name,
     join,
     parse_segment_file,
 )
@@ -218,23 +220,24 @@ class _Loader:
                     "Found an orphaned index file %s, with no corresponding log file.", name
                 )
                 self._unlink(name)
-        suspects = []
         for base in sorted(bases):
-            segment = self._segment(base)
-            self._store.segments.add(segment)
-            if segment.size and not self._indexes_look_good(segment, have):
-                suspects.append(segment)
+            self._store.segments.add(self._segment(base))
         if not bases:
             self._store.create(self._options.log_start_offset)
-        for segment in suspects:
-            # Later segments stay: that an index is damaged says nothing of the records.
-            _log.warning("Rebuilding the indexes of %s", segment.path)
-            self._recover_segment(segment)
+        for segment in self._store.segments.snapshot_from(0):
+            if not self._indexes_look_good(segment, have):
+                # Later segments stay: that an index is damaged says nothing of the records.
+                _log.warning("Rebuilding the indexes of %s", segment.path)
+                self._recover_segment(segment)
 
     def _indexes_look_good(self, segment: LogSegment, have: set[str]) -> bool:
         if not self._options.clean and self._is_unflushed(segment):
             return True  # rebuilt anyway
         stem = f"{segment.base_offset:020d}"
+        if segment.size == 0:
+            # Whatever an index says of nothing is wrong, but that it is missing does not matter.
+            indexes = [path for path in segment.paths[1:] if file_name(path) in have]
+            return not any(self._fs.size(path) for path in indexes)
         if stem + INDEX_SUFFIX not in have or stem + TIME_INDEX_SUFFIX not in have:
             return False
         if self._options.clean and self._store.segments.higher(segment.base_offset) is not None:
@@ -244,7 +247,7 @@ class _Loader:
             segment.time_index.sanity_check()
             segment.txn_index.sanity_check()
         except CorruptIndex as error:
-            _log.warning("Found a corrupted index file: %s", error)
+            _log.warning("Found a corrupted index file: %s", str(error))
             return False
         finally:
             segment.release()
@@ -266,19 +269,15 @@ class _Loader:
         segments = self._store.segments
         unflushed = segments.from_offset(self._options.recovery_point)
         for at, segment in enumerate(unflushed):
-            cut = self._recover_segment(segment)
-            if cut:
-                _log.warning(
-                    "Corruption found in segment %s, truncated by %d bytes; %d later segments go",
-                    segment.path,
-                    cut,
-                    len(unflushed) - at - 1,
-                )
-                self._drop(unflushed[at + 1 :])
+            if self._recover_segment(segment, unflushed[at + 1 :]):
                 return
 
-    def _recover_segment(self, segment: LogSegment) -> int:
-        """Re-read one segment, rebuild what belongs to it; returns the bytes cut off its end."""
+    def _recover_segment(self, segment: LogSegment, later: Sequence[LogSegment] = ()) -> bool:
+        """Re-read one segment and rebuild what belongs to it; True when its end had to be cut off.
+
+        Then the `later` ones go first, the last of them before all others: whenever a crash stops
+        this, what is left is still the beginning of the log, with the damage in place (S-REC-10).
+        """
         producers = self._producers
         if producers.map_end_offset != segment.base_offset:
             replay.rebuild(
@@ -289,11 +288,20 @@ class _Loader:
                 self._clock.wall_ms(),
             )
         cut = SegmentRecovery(segment, producers, self._epochs).run()
+        if cut:
+            _log.warning(
+                "Corruption found in segment %s: %d bytes and %d later segments go",
+                segment.path,
+                cut,
+                len(later),
+            )
+            self._drop(reversed(later))
+        segment.become_inactive()
         producers.take_snapshot()
         segment.release()
-        return cut
+        return cut > 0
 
-    def _drop(self, segments: list[LogSegment]) -> None:
+    def _drop(self, segments: Iterable[LogSegment]) -> None:
         for gone in self._store.delete(segments, DeletionReason.RECOVERY):
             self._producers.snapshots.delete(gone.base_offset)
 
@@ -335,7 +343,7 @@ class SegmentRecovery:
         self._epochs = epochs
 
     def run(self) -> int:
-        """Returns the bytes that were cut off. Raises OSError."""
+        """Returns the bytes beyond the last good batch; they are still there. Raises OSError."""
         segment = self._segment
         total = segment.size
         segment.offset_index.truncate()
@@ -367,9 +375,7 @@ class SegmentRecovery:
         else:
             if walk.ended is not Ended.AT_END:
                 _log.warning("%s ends at %d: %s", segment.path, walk.position, walk.ended)
-        cut = total - segment.size
-        segment.become_inactive()
-        return cut
+        return total - segment.size
 
     def _note(self, header: BatchHeader, chunk: memoryview, at: int) -> None:
         """Epoch and producer of a good batch."""

@@ -74,7 +74,7 @@ class Log:
 
     __slots__ = (
         "_clock",
-        "_cut_unsynced",
+        "_dirty_from",
         "_failed",
         "_first_unstable",
         "_high_watermark",
@@ -127,7 +127,7 @@ class Log:
         self._high_watermark = log_start_offset
         self._hw_place: Place | None = None
         self._first_unstable: int | None = None
-        self._cut_unsynced = False
+        self._dirty_from: int | None = None
         self._pending: PendingAppend | None = None
         self._offline: OSError | None = None
         self._failed: Failed | None = None
@@ -407,6 +407,7 @@ class Log:
             old.base_offset,
             old.size,
         )
+        self._changed(old)
         # A snapshot at the new base lets recovery start there (S-ROLL-4).
         self.producers.map_end_offset = base
         self.producers.take_snapshot()
@@ -620,7 +621,7 @@ class Log:
         self._log_end_offset = end_offset
         self.log_start_offset = log_start_offset
         self.recovery_point = min(self.recovery_point, end_offset)
-        self._cut_unsynced = True
+        self._changed(self.segments.active)
         self._reader.forget()
         self._hw_place = None
         self._epoch_changed()
@@ -705,11 +706,15 @@ class Log:
         May run in a thread. Raises StorageError.
         """
         end = self._log_end_offset if offset is None else offset
-        if end <= self.recovery_point and not self._cut_unsynced:
-            return
-        self._cut_unsynced = False
+        start, dirty = self.recovery_point, self._dirty_from
+        self._dirty_from = None
+        if dirty is None:
+            if end <= start:
+                return
+            dirty = start
         try:
-            self._store.flush(self.recovery_point, max(end, self.recovery_point + 1))
+            # A segment that was cut may be empty now and start at the end.
+            self._store.flush(min(start, dirty), max(end, dirty + 1))
             if offset is not None:
                 self.producers.flush_snapshot(offset)
         except OSError as error:
@@ -748,6 +753,11 @@ class Log:
         """Refuse everything from now on: the log directory has failed."""
         self._offline = cause
         self.release()
+
+    def _changed(self, segment: LogSegment) -> None:
+        """Files below the recovery point were changed: the next flush has to start there."""
+        base = segment.base_offset
+        self._dirty_from = base if self._dirty_from is None else min(base, self._dirty_from)
 
     def _epoch_changed(self) -> None:
         latest = self.leader_epochs.latest_epoch

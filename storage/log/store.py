@@ -9,6 +9,7 @@ OSError.
 """
 
 import logging
+from collections.abc import Iterable
 from random import Random
 
 from config.topic_config import TopicConfig
@@ -90,7 +91,7 @@ class SegmentStore:
         active.become_inactive()
         return self.create(base_offset)
 
-    def delete(self, segments: list[LogSegment], reason: DeletionReason) -> list[Deleted]:
+    def delete(self, segments: Iterable[LogSegment], reason: DeletionReason) -> list[Deleted]:
         """Take segments out of the log; their files go later."""
         due = self.clock.wall_ms() + self.config.file_delete_delay_ms
         gone = []
@@ -112,10 +113,9 @@ class SegmentStore:
 
     def truncate_to(self, offset: int) -> list[Deleted]:
         """Drop all batches from the one that holds `offset` on. Some segment starts at or below it."""
-        gone = self.delete(
-            [segment for segment in self.segments if segment.base_offset > offset],
-            DeletionReason.TRUNCATION,
-        )
+        doomed = [segment for segment in self.segments if segment.base_offset > offset]
+        # The last first: a crash in between leaves a shorter log, not one with a hole.
+        gone = self.delete(reversed(doomed), DeletionReason.TRUNCATION)
         self.segments.active.truncate_to(offset, self.clock.wall_ms())
         return gone
 

@@ -1,0 +1,261 @@
+"""What goes, and what stays (checklist B4.5), and cutting a log back."""
+
+import pytest
+
+from protocol.errors import ErrorCode, KafkaError
+from storage.errors import OffsetOutOfRange
+from storage.log.results import DeletionReason, FetchIsolation, FileSlice, StartOffsetReason
+from tests.support.log_builder import DIRECTORY, TP, LogBuilder
+
+HOUR = 3_600_000
+DELETED = StartOffsetReason.CLIENT_RECORD_DELETION
+
+
+def segments_of(built: LogBuilder, *counts: int, age_ms: int = 0) -> None:
+    """One segment per count; the last stays active."""
+    for at, count in enumerate(counts):
+        if at:
+            built.log.roll()
+        now = built.clock.wall_ms()
+        built.append_dated(*[now - age_ms] * count)
+
+
+def went(built: LogBuilder) -> list[tuple[int, DeletionReason]]:
+    return [(gone.base_offset, gone.reason) for gone in built.log.delete_old_segments()]
+
+
+def test_s_ret_2_by_time_oldest_first_until_one_is_young() -> None:
+    built = LogBuilder(retention_ms=HOUR)
+    segments_of(built, 1, 1, age_ms=2 * HOUR)
+    built.log.roll()
+    built.append()
+    built.log.roll()
+    built.append_dated(built.clock.wall_ms() - 2 * HOUR)
+    time = DeletionReason.RETENTION_TIME
+    assert went(built) == [(0, time), (1, time)]
+    assert built.log.log_start_offset == 2
+    assert went(built) == []
+
+
+def test_s_ret_2_a_record_from_the_future_pins_its_segment() -> None:
+    built = LogBuilder(retention_ms=HOUR)
+    built.append_dated(built.clock.wall_ms() + HOUR)
+    built.log.roll()
+    built.append()
+    built.clock.advance(2 * 3600 - 1)
+    assert went(built) == []
+    built.clock.advance(2)
+    assert [base for base, _ in went(built)] == [0, 1]
+
+
+def test_s_ret_2_exactly_retention_ms_old_stays() -> None:
+    built = LogBuilder(retention_ms=HOUR)
+    segments_of(built, 1, 1)
+    built.clock.advance(3600)
+    assert went(built) == []
+
+
+def test_s_ret_3_by_size_never_below_the_limit() -> None:
+    size = len(LogBuilder().batch())
+    built = LogBuilder(retention_bytes=2 * size, retention_ms=-1)
+    segments_of(built, 1, 1, 1, 1)
+    by_size = DeletionReason.RETENTION_SIZE
+    assert went(built) == [(0, by_size), (1, by_size)]
+    assert built.log.size == 2 * size
+    tight = LogBuilder(retention_bytes=2 * size + 1, retention_ms=-1)
+    segments_of(tight, 1, 1, 1, 1)
+    assert went(tight) == [(0, by_size)]
+
+
+def test_s_ret_4_below_the_log_start_whatever_the_policy() -> None:
+    built = LogBuilder(cleanup_policy=frozenset({"compact"}), retention_ms=0, retention_bytes=0)
+    for at in range(4):
+        if at:
+            built.log.roll()
+        built.append(2)
+    built.log.maybe_increment_log_start_offset(4, DELETED)
+    start = DeletionReason.LOG_START_OFFSET
+    assert went(built) == [(0, start), (2, start)]
+
+
+def test_s_ret_5_nothing_at_or_above_the_watermark() -> None:
+    built = LogBuilder(retention_ms=HOUR)
+    segments_of(built, 1, 1, 1)
+    built.log.update_high_watermark(0)
+    built.log._high_watermark = 1  # as a leader has it whose followers lag
+    built.log._hw_place = None
+    built.clock.advance(9 * 3600)
+    assert [base for base, _ in went(built)] == [0]
+
+
+def test_s_ret_5_a_fully_expired_active_segment_goes_an_empty_one_stays() -> None:
+    built = LogBuilder(retention_ms=HOUR)
+    assert went(built) == []
+    segments_of(built, 2, 3)
+    built.clock.advance(9 * 3600)
+    assert [base for base, _ in went(built)] == [0, 2]
+    log = built.log
+    assert (log.segments.base_offsets, log.log_start_offset, log.log_end_offset) == ([5], 5, 5)
+    assert went(built) == []
+    assert built.append().first_offset == 5
+
+
+def test_s_ret_6_start_epochs_and_snapshots_follow() -> None:
+    built = LogBuilder(retention_ms=HOUR)
+    for epoch in range(3):
+        if epoch:
+            built.log.roll()
+        built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+    built.log.update_high_watermark(6)
+    built.log.maybe_increment_log_start_offset(3, DELETED)
+    assert [base for base, _ in went(built)] == [0]
+    assert built.log.leader_epochs.entries == [(1, 3), (2, 4)]
+    assert f"{2:020d}.snapshot" in built.names()
+    built.log.maybe_increment_log_start_offset(4, DELETED)
+    assert [base for base, _ in went(built)] == [2]
+    assert f"{2:020d}.snapshot" not in built.names()
+
+
+def test_s_ret_6_start_never_passes_the_watermark() -> None:
+    built = LogBuilder()
+    built.append(3)
+    with pytest.raises(OffsetOutOfRange):
+        built.log.maybe_increment_log_start_offset(4, DELETED)
+    assert built.log.maybe_increment_log_start_offset(3, DELETED)
+    assert not built.log.maybe_increment_log_start_offset(2, DELETED)
+    assert built.log.log_start_offset == 3
+
+
+def test_s_ret_7_files_are_renamed_at_once_and_due_later() -> None:
+    built = LogBuilder(retention_ms=HOUR, file_delete_delay_ms=60_000)
+    segments_of(built, 1, 1)
+    info = built.log.read(0, 1000)
+    assert isinstance(info.records, FileSlice)
+    data = info.records.read()
+    built.log.maybe_increment_log_start_offset(1, DELETED)
+    built.log.delete_old_segments()
+    pending = built.log.take_pending_deletions()
+    names = {one.path.removeprefix(DIRECTORY + "/") for one in pending}
+    stem = f"{0:020d}"
+    assert names == {f"{stem}.{kind}.deleted" for kind in ("log", "index", "timeindex")}
+    assert names <= set(built.names())
+    assert {one.due_ms for one in pending} == {built.clock.wall_ms() + 60_000}
+    assert built.log.take_pending_deletions() == []
+    assert info.records.read() == data
+
+
+def test_s_ret_7_a_crash_before_the_unlink_is_mended_at_load() -> None:
+    built = LogBuilder(retention_ms=HOUR)
+    segments_of(built, 1, 1)
+    built.log.maybe_increment_log_start_offset(1, DELETED)
+    built.log.delete_old_segments()
+    built.killed(log_start_offset=1)
+    assert not [name for name in built.names() if name.endswith(".deleted")]
+    assert [record.offset for record in built.records(1)] == [1]
+
+
+def test_truncation_drops_the_batch_that_holds_the_offset() -> None:
+    built = LogBuilder(index_interval_bytes=0, segment_bytes=400)
+    for epoch in range(6):
+        built.log.append_as_leader(built.batch(3), leader_epoch=epoch)
+    log = built.log
+    log.update_high_watermark(18)
+    assert not log.truncate_to(18)
+    assert log.truncate_to(10)
+    assert (log.log_end_offset, log.high_watermark) == (10, 10)
+    assert [record.offset for record in built.records()] == list(range(9))
+    # Epoch 3 began at 9: nothing of it is left, but it did begin below the cut.
+    assert log.leader_epochs.entries == [(0, 0), (1, 3), (2, 6), (3, 9)]
+    log._check()
+    assert built.append().first_offset == 10
+
+
+def test_truncation_lowers_the_recovery_point() -> None:
+    built = LogBuilder()
+    built.append(3)
+    built.append(3)
+    built.log.flush()
+    built.log.truncate_to(3)
+    assert built.log.recovery_point == 3
+
+
+def test_truncation_restores_the_producers_of_that_point() -> None:
+    built = LogBuilder(segment_bytes=300)
+    for at in range(8):
+        built.append(1, producer_id=9, producer_epoch=0, base_sequence=at)
+    built.log.truncate_to(5)
+    entry = built.log.producers.entry(9)
+    assert entry is not None
+    assert entry.last_sequence == 4
+    assert built.append(1, producer_id=9, producer_epoch=0, base_sequence=5).first_offset == 5
+
+
+def test_truncation_below_the_first_segment_starts_over_there() -> None:
+    built = LogBuilder()
+    built.append(3)
+    built.log.truncate_fully_and_start_at(20)
+    built.append(2)
+    assert built.log.truncate_to(10)
+    log = built.log
+    assert (log.log_start_offset, log.log_end_offset, log.segments.base_offsets) == (10, 10, [10])
+    with pytest.raises(ValueError, match="-1"):
+        log.truncate_to(-1)
+
+
+def test_starting_over_forgets_everything() -> None:
+    built = LogBuilder()
+    built.append(3, producer_id=9, producer_epoch=0, base_sequence=0)
+    log = built.log
+    log.truncate_fully_and_start_at(100, log_start_offset=50)
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (50, 100, 100)
+    assert log.producers.is_empty
+    assert log.leader_epochs.is_empty
+    assert log.read(100, 10, FetchIsolation.LOG_END).records == b""
+    assert built.append().first_offset == 100
+
+
+def test_refusals_speak_kafkas_codes() -> None:
+    built = LogBuilder()
+    with pytest.raises(KafkaError) as caught:
+        built.log.read(1, 1)
+    assert caught.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert str(TP) == str(built.log.topic_partition)
+
+
+def test_watermark_rules() -> None:
+    built = LogBuilder()
+    built.log.append_as_leader(built.batch(5), leader_epoch=0)
+    log = built.log
+    assert log.maybe_increment_high_watermark(3)
+    assert not log.maybe_increment_high_watermark(2)
+    assert log.high_watermark == 3
+    with pytest.raises(ValueError, match="exceed"):
+        log.maybe_increment_high_watermark(6)
+    assert log.update_high_watermark(99)
+    assert log.high_watermark == 5
+
+
+def test_s_fl_1_and_2_recovery_point_moves_with_a_sync_only() -> None:
+    built = LogBuilder()
+    built.append(3)
+    assert built.log.recovery_point == 0
+    assert ("fsync", f"{DIRECTORY}/{0:020d}.log") not in built.fs.operations
+    built.log.roll()
+    built.append(3)
+    built.log.flush(3)
+    assert built.log.recovery_point == 3
+    assert ("fsync", f"{DIRECTORY}/{0:020d}.log") in built.fs.operations
+    assert ("fsync", f"{DIRECTORY}/{3:020d}.log") not in built.fs.operations
+    built.clock.advance(5)
+    built.log.flush()
+    assert built.log.recovery_point == 6
+    assert built.log.last_flush_ms == built.clock.wall_ms()
+    assert ("fsync_dir", DIRECTORY) in built.fs.operations
+
+
+def test_statistics() -> None:
+    built = LogBuilder()
+    built.append(3, producer_id=9, producer_epoch=0, base_sequence=0)
+    numbers = built.log.statistics()
+    assert (numbers.log_end_offset, numbers.segment_count, numbers.producer_count) == (3, 1, 1)
+    assert numbers.size == built.log.size

@@ -1,0 +1,323 @@
+"""Opening what a stop, a kill or a power cut left (checklist B4.7)."""
+
+from contextlib import suppress
+
+import pytest
+
+from protocol.records.control import ControlType, build_end_transaction_marker
+from storage.log.results import AppendOrigin, FetchIsolation
+from tests.support.log_builder import DIRECTORY, LogBuilder
+
+
+def path(base: int, kind: str = "log") -> str:
+    return f"{DIRECTORY}/{base:020d}.{kind}"
+
+
+def filled(**config: object) -> LogBuilder:
+    """Three segments of four batches of two records."""
+    built = LogBuilder(index_interval_bytes=0, **config)
+    for at in range(12):
+        if at in (4, 8):
+            built.log.roll()
+        built.append(2, producer_id=7, producer_epoch=0, base_sequence=2 * at)
+    return built
+
+
+def offsets(built: LogBuilder) -> list[int]:
+    return [record.offset for record in built.records()]
+
+
+def test_s_rec_1_a_clean_stop_is_believed_without_reading_the_log() -> None:
+    built = filled()
+    built.stopped()
+    before = len(built.fs.operations)
+    built.open(clean=True)
+    touched = {name for _, name in built.fs.operations[before:] if name.endswith(".log")}
+    assert path(0) not in {name for op, name in built.fs.operations[before:] if op == "open"}
+    assert path(8) in touched
+    log = built.log
+    assert (log.log_end_offset, log.recovery_point) == (24, 24)
+    assert offsets(built) == list(range(24))
+
+
+def test_s_rec_3_everything_is_rebuilt_after_a_kill() -> None:
+    built = filled()
+    wanted = [
+        (list(s.offset_index.as_array()), s.time_index.last_entry) for s in built.log.segments
+    ]
+    for base in (0, 8, 16):
+        for kind in ("index", "timeindex"):
+            built.fs.write_bytes(path(base, kind), b"\xff" * 100)
+    built.fs.unlink(f"{DIRECTORY}/leader-epoch-checkpoint")
+    for name in built.names():
+        if name.endswith(".snapshot"):
+            built.fs.unlink(f"{DIRECTORY}/{name}")
+    log = built.killed()
+    assert [list(s.offset_index.as_array()) for s in log.segments] == [w[0] for w in wanted]
+    assert [s.time_index.last_entry for s in log.segments][:2] == [w[1] for w in wanted][:2]
+    assert log.leader_epochs.entries == [(0, 0)]
+    entry = log.producers.entry(7)
+    assert entry is not None
+    assert (entry.last_sequence, len(entry.batches)) == (23, 5)
+    assert offsets(built) == list(range(24))
+    log._check()
+
+
+def test_s_rec_3_a_cut_takes_later_segments_along() -> None:
+    built = filled()
+    file = built.fs.open(path(8))
+    file.pwrite(b"\x00", file.size() // 2 + 30)
+    log = built.killed()
+    assert log.segments.base_offsets == [0, 8]
+    assert log.log_end_offset == 12
+    assert offsets(built) == list(range(12))
+    assert log.producers.entry(7).last_sequence == 11  # type: ignore[union-attr]
+    assert built.append().first_offset == 12
+    built.stopped()
+    assert offsets(built) == list(range(13))
+
+
+def test_s_rec_3_only_from_the_recovery_point_on() -> None:
+    built = filled()
+    file = built.fs.open(path(0))
+    file.pwrite(b"\x00", 100)
+    log = built.killed(recovery_point=8)
+    assert log.segments.base_offsets == [0, 8, 16]
+    assert (log.log_end_offset, log.recovery_point) == (24, 8)
+
+
+def test_s_rec_3_a_segment_that_starts_wrong_is_cut_to_its_base() -> None:
+    built = filled()
+    data = built.fs.read_bytes(path(0))
+    built.fs.write_bytes(path(8), data)  # offsets below the base
+    log = built.killed()
+    assert (log.segments.base_offsets, log.log_end_offset) == ([0, 8], 8)
+
+
+TORN = {
+    "half a header": lambda good, batch: good + batch[:9],
+    "header only": lambda good, batch: good + batch[:61],
+    "length beyond the end": lambda good, batch: good + batch[:-1],
+    "zeroed pages": lambda good, batch: good + bytes(4096),
+    "bad checksum": lambda good, batch: good + batch[:-1] + bytes([batch[-1] ^ 1]),
+    "valid batch after garbage": lambda good, batch: good + b"\x01" * 50 + batch,
+    "valid batch after zeros": lambda good, batch: good + bytes(80) + batch,
+    "the same batch again": lambda good, batch: good + good[-len(batch) :],
+    "huge length": lambda good, batch: good + batch[:8] + b"\x7f\xff\xff\xff" + batch[12:],
+    "negative length": lambda good, batch: good + batch[:8] + b"\xff\xff\xff\xff" + batch[12:],
+    "unknown magic": lambda good, batch: good + batch[:16] + b"\x09" + batch[17:],
+}
+
+
+@pytest.mark.parametrize("form", TORN)
+@pytest.mark.parametrize("clean", [False, True])
+def test_s_rec_9_torn_tails_end_the_log_at_the_last_whole_batch(form: str, clean: bool) -> None:
+    built = filled()
+    good = built.fs.read_bytes(path(16))
+    batch = bytes(
+        built.batch(2, base_offset=24, producer_id=7, producer_epoch=0, base_sequence=24)
+    )
+    if clean:
+        if form in ("bad checksum", "the same batch again"):
+            pytest.skip("a clean stop is believed as far as the frames go")
+        built.stopped()
+    built.fs.write_bytes(path(16), TORN[form](good, batch))
+    built.fs = built.fs.crash(keep_unsynced=True)
+    log = built.open(clean=clean)
+    assert log.log_end_offset == 24
+    assert built.fs.size(path(16)) == len(good)
+    assert built.append(2, producer_id=7, producer_epoch=0, base_sequence=24).first_offset == 24
+    assert offsets(built) == list(range(26))
+    log._check()
+
+
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+@pytest.mark.parametrize("base", [0, 16])
+def test_s_rec_9_missing_index_files_are_rebuilt(kind: str, base: int, clean: bool) -> None:
+    built = filled()
+    built.stopped()
+    wanted = built.fs.read_bytes(path(base, kind))
+    built.fs.unlink(path(base, kind))
+    log = built.open(clean=clean)
+    assert offsets(built) == list(range(24))
+    for segment in log.segments:
+        segment.close()
+    assert built.fs.read_bytes(path(base, kind)) == wanted
+
+
+def test_s_idx_8_and_6_a_padded_index_below_the_recovery_point_is_rebuilt() -> None:
+    built = filled()
+    built.log.flush()
+    built.log.close()
+    wanted = built.fs.read_bytes(path(0, "index"))
+    built.fs.write_bytes(path(0, "index"), wanted[:8] + bytes(800))
+    log = built.killed(recovery_point=24)
+    assert log.log_end_offset == 24
+    assert list(log.segments.first.offset_index.as_array()["position"]) == [
+        int.from_bytes(wanted[at + 4 : at + 8], "big") for at in range(0, len(wanted), 8)
+    ]
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_s_rec_9_zero_length_and_missing_record_files(clean: bool) -> None:
+    built = filled()
+    built.stopped()
+    built.fs.write_bytes(path(16), b"")
+    log = built.open(clean=clean)
+    assert log.log_end_offset == 16
+    built.fs.unlink(path(16))
+    log = built.open(clean=clean)
+    assert f"{16:020d}.index" not in built.names()
+    assert log.log_end_offset == 16
+    assert offsets(built) == list(range(16))
+
+
+def test_s_rec_9_an_index_longer_than_its_log() -> None:
+    built = filled()
+    built.stopped()
+    size = built.fs.size(path(16)) // 2
+    built.fs.write_bytes(path(16), built.fs.read_bytes(path(16))[:size])
+    log = built.open(clean=True)
+    assert log.log_end_offset == 20
+    assert offsets(built) == list(range(20))
+    assert log.segments.active.offset_index.last_offset < 20
+
+
+def test_s_rec_9_a_txn_index_cut_in_an_entry() -> None:
+    built = LogBuilder()
+    for producer in (1, 2):
+        built.append(
+            2, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True
+        )
+        marker = build_end_transaction_marker(
+            ControlType.ABORT,
+            producer_id=producer,
+            producer_epoch=0,
+            coordinator_epoch=0,
+            timestamp=built.clock.wall_ms(),
+        )
+        built.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    wanted = built.fs.read_bytes(path(0, "txnindex"))
+    assert len(wanted) == 68
+    for clean in (True, False):
+        built.stopped()
+        built.fs.write_bytes(path(0, "txnindex"), wanted[:50])
+        built.open(clean=clean)
+        assert built.fs.read_bytes(path(0, "txnindex")) == wanted
+
+
+def test_s_rec_2_leftovers_of_an_unfinished_compaction_go() -> None:
+    built = filled()
+    built.stopped()
+    for kind in ("log", "index", "timeindex"):
+        built.fs.write_bytes(path(8, f"{kind}.cleaned"), b"half written")
+        built.fs.write_bytes(path(0, f"{kind}.deleted"), b"old")
+    built.fs.write_bytes(path(16, "log.swap"), b"of a split that did not get through")
+    built.open()
+    assert all(name.count(".") <= 1 for name in built.names())
+    assert offsets(built) == list(range(24))
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_s_rec_2_a_finished_swap_replaces_its_segments(clean: bool) -> None:
+    built = filled()
+    built.stopped()
+    merged = built.fs.read_bytes(path(0)) + built.fs.read_bytes(path(8))
+    built.fs.write_bytes(path(0, "log.swap"), merged)
+    log = built.open(clean=clean)
+    assert log.segments.base_offsets == [0, 16]
+    assert offsets(built) == list(range(24))
+    log._check()
+
+
+def test_s_rec_4_a_log_start_beyond_the_end_starts_over() -> None:
+    built = filled()
+    log = built.killed(log_start_offset=100)
+    assert (log.log_start_offset, log.log_end_offset) == (100, 100)
+    assert log.segments.base_offsets == [100]
+    assert log.producers.is_empty
+    assert log.leader_epochs.is_empty
+    assert built.append().first_offset == 100
+
+
+def test_log_start_from_the_checkpoint_or_the_first_segment() -> None:
+    built = filled()
+    assert built.killed(log_start_offset=5).log_start_offset == 5
+    for kind in ("log", "index", "timeindex"):
+        built.fs.unlink(path(0, kind))
+    assert built.killed(log_start_offset=5).log_start_offset == 8
+
+
+def test_s_rec_5_a_corrupt_snapshot_is_replaced_by_an_older_one_and_replay() -> None:
+    built = filled()
+    built.stopped()
+    built.fs.write_bytes(path(24, "snapshot"), b"rubbish")
+    entry = built.open().producers.entry(7)
+    assert entry is not None
+    assert entry.last_sequence == 23
+    assert len(entry.batches) > 1  # replayed, not read
+
+
+def test_s_rec_5_clean_without_any_snapshot_remembers_nobody() -> None:
+    built = filled()
+    built.stopped()
+    for name in built.names():
+        if name.endswith(".snapshot"):
+            built.fs.unlink(f"{DIRECTORY}/{name}")
+    log = built.open(clean=True)
+    assert log.producers.is_empty
+    assert log.producers.snapshots.offsets == (8, 16, 24)
+
+
+def test_s_rec_6_epochs_beyond_the_end_are_forgotten() -> None:
+    built = LogBuilder()
+    for epoch in range(3):
+        built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+    file = built.fs.open(path(0))
+    file.truncate(file.size() - 1)
+    log = built.killed()
+    assert log.leader_epochs.entries == [(0, 0), (1, 2)]
+    assert log.log_end_offset == 4
+
+
+def test_an_unreadable_epoch_file_is_made_anew() -> None:
+    built = LogBuilder()
+    built.append(2)
+    built.fs.write_bytes(f"{DIRECTORY}/leader-epoch-checkpoint", b"0\nx\n")
+    assert built.killed().leader_epochs.entries == [(0, 0)]
+
+
+def test_s_rec_10_a_crash_during_recovery_is_recoverable() -> None:
+    built = filled(segment_index_bytes=400)
+    file = built.fs.open(path(8))
+    file.truncate(file.size() - 3)
+    built.fs = built.fs.crash(keep_unsynced=True)
+    damaged = built.fs
+    built.fs = damaged.crash(keep_unsynced=True)
+    built.open(clean=False)
+    assert built.log.recovery_point == 0
+    wanted = offsets(built)
+    for operation in ("open", "truncate", "pwrite", "rename", "unlink"):
+        nth = 0
+        while True:
+            nth += 1
+            built.fs = damaged.crash(keep_unsynced=True)
+            rule = built.fs.fail(operation, "*", nth=nth)
+            with suppress(OSError):
+                built.open(clean=False)
+            if not rule.hits:
+                break
+            built.killed()
+            assert offsets(built) == wanted, (operation, nth)
+
+
+def test_power_loss_keeps_what_was_flushed() -> None:
+    built = filled()
+    built.log.flush()
+    built.append(2, producer_id=7, producer_epoch=0, base_sequence=24)
+    built.fs = built.fs.crash()
+    log = built.open(clean=False, recovery_point=24)
+    assert log.log_end_offset == 24
+    assert offsets(built) == list(range(24))
+    assert log.read(0, 100, FetchIsolation.LOG_END).records

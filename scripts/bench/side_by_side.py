@@ -57,7 +57,8 @@ def create_topic(broker: Broker, topic: str) -> None:
 
 
 def delete_topic(broker: Broker, topic: str) -> None:
-    AdminClient({"bootstrap.servers": broker.bootstrap}).delete_topics([topic])[topic].result(30)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics([topic])[topic].result(30)
 
 
 def produce(broker: Broker, topic: str, size: int, batch: int, megabytes: int) -> dict[str, float]:
@@ -78,7 +79,7 @@ def produce(broker: Broker, topic: str, size: int, batch: int, megabytes: int) -
             "-1",
         ),
         *("--bootstrap-server", broker.bootstrap),
-        *("--command-property", f"batch.size={batch}", "--command-property", "linger.ms=5"),
+        *("--command-property", f"batch.size={batch}", "linger.ms=5"),
         timeout=600,
     ).stdout.splitlines()[-1]
     cpu = cpu_seconds(broker) - before

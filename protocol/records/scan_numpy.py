@@ -5,7 +5,7 @@ array: after each field a position beyond its record marks the record as bad and
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,21 @@ _HEADER_ROUNDS: Final = 16
 _VARINT_SHIFT: Final = 28
 _VARLONG_SHIFT: Final = 63
 _ONE: Final = np.uint64(1)
+
+
+class RecordColumns(NamedTuple):
+    """Every field of every record but the bytes themselves, one int64 array each."""
+
+    timestamp_deltas: Ints
+    offset_deltas: Ints
+    key_lengths: Ints
+    """-1 for a null key."""
+    key_starts: Ints
+    """Where the key's bytes begin in the payload."""
+    value_lengths: Ints
+    """-1 for a null value."""
+    value_starts: Ints
+    header_counts: Ints
 
 
 class ManyFields:
@@ -76,23 +91,44 @@ def read_fields(payload: bytes, starts: Sequence[int], base_timestamp: int) -> M
 
     Raises InvalidRecord when a record's parts do not fill it exactly.
     """
+    columns = read_columns(payload, starts)
+    # int64 addition wraps as Java's does.
+    return ManyFields(
+        np.int64(base_timestamp) + columns.timestamp_deltas,
+        columns.offset_deltas,
+        columns.key_lengths,
+    )
+
+
+def read_columns(payload: bytes, starts: "Sequence[int] | Ints") -> RecordColumns:
+    """As `read_fields`, with all that a reader of whole logs wants.
+
+    `payload` may be the payloads of many batches one after the other, so that small batches cost
+    no more than large ones.
+    """
     data = np.frombuffer(payload + _PAD, np.uint8)
-    bounds = np.array(starts, np.int64)
+    bounds = np.asarray(starts, np.int64)
     reader = _Reader(data, bounds[:-1], bounds[1:])
-    reader.varint(_VARINT_SHIFT)
+    lengths = reader.varint(_VARINT_SHIFT)
+    reader.bad |= lengths != bounds[1:] - reader.at
     reader.skip(np.int64(1))
     deltas = reader.varint(_VARLONG_SHIFT)
     offset_deltas = reader.varint(_VARINT_SHIFT)
     key_lengths = reader.varint(_VARINT_SHIFT)
+    key_starts = reader.at
     reader.skip(np.maximum(key_lengths, 0))
     value_lengths = reader.varint(_VARINT_SHIFT)
+    value_starts = reader.at
     reader.skip(np.maximum(value_lengths, 0))
     header_counts = reader.varint(_VARINT_SHIFT)
     if header_counts.any():
         reader.skip_headers(payload, header_counts)
     reader.finish()
-    # int64 addition wraps as Java's does.
-    return ManyFields(np.int64(base_timestamp) + deltas, offset_deltas, key_lengths)
+    np.maximum(key_lengths, -1, out=key_lengths)
+    np.maximum(value_lengths, -1, out=value_lengths)
+    return RecordColumns(
+        deltas, offset_deltas, key_lengths, key_starts, value_lengths, value_starts, header_counts
+    )
 
 
 class _Reader:

@@ -1,0 +1,41 @@
+"""Whether a batch may stand where it stands: the rule by which recovery cuts a log (S-REC-3).
+
+A log ends before its first batch with a flaw. `storage.recovery` cuts there; `storage.check` says
+where a restart would, and why.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+from protocol.records.batch import BatchHeader, verify_crc
+
+_MAX_RELATIVE: Final = 2**31 - 1
+
+
+class BatchFlaw(StrEnum):
+    """Why a batch, whole as it may be, is no part of the log."""
+
+    OFFSET = "its offsets do not follow those before it"
+    OVERFLOW = "its offset is too far from the segment's base offset"
+    CHECKSUM = "its checksum is wrong"
+
+
+def flaw_of(
+    header: BatchHeader, chunk: memoryview, at: int, *, base_offset: int, last_offset: int
+) -> BatchFlaw | None:
+    """What is wrong with the batch at `at` of `chunk`, None if nothing.
+
+    `base_offset` is its segment's; `last_offset` that of the batch before it, or base offset - 1.
+    """
+    if header.last_offset <= last_offset:
+        return BatchFlaw.OFFSET
+    # Formats 0 and 1: a wrapper that was compacted bears the offset of a message that is gone.
+    if header.magic >= 2 and header.base_offset <= last_offset:
+        return BatchFlaw.OFFSET
+    if header.base_offset < 0:
+        return BatchFlaw.OFFSET
+    if header.last_offset - base_offset > _MAX_RELATIVE:
+        return BatchFlaw.OVERFLOW
+    if not verify_crc(chunk, at, header):
+        return BatchFlaw.CHECKSUM
+    return None

@@ -1,0 +1,33 @@
+"""One batch of a record file, as the reader hands it out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from protocol.records.batch import BatchHeader, verify_crc
+from protocol.records.record import Record, iter_records
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch where it lies. Its bytes are part of a chunk that lives as long as this does."""
+
+    position: int
+    """Of its first byte in the record file."""
+    header: BatchHeader
+    chunk: memoryview
+    at: int
+    """Where it starts in `chunk`."""
+
+    @property
+    def data(self) -> memoryview:
+        """The batch, whole."""
+        return self.chunk[self.at : self.at + self.header.size]
+
+    @property
+    def valid(self) -> bool:
+        """Whether the checksum is right."""
+        return verify_crc(self.chunk, self.at, self.header)
+
+    def records(self) -> Iterator[Record]:
+        """Its records, decompressed. Raises the records errors for a batch that cannot be read."""
+        return iter_records(self.chunk, self.at)

@@ -1,0 +1,132 @@
+"""Do the indexes of a segment fit its record file?
+
+Two questions, as Kafka's DumpLogSegments asks them: may the file be right by itself (the sanity
+check by which a broker decides at start whether to rebuild it), and does each entry say what is in
+the log. The second reads the record file once, headers only, and compares columns.
+
+Like Kafka's tool, it looks for an offset index entry's batch where the entry points to, and for a
+time index entry's in the order of offsets; a batch's largest timestamp is its header's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from storage.errors import CorruptIndex
+from storage.index.offset_index import OffsetIndex
+from storage.index.time_index import TimeIndex
+from storage.index.transaction_index import TransactionIndex
+from storage.reader.columns import Columns
+
+
+class IndexFlaw(StrEnum):
+    """What is wrong with an index."""
+
+    MISSING = "missing"
+    CORRUPT = "corrupt"
+    OFFSET_MISMATCH = "offset mismatch"
+    TIMESTAMP_MISMATCH = "timestamp mismatch"
+    OUT_OF_ORDER = "timestamps out of order"
+    OFFSET_NOT_FOUND = "offset not found in the log"
+    BEYOND_LOG = "points beyond the log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexProblem:
+    """One finding."""
+
+    flaw: IndexFlaw
+    path: str
+    detail: str = ""
+    index_value: int | None = None
+    """Offset or timestamp of the entry."""
+    log_value: int | None = None
+    """What the log has there; -1: nothing."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.flaw}" + (f": {self.detail}" if self.detail else "")
+
+
+def sanity_of(
+    offsets: OffsetIndex, times: TimeIndex, aborted: TransactionIndex, log_size: int
+) -> list[IndexProblem]:
+    """What each index file says against itself."""
+    checks: tuple[tuple[str, Callable[[], None]], ...] = (
+        (offsets.path, lambda: offsets.sanity_check(log_size=log_size, full=True)),
+        (times.path, lambda: times.sanity_check(full=True)),
+        (aborted.path, aborted.sanity_check),
+    )
+    problems = []
+    for path, check in checks:
+        try:
+            check()
+        except CorruptIndex as error:
+            detail = str(error).removeprefix(f"{path}: ")
+            problems.append(IndexProblem(flaw=IndexFlaw.CORRUPT, path=path, detail=detail))
+    return problems
+
+
+def offset_mismatches(path: str, index: Columns, batches: Columns) -> list[IndexProblem]:
+    """Entries that do not point to the start of a batch that ends at their offset."""
+    positions, lasts = batches["position"], batches["last_offset"]
+    wanted, offsets = index["position"], index["offset"]
+    at = np.searchsorted(positions, wanted)
+    found = _at(lasts, at, default=-1)
+    starts_there = _at(positions, at, default=-1) == wanted
+    problems = []
+    for slot in np.flatnonzero(~starts_there | (found != offsets)).tolist():
+        offset, position = int(offsets[slot]), int(wanted[slot])
+        there = int(found[slot]) if starts_there[slot] else -1
+        detail = f"Index offset: {offset}, log offset: {there}"
+        if there < 0:
+            detail += f" (no batch starts at position {position})"
+        problems.append(
+            IndexProblem(
+                flaw=IndexFlaw.OFFSET_MISMATCH,
+                path=path,
+                detail=detail,
+                index_value=offset,
+                log_value=there,
+            )
+        )
+    return problems
+
+
+def time_mismatches(path: str, index: Columns, batches: Columns) -> list[IndexProblem]:
+    """Entries whose offset ends no batch, whose time is not that batch's, or that do not rise."""
+    lasts = batches["last_offset"]
+    times, offsets = index["timestamp"], index["offset"]
+    at = np.searchsorted(lasts, offsets)
+    found = _at(lasts, at, default=-1)
+    dated = _at(batches["max_timestamp"], at, default=-1)
+    rises = np.concatenate([np.ones(min(1, len(times)), bool), np.diff(times) > 0])
+    problems = []
+    for slot in np.flatnonzero((found != offsets) | (dated != times) | ~rises).tolist():
+        offset, time = int(offsets[slot]), int(times[slot])
+        if found[slot] != offset:
+            there = int(found[slot])
+            flaw = IndexFlaw.OFFSET_NOT_FOUND
+            value, detail = offset, f"Indexed offset: {offset}, found log offset: {there}"
+        elif dated[slot] != time:
+            there = int(dated[slot])
+            flaw = IndexFlaw.TIMESTAMP_MISMATCH
+            value, detail = time, f"Index timestamp: {time}, log timestamp: {there}"
+        else:
+            there = int(times[slot - 1])
+            flaw = IndexFlaw.OUT_OF_ORDER
+            value = time
+            detail = f"Index timestamp: {time}, Previously indexed timestamp: {there}"
+        problems.append(
+            IndexProblem(flaw=flaw, path=path, detail=detail, index_value=value, log_value=there)
+        )
+    return problems
+
+
+def _at(values: npt.NDArray[Any], slots: npt.NDArray[Any], *, default: int) -> npt.NDArray[Any]:
+    """`values[slots]`, and `default` for slots behind the last one."""
+    padded: npt.NDArray[Any] = np.append(values, default)
+    return padded[np.minimum(slots, len(values))]

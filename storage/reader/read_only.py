@@ -1,0 +1,125 @@
+"""A file system that cannot change anything: what the reader sees the disk through.
+
+Two promises of `storage.reader` are kept here by construction instead of by care: nothing is made,
+cut, renamed or locked (every such call raises OSError EROFS), and nothing is mapped. A broker that
+rolls a segment cuts its index file; touching a mapping beyond the new end kills the process
+(SIGBUS), so `map` hands out a copy.
+"""
+# ruff: noqa: D102 - the methods are documented once, on the protocols they implement
+
+import errno
+from collections.abc import Iterable
+from typing import NoReturn
+
+from storage.filesystem import File, FileSystem
+
+Piece = bytes | bytearray | memoryview
+
+
+def _refuse(path: str) -> NoReturn:
+    raise OSError(errno.EROFS, "opened for reading only", path)
+
+
+class ReadOnlyFile:
+    """See the module docstring."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+
+    @property
+    def path(self) -> str:
+        return self._file.path
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def size(self) -> int:
+        return self._file.size()
+
+    def pread(self, size: int, position: int) -> bytes:
+        return self._file.pread(size, position)
+
+    def pwrite(self, data: Piece, position: int) -> None:
+        _refuse(self.path)
+
+    def pwritev(self, pieces: list[Piece], position: int) -> None:
+        _refuse(self.path)
+
+    def truncate(self, size: int) -> None:
+        _refuse(self.path)
+
+    def allocate(self, size: int) -> None:
+        _refuse(self.path)
+
+    def map(self, size: int, *, writable: bool) -> memoryview:
+        if writable:
+            _refuse(self.path)
+        # Shorter where the file was cut meanwhile; the rest reads as the zeros of a pre-sized file.
+        return memoryview(self._file.pread(size, 0).ljust(size, b"\0"))
+
+    def fsync(self) -> None:
+        _refuse(self.path)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class ReadOnlyFileSystem:
+    """See the module docstring."""
+
+    __slots__ = ("_fs",)
+
+    def __init__(self, fs: FileSystem) -> None:
+        self._fs = fs
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
+        if create or writable:
+            _refuse(path)
+        return ReadOnlyFile(self._fs.open(path, writable=False))
+
+    def exists(self, path: str) -> bool:
+        return self._fs.exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return self._fs.is_dir(path)
+
+    def list_dir(self, path: str) -> list[str]:
+        return self._fs.list_dir(path)
+
+    def make_dirs(self, path: str) -> None:
+        _refuse(path)
+
+    def rename(self, old: str, new: str) -> None:
+        _refuse(old)
+
+    def unlink(self, path: str, *, missing_ok: bool = False) -> None:
+        _refuse(path)
+
+    def remove_tree(self, path: str) -> None:
+        _refuse(path)
+
+    def fsync_dir(self, path: str) -> None:
+        _refuse(path)
+
+    def size(self, path: str) -> int:
+        return self._fs.size(path)
+
+    def mtime_ms(self, path: str) -> int:
+        return self._fs.mtime_ms(path)
+
+    def set_mtime_ms(self, path: str, mtime_ms: int) -> None:
+        _refuse(path)
+
+    def read_bytes(self, path: str) -> bytes:
+        return self._fs.read_bytes(path)
+
+    def write_atomic(self, path: str, pieces: Iterable[bytes]) -> None:
+        _refuse(path)
+
+    def lock(self, path: str) -> File | None:
+        _refuse(path)
+
+    def usage(self, path: str) -> tuple[int, int]:
+        return self._fs.usage(path)

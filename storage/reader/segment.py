@@ -1,0 +1,199 @@
+"""One segment's files, read only."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from protocol.records.record import Record
+from storage.filesystem import FileSystem
+from storage.index.mapped_index import MappedIndex
+from storage.index.offset_index import OffsetIndex
+from storage.index.time_index import TimeIndex
+from storage.index.transaction_index import AbortedTxn, TransactionIndex
+from storage.log.scan import Ended, Walk
+from storage.paths import index_file, log_file, time_index_file, txn_index_file
+from storage.reader.batch import Batch
+from storage.reader.frames import Frames, FrameWalk
+
+if TYPE_CHECKING:
+    from storage.reader.columns import Columns, RecordChunk
+    from storage.reader.index_check import IndexProblem
+
+_ANY_SIZE: Final = 2**31 - 1
+"""Read-only: the limit of what may be appended is of no interest."""
+
+
+class SegmentView:
+    """One segment's files; they need not all exist.
+
+    Walks end where the good part ends; `ended` and `valid_bytes` then say why and where. They
+    belong to the last walk of this object, which is therefore for one thread.
+    """
+
+    def __init__(self, fs: FileSystem, directory: str, base_offset: int, state: str = "") -> None:
+        """`state` is "" or the suffix its files bear: `.deleted`, `.cleaned`, `.swap`."""
+        self._fs = fs
+        self._where = (directory, base_offset, state)
+        self.base_offset = base_offset
+        self.ended: Ended | None = None
+        """Why the last walk over the batches stopped; None while it was not finished."""
+        self.valid_bytes = 0
+        """How far it came."""
+
+    def __repr__(self) -> str:
+        return f"SegmentView({self.path!r})"
+
+    @property
+    def path(self) -> str:
+        """Of the record file."""
+        return log_file(*self._where)
+
+    @property
+    def offset_index_path(self) -> str:
+        """Of the offset index."""
+        return index_file(*self._where)
+
+    @property
+    def time_index_path(self) -> str:
+        """Of the time index."""
+        return time_index_file(*self._where)
+
+    @property
+    def txn_index_path(self) -> str:
+        """Of the index of aborted transactions."""
+        return txn_index_file(*self._where)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the record file. Raises OSError when there is none."""
+        return self._fs.size(self.path)
+
+    # Python values.
+
+    def batches(self, start: int = 0, limit: int | None = None) -> Iterator[Batch]:
+        """Batches from byte `start` (a batch's first) on, as far as they are whole.
+
+        With `limit`, those that lie whole in the first `limit` bytes. Raises OSError.
+        """
+        file = self._fs.open(self.path, writable=False)
+        end = file.size()
+        walk = Walk(file, start, end if limit is None else min(end, limit))
+        try:
+            for position, header, chunk, at in walk:
+                yield Batch(position, header, chunk, at)
+        finally:
+            self.ended, self.valid_bytes = walk.ended, walk.position
+            file.close()
+
+    def records(self) -> Iterator[Record]:
+        """Every record, control records included. Raises the records errors at a bad batch."""
+        for batch in self.batches():
+            yield from batch.records()
+
+    def offset_index(self) -> list[tuple[int, int]]:
+        """(offset, position) of each entry, padding left out."""
+        index = self._offset_index()
+        return [index.entry(slot) for slot in range(index.entries)]
+
+    def time_index(self) -> list[tuple[int, int]]:
+        """(timestamp, offset) of each entry, padding left out."""
+        index = self._time_index()
+        return [index.entry(slot) for slot in range(index.entries)]
+
+    def aborted(self) -> list[AbortedTxn]:
+        """Aborted transactions whose markers lie here."""
+        return self._txn_index().all_aborted()
+
+    # Columns.
+
+    def frames(self) -> Iterator[Frames]:
+        """Chunks of whole batches: what the column functions work on."""
+        file = self._fs.open(self.path, writable=False)
+        walk = FrameWalk(file, 0, file.size())
+        try:
+            yield from walk
+        finally:
+            self.ended, self.valid_bytes = walk.ended, walk.position
+            file.close()
+
+    def batch_columns(self) -> "Columns":
+        """One row per batch: dict of numpy arrays, see `columns.BATCH_COLUMNS`."""
+        from storage.reader.columns import BATCH_COLUMNS, batch_columns, concatenate
+
+        return concatenate([batch_columns(frames) for frames in self.frames()], BATCH_COLUMNS)
+
+    def iter_columns(self) -> "Iterator[RecordChunk]":
+        """The records of some megabytes of log after the other, with their bytes at hand."""
+        from storage.reader.columns import iter_record_columns
+
+        return iter_record_columns(self.frames())
+
+    def columns(self) -> "Columns":
+        """One row per record: dict of numpy arrays, see `columns.RECORD_COLUMNS`."""
+        from storage.reader.columns import RECORD_COLUMNS, concatenate
+
+        return concatenate([chunk.columns for chunk in self.iter_columns()], RECORD_COLUMNS)
+
+    def offset_index_columns(self) -> "Columns":
+        """`offset` (int64, absolute) and `position` (int32), shape (entries,)."""
+        table = self._table(self._offset_index())
+        return {
+            "offset": table["relative_offset"].astype("i8") + self.base_offset,
+            "position": table["position"].astype("i4"),
+        }
+
+    def time_index_columns(self) -> "Columns":
+        """`timestamp` (int64, ms) and `offset` (int64, absolute), shape (entries,)."""
+        table = self._table(self._time_index())
+        return {
+            "timestamp": table["timestamp"].astype("i8"),
+            "offset": table["relative_offset"].astype("i8") + self.base_offset,
+        }
+
+    def aborted_columns(self) -> "Columns":
+        """`producer_id`, `first_offset`, `last_offset`, `last_stable_offset`: int64, (entries,)."""
+        import numpy
+
+        aborted = self.aborted()
+        return {
+            name: numpy.array([getattr(txn, name) for txn in aborted], "i8")
+            for name in ("producer_id", "first_offset", "last_offset", "last_stable_offset")
+        }
+
+    # Checks.
+
+    def sanity_check(self) -> "list[IndexProblem]":
+        """What the index files say against themselves: by this a broker decides to rebuild them."""
+        from storage.reader.index_check import sanity_of
+
+        parts = (self._offset_index(), self._time_index(), self._txn_index())
+        return sanity_of(*parts, self.size)
+
+    def compare_indexes(self, batches: "Columns | None" = None) -> "list[IndexProblem]":
+        """Entries of offset and time index that say something else than the log.
+
+        `batches` are this segment's `batch_columns()`, where the caller has them already.
+        """
+        from storage.reader.index_check import offset_mismatches, time_mismatches
+
+        if batches is None:
+            batches = self.batch_columns()
+        return [
+            *offset_mismatches(self.offset_index_path, self.offset_index_columns(), batches),
+            *time_mismatches(self.time_index_path, self.time_index_columns(), batches),
+        ]
+
+    def check_indexes(self) -> list[str]:
+        """What is wrong with the indexes, a sentence each: themselves, and against the batches."""
+        return [str(problem) for problem in self.sanity_check() or self.compare_indexes()]
+
+    def _offset_index(self) -> OffsetIndex:
+        return OffsetIndex(self._fs, self.offset_index_path, self.base_offset, _ANY_SIZE)
+
+    def _time_index(self) -> TimeIndex:
+        return TimeIndex(self._fs, self.time_index_path, self.base_offset, _ANY_SIZE)
+
+    def _txn_index(self) -> TransactionIndex:
+        return TransactionIndex(self._fs, self.txn_index_path, self.base_offset)
+
+    def _table(self, index: MappedIndex) -> Any:
+        return index.as_array()

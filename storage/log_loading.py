@@ -1,13 +1,13 @@
 """Loading all logs at start: what there is to load, as jobs that threads may share (S-REC-8).
 
     loading = manager.start_loading(topic_config)
-    for job in loading.jobs:            # or spread over threads, `num.recovery.threads.per.data.dir` a dir
+    for job in loading.jobs:            # or over threads, num.recovery.threads.per.data.dir a dir
         job.run()
     manager.finish_loading(loading)
 
 A job touches its own partition directory and nothing else; its outcome is kept in it until
-`finish_loading`, on the thread that owns the logs, takes it over. A disk error is an outcome, too: it takes
-the log directory offline then, and the others go on (S-REC-7).
+`finish_loading`, on the thread that owns the logs, takes it over. A disk error is an outcome, too:
+it takes the log directory offline then, and the others go on (S-REC-7).
 
 Only `storage.log_manager` makes these.
 """
@@ -70,9 +70,7 @@ class LoadJob:
                 topic_id=read_topic_id(self.fs, self.directory),
                 producer_expiration_ms=self.producer_expiration_ms,
             )
-            self.log = load_log(
-                self.fs, self.clock, self.directory, self.topic_partition, options
-            )
+            self.log = load_log(self.fs, self.clock, self.directory, self.topic_partition, options)
         except OSError as error:
             self.error = error
         except StorageError as error:

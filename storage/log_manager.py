@@ -1,17 +1,18 @@
 """All logs of a broker: opened, found, made, deleted, looked after (Kafka's `LogManager`).
 
 Log directories
-  A directory of `log.dirs` is live or offline. The first disk error of any log in it takes the whole
-  directory offline: its logs are let go, the others serve on, and `on_offline` is told; when the last one
-  went, the broker has to stop (`OfflineDir.last`). Nothing brings a directory back but a restart.
+  A directory of `log.dirs` is live or offline. The first disk error of any log in it takes the
+  whole directory offline: its logs are let go, the others serve on, and `on_offline` is told; when
+  the last one went, the broker has to stop (`OfflineDir.last`). Nothing brings a directory back but
+  a restart.
 
 New logs go to the live directory with the fewest logs. Topics are deleted by renaming the partition
 directory; `delete_logs` removes it later (S-RET-8).
 
 Threads
-  The manager belongs to the thread that owns the logs. Loading jobs and tasks marked `blocking` may run in
-  others: they read offsets and sync files, and report disk errors through `report_failure`, which hands
-  the consequence to the owner (`defer`).
+  The manager belongs to the thread that owns the logs. Loading jobs and tasks marked `blocking` may
+  run in others: they read offsets and sync files, and report disk errors through `report_failure`,
+  which hands the consequence to the owner (`defer`).
 
 `broker.server` makes one; `broker.replication` and `broker.background` call it.
 """
@@ -19,7 +20,7 @@ Threads
 import heapq
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -33,6 +34,7 @@ from storage.clock import Clock
 from storage.errors import DirectoryLocked, StorageError
 from storage.filesystem import FileSystem
 from storage.log.log import Log
+from storage.log.state import LogState
 from storage.log_dir import LogDir, write_partition_metadata
 from storage.log_loading import Loading, LoadJob, TopicConfigs, jobs_of, read_offsets
 from storage.log_tasks import FLUSH_ROLLED_PERIOD_MS, Task
@@ -110,7 +112,7 @@ class LogManager:
         self._fs = fs
         self._on_offline = on_offline
         self._defer = defer
-        self._random = random or Random()  # noqa: S311  (names of directories to delete)
+        self._random = random or Random()
         self._all_dirs = tuple(config.log_dirs)
         self._dirs: dict[str, _Dir] = {}
         self._offline: dict[str, OSError] = {}
@@ -119,7 +121,7 @@ class LogManager:
         self._initializing: dict[TopicPartition, TopicConfig | None] = {}
         self._to_delete: deque[tuple[int, str]] = deque()
         self._to_unlink: list[tuple[int, str]] = []
-        self._rolled: deque[tuple[Log, int]] = deque()
+        self._rolled: deque[tuple[LogState, int]] = deque()
         self._loading: Loading | None = None
 
     # What there is.
@@ -293,8 +295,8 @@ class LogManager:
     ) -> Log:
         """The partition's log, made if need be on the live directory with the fewest logs.
 
-        With `is_new` the caller knows that it exists nowhere; without, a directory that is offline may
-        hold it, so then nothing is made. Raises StorageError, INCONSISTENT_TOPIC_ID.
+        With `is_new` the caller knows that it exists nowhere; without, a directory that is offline
+        may hold it, so then nothing is made. Raises StorageError, INCONSISTENT_TOPIC_ID.
         """
         log = self._logs.get(topic_partition)
         if log is None:
@@ -318,9 +320,7 @@ class LogManager:
                 )
         return log
 
-    def _create(
-        self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig
-    ) -> Log:
+    def _create(self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig) -> Log:
         for log_dir in self._emptiest_first():
             directory = join(log_dir, partition_dir_name(topic_partition))
             try:
@@ -390,8 +390,8 @@ class LogManager:
     def async_delete_all(self, partitions: Iterable[TopicPartition]) -> None:
         """`async_delete` for many, with one write of the checkpoints. Raises StorageError.
 
-        The checkpoints are written at once: an old offset in them would be taken for one of a new log
-        of the same name.
+        The checkpoints are written at once: an old offset in them would be taken for one of a new
+        log of the same name.
         """
         touched: set[str] = set()
         due = self._clock.wall_ms() + self._config.log_segment_delete_delay_ms
@@ -422,6 +422,31 @@ class LogManager:
             self._to_delete.append((due, target))
             if topic_partition in self._dirs[log_dir].checkpointed:
                 touched.add(log_dir)
+        for log_dir in touched:
+            self._checkpoint(log_dir)
+
+    def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Cut logs back, for a follower; unknown partitions are left out. Raises StorageError.
+
+        The checkpoint follows at once: with an old recovery point in it, what is appended next would
+        be taken for synced after a crash.
+        """
+        self._cut({tp: offset for tp, offset in offsets.items() if tp in self._logs}, Log.truncate_to)
+
+    def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Empty a log; its next record gets `offset`. As `truncate_to`."""
+        self._cut({topic_partition: offset}, Log.truncate_fully_and_start_at)
+
+    def _cut(
+        self, offsets: Mapping[TopicPartition, int], cut: Callable[[Log, int], object]
+    ) -> None:
+        touched = set()
+        for topic_partition, offset in offsets.items():
+            log = self._logs[topic_partition]
+            before = log.recovery_point
+            cut(log, offset)
+            if log.recovery_point < before:
+                touched.add(parent_dir(log.dir))
         for log_dir in touched:
             self._checkpoint(log_dir)
 
@@ -541,13 +566,13 @@ class LogManager:
             log, offset = self._rolled.popleft()
             self._flush(log, offset)
 
-    def _flush(self, log: Log, offset: int | None) -> None:
+    def _flush(self, log: LogState, offset: int | None) -> None:
         try:
             log.flush(offset)
         except StorageError as error:
             _log.error("Error flushing %s: %s", log.topic_partition, error)
 
-    def _log_rolled(self, log: Log, offset: int) -> None:
+    def _log_rolled(self, log: LogState, offset: int) -> None:
         self._rolled.append((log, offset))
 
     def remove_expired_producers(self) -> None:
@@ -655,7 +680,7 @@ class LogManager:
     # Stopping.
 
     def shutdown(self, broker_epoch: int = -1) -> None:
-        """Sync and close all logs, write the checkpoints and the marker of a clean stop (S-START-5).
+        """Sync and close all logs; write checkpoints and clean-stop markers (S-START-5).
 
         A directory where something failed, or whose logs were never all loaded, gets no marker.
         """

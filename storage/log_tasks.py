@@ -1,7 +1,8 @@
 """The log manager's background work, as a table: name, when first, how often, what.
 
-The names are those of Kafka's scheduler. All first runs are `log.initial.task.delay.ms` (30 s) after
-start-up (S-TIME-1). `broker.background` runs the table; a task that throws is logged and runs again.
+The names are those of Kafka's scheduler. All first runs are `log.initial.task.delay.ms` (30 s)
+after start-up (S-TIME-1). `broker.background` runs the table; a task that throws is logged and runs
+again.
 """
 
 from collections.abc import Callable

@@ -6,12 +6,12 @@ Four passes over the files, then the state beside them (Kafka's `LogLoader`)
      file is a finished one, unless it lies at or above a `.cleaned` one (a split that did not get
      through): then it goes, too (S-REC-2).
   2. Swaps are finished: the segments they replace go, the suffix is taken off.
-  3. Segments. Index files without a record file go. A segment whose indexes are missing or contradict
-     themselves is recovered.
-  4. After an unclean stop, every segment from the recovery point on is recovered: each batch is read,
-     its checksum compared, the three indexes, producer state and epochs are rebuilt. The first byte
-     that is not part of a good batch ends the log: the file is cut there, and later segments go
-     (S-REC-3).
+  3. Segments. Index files without a record file go. A segment whose indexes are missing or
+     contradict themselves is recovered.
+  4. After an unclean stop, every segment from the recovery point on is recovered: each batch is
+     read, its checksum compared, the three indexes, producer state and epochs are rebuilt. The
+     first byte that is not part of a good batch ends the log: later segments go, then the file is
+     cut there (S-REC-3).
 
 Then the log end offset is known. Above it nothing is believed: epochs are cut, snapshots beyond are
 removed, producer state is replayed up to it. The recovery point is not advanced by recovery itself,
@@ -259,9 +259,7 @@ class _Loader:
 
     def _segment(self, base_offset: int, state: str = "") -> LogSegment:
         segment = self._store.open_segment(base_offset, size=0, state=state)
-        return self._store.open_segment(
-            base_offset, size=self._fs.size(segment.path), state=state
-        )
+        return self._store.open_segment(base_offset, size=self._fs.size(segment.path), state=state)
 
     # Pass 4.
 
@@ -320,7 +318,7 @@ class _Loader:
         self._producers.truncate_fully_and_start_at(start)
 
     def _end_offset(self) -> int:
-        """The offset after the last batch. What a clean stop left is believed only if it reads well."""
+        """The offset after the last batch; what a clean stop left has to read well."""
         segment = self._store.segments.active
         end, whole = segment.read_end()
         if whole:
@@ -368,7 +366,9 @@ class SegmentRecovery:
                 if header.magic >= 2:
                     self._note(header, chunk, at)
             except RecordsError as error:
-                _log.warning("Found an invalid marker in %s at %d: %s", segment.path, position, error)
+                _log.warning(
+                    "Found an invalid marker in %s at %d: %s", segment.path, position, error
+                )
                 segment.size = position
                 break
             self._producers.map_end_offset = last + 1

@@ -1,9 +1,10 @@
 """An append between its decision and its effect.
 
-`Log.begin_append` decides (offsets, segment, producer state), `PendingAppend.write` puts the bytes into the
-file, `Log.complete_append` makes them count. Only the middle step may run in a thread, so that a big batch's
-checksum and a write that the kernel throttles do not stop the event loop. `write` never raises: what went
-wrong is told by `complete_append`, on the owner's side, where the log directory can be taken offline.
+`Log.begin_append` decides (offsets, segment, producer state), `PendingAppend.write` puts the bytes
+into the file, `Log.complete_append` makes them count. Only the middle step may run in a thread, so
+that a big batch's checksum and a write that the kernel throttles do not stop the event loop.
+`write` never raises: what went wrong is told by `complete_append`, on the owner's side, where the
+log directory can be taken offline.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from storage.log.validation import Bytes
 
 
 class PendingAppend:
-    """One append under way. Made by `Log` only; nothing else changes the log until it is completed."""
+    """One append under way. Made by `Log` only; nothing else changes the log until it is done."""
 
     __slots__ = (
         "bad_crc",

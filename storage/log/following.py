@@ -1,8 +1,8 @@
-"""What a follower checks in batches it copied from the leader: offsets are given, nothing is changed.
+"""What a follower checks in batches it copied from the leader; it changes nothing in them.
 
-Checksums are compared, records are not opened (S-APP-9). The log must grow: batches out of order, or below
-its end, are refused with errors of their own, which the fetcher of that replica handles (truncate, start
-over); they never reach a client.
+Checksums are compared, records are not opened (S-APP-9). The log must grow: batches out of order,
+or below its end, are refused with errors of their own, which the fetcher of that replica handles
+(truncate, start over); they never reach a client.
 
 Only `Log.append_as_follower` calls this.
 """

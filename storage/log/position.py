@@ -1,8 +1,8 @@
 """From an offset to a byte position: the short walk after the index lookup.
 
 The offset index says where to start; from there batch headers are hopped over until one reaches the
-offset. The hop reads a small window at a time: with small batches one window holds them all, with large
-ones each hop reads one window.
+offset. The hop reads a small window at a time: with small batches one window holds them all, with
+large ones each hop reads one window.
 """
 
 import struct

@@ -1,11 +1,11 @@
 """How a log is read by offset: which segment, which bytes, which aborted transactions.
 
 A consumer's next fetch mostly starts where its last one ended. The place where a read ended at the
-reader's limit is remembered (`_ends`), so that such a fetch costs no lookup at all; others cost an index
-bisection and one small read (`position`).
+reader's limit is remembered (`_ends`), so that such a fetch costs no lookup at all; others cost an
+index bisection and one small read (`position`).
 
-The reader never looks past the position that stands for its limit (S-READ-7): the caller gives both the
-offset and the place of the limit, so a batch that is only half exposed is not returned.
+The reader never looks past the position that stands for its limit (S-READ-7): the caller gives both
+the offset and the place of the limit, so a batch that is only half exposed is not returned.
 
 Only `Log` uses this.
 """
@@ -41,17 +41,9 @@ class LogReader:
         self._ends.clear()
 
     def locate(self, offset: int) -> Place | None:
-        """Where the batch that holds `offset` (or the next one) starts; None at the end of the log."""
-        known = self._ends.get(offset)
-        if known is not None and known[1] < known[0].size:
-            return known
-        segment = self._segment_of(offset)
-        while segment is not None:
-            found = segment.find(offset)
-            if found is not None:
-                return segment, found.position
-            segment = self._segments.higher(segment.base_offset)
-        return None
+        """Where the batch that holds `offset`, or the next one, starts; None at the log's end."""
+        found = self._find(offset)
+        return None if found is None else found[:2]
 
     def read(
         self,
@@ -65,64 +57,55 @@ class LogReader:
     ) -> ReadInfo:
         """Whole batches from the one that holds `offset`, at most to `limit` (exclusive).
 
-        `offset` < `limit`, and `limit_place` is where the batch that starts at or holds `limit` begins.
-        One slice lies in one segment, so a read may end at a segment's end (S-READ-3, S-READ-4).
+        `offset` < `limit`, and `limit_place` is where the batch that starts at or holds `limit`
+        begins. One slice lies in one segment, so a read may end at a segment's end (S-READ-3,
+        S-READ-4).
         """
         limit_segment, limit_position = limit_place
-        first_size = 0
-        known = self._ends.get(offset)
-        if known is not None and known[1] < known[0].size:
-            segment, position = known
-        else:
-            found = None
-            following = self._segment_of(offset)
-            while following is not None:
-                found = following.find(offset)
-                if found is not None:
-                    break
-                following = self._segments.higher(following.base_offset)
-            if following is None or found is None:
-                return nothing(offset, with_aborted=with_aborted)
-            segment, position, first_size = following, found.position, found.size
+        found = self._find(offset)
+        if found is None:
+            return nothing(offset, with_aborted=with_aborted)
+        segment, position, first_size = found
         if segment is limit_segment:
             end = limit_position
         elif segment.base_offset < limit_segment.base_offset:
             end = segment.size
         else:
             end = position
-        size = end - position
-        incomplete = False
+        size, incomplete = end - position, False
         if size > max_bytes:
-            if not first_size:
-                first_size = read_batch_size(segment.file, position)
-            if first_size > max_bytes:
-                incomplete = not min_one_message
-                if min_one_message:
-                    size = min(size, first_size)
-                else:
-                    size = max_bytes
+            first_size = first_size or read_batch_size(segment.file, position)
+            if first_size <= max_bytes or not min_one_message:
+                size, incomplete = max_bytes, first_size > max_bytes
             else:
-                size = max_bytes
+                size = min(size, first_size)
         elif segment is limit_segment:
             self._remember(limit, limit_place)
         if size <= 0:
             return nothing(offset, with_aborted=with_aborted)
-        aborted = None
+        records = FileSlice(segment.file, position, size)
+        info = ReadInfo(offset, records, segment.base_offset, position, incomplete)
         if with_aborted:
             whole = segment is limit_segment and position + size == end
             upper = limit if whole else self._upper_bound(segment, position, size, limit)
-            aborted = self.aborted(segment, offset, upper)
-        return ReadInfo(
-            offset,
-            FileSlice(segment.file, position, size),
-            segment.base_offset,
-            position,
-            incomplete,
-            aborted,
-        )
+            info.aborted = self.aborted(segment, offset, upper)
+        return info
+
+    def _find(self, offset: int) -> tuple[LogSegment, int, int] | None:
+        """Segment, position and size (0: not known) of the batch a read at `offset` begins with."""
+        known = self._ends.get(offset)
+        if known is not None and known[1] < known[0].size:
+            return known[0], known[1], 0
+        segment = self._segment_of(offset)
+        while segment is not None:
+            found = segment.find(offset)
+            if found is not None:
+                return segment, found.position, found.size
+            segment = self._segments.higher(segment.base_offset)
+        return None
 
     def aborted(self, segment: LogSegment, offset: int, upper: int) -> "list[AbortedTxn]":
-        """Aborted transactions that overlap [offset, upper), looked up from `segment` on (S-READ-5)."""
+        """Aborted transactions that overlap [offset, upper), from `segment` on (S-READ-5)."""
         found: list[AbortedTxn] = []
         following: LogSegment | None = segment
         while following is not None:

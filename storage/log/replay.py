@@ -1,7 +1,8 @@
 """Telling the producer state what is in the log: batch by batch, at append and when it is rebuilt.
 
-The same function serves a live append, recovery after a crash and a truncation, so that the state read back
-is the state that was built (S-TXN-6). Only a marker's batch is opened: it holds one small record.
+The same function serves a live append, recovery after a crash and a truncation, so that the state
+read back is the state that was built (S-TXN-6). Only a marker's batch is opened: it holds one small
+record.
 
 `Log` and the loader call this. Raises OSError, and what `iter_records` raises for a damaged marker.
 """
@@ -24,7 +25,7 @@ from storage.producers.state import ProducerStateManager
 
 
 def marker_of(buf: Bytes, at: int) -> tuple[EndTransactionMarker | None, int]:
-    """The end of a transaction in the control batch at `at`, and its timestamp; (None, -1) if other."""
+    """The transaction's end in the control batch at `at` and its timestamp; (None, -1) if other."""
     for record in iter_records(buf, at):
         if parse_control_type(record.key) in (ControlType.ABORT, ControlType.COMMIT):
             return parse_end_transaction_marker(record.key, record.value), record.timestamp
@@ -94,7 +95,7 @@ def rebuild(
 
 
 def _snapshot_offsets(segments: LogSegments, end_offset: int) -> list[int]:
-    """The bases of the last two segments and the end: where a truncation is likely to go back to."""
+    """The bases of the last two segments and the end: where truncations are likely to go to."""
     offsets = []
     if len(segments):
         last = segments.active.base_offset

@@ -5,11 +5,11 @@ Three rules, each asked in turn (`Log.delete_old_segments`), each taking a prefi
   * LOG_START_OFFSET: the next segment starts at or below the log start offset; whatever the policy
     (S-RET-4, KAFKA-7400).
   * RETENTION_SIZE: what remains is still at least `retention.bytes` (S-RET-3).
-  * RETENTION_TIME: the newest record is older than `retention.ms` (S-RET-2). A record dated in the future
-    keeps its segment and all after it.
+  * RETENTION_TIME: the newest record is older than `retention.ms` (S-RET-2). A record dated in the
+    future keeps its segment and all after it.
 
-A segment with offsets at or above the high watermark stays (S-RET-5), and so does an empty active one.
-The active segment may be taken when it has records: the log rolls first.
+A segment with offsets at or above the high watermark stays (S-RET-5), and so does an empty active
+one. The active segment may be taken when it has records: the log rolls first.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,11 +1,11 @@
 """Walking a record file batch by batch, in large reads.
 
 Everything that has to look at many batches goes through here: recovery, producer state rebuilding,
-timestamp search, the offline reader. One `pread` brings a megabyte; headers are unpacked from it one
-after the other; a batch that straddles the end of a chunk is read again whole.
+timestamp search, the offline reader. One `pread` brings a megabyte; headers are unpacked from it
+one after the other; a batch that straddles the end of a chunk is read again whole.
 
-Reading damaged data does not raise: the walk ends and says why (`Walk.ended`), so that the caller has
-the good part and its length (S-REC-9).
+Reading damaged data does not raise: the walk ends and says why (`Walk.ended`), so that the caller
+has the good part and its length (S-REC-9).
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Ended(Enum):
 
 
 class Walk:
-    """One pass over `file` from `start` to `end`. Iterate it once; then `position` and `ended` hold.
+    """One pass over `file`, [start, end). Iterate it once; then `position` and `ended` hold.
 
     Yields (position in the file, header, chunk, position in the chunk). The chunk holds the batch
     whole, so checksum and records can be taken from it. Checksums are not looked at here.

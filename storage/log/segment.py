@@ -1,20 +1,20 @@
 """One segment: a run of batches in one file, with sparse indexes beside it.
 
-Files (names from `storage.paths`): `<base>.log` holds batches without gaps between them, `.index` maps
-offsets to positions, `.timeindex` timestamps to offsets, `.txnindex` aborted transactions (made at the
-first abort).
+Files (names from `storage.paths`): `<base>.log` holds batches without gaps between them, `.index`
+maps offsets to positions, `.timeindex` timestamps to offsets, `.txnindex` aborted transactions
+(made at the first abort).
 
 What holds
-  1. `size` counts whole, exposed batches only. A write that failed half-way left bytes beyond `size`;
+  1. `size` counts whole, exposed batches only. A write that failed half-way left bytes beyond it;
      nobody reads there (S-READ-7) and recovery cuts them off.
-  2. Index entries never lie ahead of `size`. They are a shortcut: everything they say can be rebuilt
+  2. Index entries never lie ahead of `size`. They are a shortcut: all that they say can be rebuilt
      from the record file (`storage.recovery`), so they are not synced on append.
   3. Files and maps are opened at first use: ten thousand idle partitions cost no descriptors.
   4. Deleting drops the reference to the file and does not close it: slices handed out before stay
      readable (S-RET-7).
 
-Only `Log` and its helpers in this package call a segment. Every method may raise OSError, which `Log`
-turns into `StorageError`.
+Only `Log` and its helpers in this package call a segment. Every method may raise OSError, which
+`Log` turns into `StorageError`.
 """
 
 from typing import Final
@@ -189,7 +189,7 @@ class LogSegment:
     # Appending.
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Put bytes after the last batch; they count once `note_batch` was told. May run in a thread."""
+        """Put bytes after the last batch; `note_batch` makes them count. May run in a thread."""
         self.file.pwrite(data, self.size)
 
     def note_batch(self, size: int, last_offset: int, max_timestamp: int) -> None:
@@ -311,7 +311,7 @@ class LogSegment:
     # Life.
 
     def preallocate(self, size: int) -> None:
-        """Give the record file its final length now (`preallocate=true`); `size` stays what it is."""
+        """Give the record file its final length now (`preallocate=true`); `size` stays."""
         self.file.allocate(size)
 
     def become_inactive(self) -> None:

@@ -1,11 +1,11 @@
-"""The segment files of one log: made, rolled, cut, renamed away, removed later (Kafka's `LocalLog`).
+"""The segment files of one log: made, rolled, cut, renamed away, removed later (`LocalLog`).
 
-Deleting is in two steps (S-RET-7): the files get the suffix `.deleted` at once and leave the list of
-segments, so nobody finds them; the log manager unlinks them `file.delete.delay.ms` later
+Deleting is in two steps (S-RET-7): the files get the suffix `.deleted` at once and leave the list
+of segments, so nobody finds them; the log manager unlinks them `file.delete.delay.ms` later
 (`take_pending`). A crash in between leaves `.deleted` files, which the loader removes.
 
-Offsets, producers and epochs are not known here. Only `Log` and the loader call this; everything raises
-OSError.
+Offsets, producers and epochs are not known here. Only `Log` and the loader call this; everything
+raises OSError.
 """
 
 import logging
@@ -41,7 +41,7 @@ class SegmentStore:
         self.directory = directory
         self.config = config
         self.segments = LogSegments()
-        self._random = random or Random()  # noqa: S311  (roll jitter is no secret)
+        self._random = random or Random()
         self._pending: list[PendingDeletion] = []
 
     def open_segment(self, base_offset: int, *, size: int, state: str = "") -> LogSegment:
@@ -61,7 +61,7 @@ class SegmentStore:
         )
 
     def create(self, base_offset: int) -> LogSegment:
-        """A new, empty active segment. Files of that name that nobody owns are deleted (S-ROLL-3)."""
+        """A new, empty active segment. Stray files of that name are deleted (S-ROLL-3)."""
         segment = self.open_segment(base_offset, size=0)
         for path in segment.paths:
             if self.fs.exists(path):
@@ -112,7 +112,7 @@ class SegmentStore:
         return taken
 
     def truncate_to(self, offset: int) -> list[Deleted]:
-        """Drop all batches from the one that holds `offset` on. Some segment starts at or below it."""
+        """Drop all batches from the one that holds `offset` on; a segment starts at or below it."""
         doomed = [segment for segment in self.segments if segment.base_offset > offset]
         # The last first: a crash in between leaves a shorter log, not one with a hole.
         gone = self.delete(reversed(doomed), DeletionReason.TRUNCATION)
@@ -126,12 +126,12 @@ class SegmentStore:
         return gone
 
     def flush(self, start_offset: int, end_offset: int) -> None:
-        """Sync every segment with offsets in [start, end). May run in a thread, may block for long."""
+        """Sync the segments with offsets in [start, end). May run in a thread; may block."""
         dirty = [s for s in self.segments.snapshot_from(start_offset) if s.base_offset < end_offset]
         for segment in dirty:
             segment.flush()
         if any(segment.base_offset >= start_offset for segment in dirty):
-            # Files made since the last flush are found after a crash only if the directory is synced.
+            # New files are found again after a crash only if the directory is synced, too.
             self.fs.fsync_dir(self.directory)
 
     def moved_to(self, directory: str) -> None:

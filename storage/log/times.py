@@ -1,10 +1,12 @@
 """From a time to an offset (ListOffsets): a record, not a batch, is the answer.
 
-Each segment is asked in order, from the first whose largest timestamp reaches the time (S-TS-2). Inside,
-both indexes give a place to start, and batches are walked from there until one reaches the time; only
-that one is opened (S-TS-3: also when timestamps are out of order the answer is the first by offset).
+Each segment is asked in order, from the first whose largest timestamp reaches the time (S-TS-2).
+Inside, both indexes give a place to start, and batches are walked from there until one reaches the
+time; only that one is opened (S-TS-3: also when timestamps are out of order the answer is the first
+by offset).
 
-Positions and offsets as in `LogSegment`. Raises OSError, and the records errors for damaged batches.
+Positions and offsets as in `LogSegment`. Raises OSError, and the records errors for damaged
+batches.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +27,7 @@ _CHUNK: Final = 64 * 1024
 def first_record_from(
     segments: Iterable[LogSegment], timestamp: int, start_offset: int, end_offset: int
 ) -> TimestampOffset | None:
-    """The first record dated `timestamp` or later within [start_offset, end_offset); None without."""
+    """The first record dated `timestamp` or later in [start_offset, end_offset), if any."""
     for segment in segments:
         if segment.size == 0 or segment.largest_timestamp() < timestamp:
             continue
@@ -48,7 +50,7 @@ def _first_in(segment: LogSegment, timestamp: int, start_offset: int) -> Timesta
 
 
 def latest_record(segments: Iterable[LogSegment]) -> TimestampOffset | None:
-    """The first record that bears the greatest timestamp of the log (-3); None without timestamps."""
+    """The first record with the greatest timestamp of the log (-3); None without timestamps."""
     best: LogSegment | None = None
     for segment in segments:
         if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):

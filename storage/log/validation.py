@@ -1,19 +1,20 @@
 """What a leader checks and changes in a batch before it is written (Kafka's `LogValidator`).
 
-The plain case (one v2 batch, codec and timestamps as the topic wants them) costs one header read and two
-fields patched in place; the records are not opened (architecture decision 3). They are opened only where
-Kafka's semantics ask for it:
+The plain case (one v2 batch, codec and timestamps as the topic wants them) costs one header read
+and two fields patched in place; the records are not opened. They are opened only where Kafka's
+semantics ask for it:
 
   a. compacted topic: every record needs a key (S-APP-3);
   b. `compression.type` differs from the batch's codec: recompress (S-APP-5);
-  c. the header says that a timestamp is out of range, or a lower bound is set: find the records (S-APP-4);
+  c. the header says that a timestamp is out of range, or a lower bound is set: find the records
+     (S-APP-4);
   d. magic 0 and 1: converted to the format of the log (S-APP-7).
 
-What the header of a plain batch claims about its own records (their number, the greatest timestamp) is
-held against its size, not against each record: that is the one point where Kafka looks deeper.
+What the header of a plain batch claims about its own records (their number, the greatest timestamp)
+is held against its size, not against each record: the one point where Kafka looks deeper.
 
-Errors leave this module as `KafkaError` only; `refusal` is the one place that says which code a records
-error means.
+Errors leave this module as `KafkaError` only; `refusal` is the one place that says which code a
+records error means.
 """
 
 import struct
@@ -63,7 +64,7 @@ FIRST_V2_PRODUCE: Final = 3
 FIRST_ZSTD_PRODUCE: Final = 7
 
 CRC_INLINE_LIMIT: Final = 64 * 1024
-"""Up to here the checksum is taken at once (3 us); larger batches leave it to the writing thread."""
+"""Up to here the checksum is taken at once (3 us); larger batches leave it to the writer."""
 
 _SHOWN_ERRORS: Final = 3
 _BAD_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
@@ -74,6 +75,7 @@ _LENGTH: Final = struct.Struct(">i")
 _ATTRIBUTES: Final = struct.Struct(">h")
 _CRC: Final = struct.Struct(">I")
 
+_ZSTD: Final = int(CompressionType.ZSTD)
 _NO_LIMIT: Final = 2**63 - 1
 _LEAST_RECORD: Final = 7
 """Bytes of an empty record: length, attributes, two deltas, two null lengths, header count."""
@@ -184,31 +186,36 @@ class LeaderValidator:
         if size != len(records):
             records = self._only_batch(records, size, request_version)
         attributes = header.attributes
-        if origin is AppendOrigin.CLIENT:
-            if header.base_offset:
-                raise InvalidRecord(
-                    f"The baseOffset of the record batch in the append to {self._name} should be 0, "
-                    f"but it is {header.base_offset}"
-                )
-            if (
-                header.record_count != header.last_offset_delta + 1
-                or header.record_count <= 0
-                or attributes & CONTROL_BIT
-                or (header.producer_id >= 0 and header.base_sequence < 0)
-            ):
-                raise InvalidRecord(self._what_is_wrong(header))
+        if origin is AppendOrigin.CLIENT and (
+            header.base_offset
+            or header.record_count != header.last_offset_delta + 1
+            or header.record_count <= 0
+            or attributes & CONTROL_BIT
+            or (header.producer_id >= 0 and header.base_sequence < 0)
+        ):
+            raise InvalidRecord(self._what_is_wrong(header))
         if size > self._max_message_bytes:
             raise self._too_large(size)
         codec = attributes & CODEC_MASK
-        if codec >= CompressionType.ZSTD and (
-            codec > CompressionType.ZSTD or request_version < FIRST_ZSTD_PRODUCE
-        ):
+        if codec >= _ZSTD and (codec > _ZSTD or request_version < FIRST_ZSTD_PRODUCE):
             raise UnsupportedCompression(
                 f"Produce requests with version {request_version} are not allowed to use "
                 f"{CompressionType.name_of(codec)} compression"
             )
         if codec == 0 and header.record_count * _LEAST_RECORD > size:
             raise InvalidRecord(f"{header.record_count} records do not fit a batch of {size} bytes")
+        return self._finish_v2(records, header, base_offset, leader_epoch, origin)
+
+    def _finish_v2(
+        self,
+        records: Bytes,
+        header: BatchHeader,
+        base_offset: int,
+        leader_epoch: int,
+        origin: AppendOrigin,
+    ) -> Prepared:
+        """Checksum, records where they have to be looked at, and the fields the leader sets."""
+        size, attributes = header.batch_length + LOG_OVERHEAD, header.attributes
         opened = self._must_open(header, attributes)
         check_crc = True
         if opened or size <= CRC_INLINE_LIMIT or self._log_append_time:
@@ -288,8 +295,7 @@ class LeaderValidator:
         """A magic 0 or 1 message set as one v2 batch (S-APP-7)."""
         from protocol.records.legacy import up_convert
 
-        valid_bytes, count = 0, 0
-        magic, codec = -1, CompressionType.NONE
+        valid_bytes, magic, codec = 0, -1, CompressionType.NONE
         for position, header in iter_batches(records):
             if magic not in (-1, header.magic):
                 raise InvalidRecord(
@@ -301,9 +307,8 @@ class LeaderValidator:
                 raise self._too_large(header.size)
             if not verify_crc(records, position, header):
                 raise self._bad_crc(header)
-            if count and header.is_compressed:
+            if position and header.is_compressed:
                 raise InvalidRecord("Compressed outer record has more than one batch")
-            count += 1
             codec = header.codec
             valid_bytes = position + header.size
         batch = up_convert(
@@ -357,7 +362,7 @@ class LeaderValidator:
             )
 
     def _recompress(self, data: Bytes, header: BatchHeader, target: int) -> bytearray:
-        """The same records behind another codec: new payload, attributes, length and CRC (S-APP-5)."""
+        """The same records behind another codec: new payload, attributes, length, CRC (S-APP-5)."""
         codec = CompressionType(target)
         payload = payload_of(data, 0, header)
         if codec is not CompressionType.NONE:
@@ -383,12 +388,20 @@ class LeaderValidator:
     def _what_is_wrong(self, header: BatchHeader) -> str:
         where = f"in topic partition {self._name}"
         base, last, count = header.base_offset, header.last_offset, header.record_count
+        if base:
+            return (
+                f"The baseOffset of the record batch in the append to {self._name} should be 0, "
+                f"but it is {base}"
+            )
         if last < base:
             return f"Batch has an invalid offset range: [{base}, {last}] {where}"
         if count <= 0:
             return f"Invalid reported count for record batch: {count} {where}"
         if last - base + 1 != count:
-            return f"Inconsistent batch offset range [{base}, {last}] and count of records {count} {where}"
+            return (
+                f"Inconsistent batch offset range [{base}, {last}] and count of records "
+                f"{count} {where}"
+            )
         if header.is_control:
             return f"Clients are not allowed to write control records {where}"
         return (

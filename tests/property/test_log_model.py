@@ -1,7 +1,7 @@
 """A `Log` against a plain list of batches: whatever happens to it, it reads back what it was given.
 
-The machine appends as leader and as follower, rolls, truncates, deletes, lets retention work, stops in
-order, is killed, loses power, and after each step reads by offset and by time.
+The machine appends as leader and as follower, rolls, truncates, deletes, lets retention work, stops
+in order, is killed, loses power, and reads by offset and by time.
 """
 
 import random
@@ -328,5 +328,3 @@ LogMachine.TestCase.settings = settings(
     max_examples=30, stateful_step_count=25, deadline=None, print_blob=True
 )
 TestLogModel = LogMachine.TestCase
-
-

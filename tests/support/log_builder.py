@@ -1,4 +1,4 @@
-"""A `Log` in memory, for tests: built in one call, reopened as after a stop, a kill or a power cut."""
+"""A `Log` in memory, for tests: built in one call, reopened as after a stop or a kill."""
 
 import random
 from typing import Any

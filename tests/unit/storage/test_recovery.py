@@ -114,9 +114,7 @@ TORN = {
 def test_s_rec_9_torn_tails_end_the_log_at_the_last_whole_batch(form: str, clean: bool) -> None:
     built = filled()
     good = built.fs.read_bytes(path(16))
-    batch = bytes(
-        built.batch(2, base_offset=24, producer_id=7, producer_epoch=0, base_sequence=24)
-    )
+    batch = bytes(built.batch(2, base_offset=24, producer_id=7, producer_epoch=0, base_sequence=24))
     if clean:
         if form in ("bad checksum", "the same batch again"):
             pytest.skip("a clean stop is believed as far as the frames go")
@@ -187,9 +185,7 @@ def test_s_rec_9_an_index_longer_than_its_log() -> None:
 def test_s_rec_9_a_txn_index_cut_in_an_entry() -> None:
     built = LogBuilder()
     for producer in (1, 2):
-        built.append(
-            2, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True
-        )
+        built.append(2, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
         marker = build_end_transaction_marker(
             ControlType.ABORT,
             producer_id=producer,

@@ -132,9 +132,7 @@ def test_s_app_3_records_without_key_in_a_compacted_topic_are_named_by_index() -
 
 @pytest.mark.parametrize("codec", list(CompressionType))
 def test_s_app_4_times_out_of_range_are_named_by_index(codec: CompressionType) -> None:
-    built = LogBuilder(
-        message_timestamp_before_max_ms=10_000, message_timestamp_after_max_ms=1000
-    )
+    built = LogBuilder(message_timestamp_before_max_ms=10_000, message_timestamp_after_max_ms=1000)
     now = built.clock.wall_ms()
     stamps = [now, now + 1000, now + 1001, now - 10_000, now - 10_001, -1]
     error = refused(built, build_batch([(s, b"", b"", ()) for s in stamps], codec=codec))
@@ -198,7 +196,9 @@ def test_s_app_5_producer_keeps_the_payload() -> None:
 def test_s_app_5_other_codecs_are_recompressed(sent: CompressionType, target: str) -> None:
     built = LogBuilder(compression_type=target)
     built.append(1)
-    info = built.append(20, value=b"value" * 9, codec=sent, producer_id=4, producer_epoch=0, base_sequence=0)
+    info = built.append(
+        20, value=b"value" * 9, codec=sent, producer_id=4, producer_epoch=0, base_sequence=0
+    )
     assert (info.first_offset, info.last_offset) == (1, 20)
     stored = built.log.read(1, 10_000).records.read()
     header = read_header(stored)

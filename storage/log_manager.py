@@ -17,31 +17,19 @@ Threads
 `broker.server` makes one; `broker.replication` and `broker.background` call it.
 """
 
-import heapq
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from random import Random
 
-from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import ZERO_UUID, TopicPartition, uuid_to_text
-from storage import log_tasks
-from storage.checkpoint import OffsetCheckpoint
-from storage.clock import Clock
 from storage.errors import DirectoryLocked, StorageError
-from storage.filesystem import FileSystem
 from storage.log.log import Log
-from storage.log.state import LogState
 from storage.log_dir import LogDir, write_partition_metadata
-from storage.log_loading import Loading, LoadJob, TopicConfigs, jobs_of, read_offsets
-from storage.log_tasks import FLUSH_ROLLED_PERIOD_MS, Task
+from storage.log_loading import Loading, LoadJob, TopicConfigs, jobs_of
+from storage.log_registry import LogManagerStatistics, ManagedDir, OfflineDir
+from storage.log_upkeep import LogUpkeep
 from storage.paths import (
-    HIGH_WATERMARK_CHECKPOINT,
-    LOG_START_OFFSET_CHECKPOINT,
-    RECOVERY_POINT_CHECKPOINT,
     DirState,
     join,
     parent_dir,
@@ -50,135 +38,22 @@ from storage.paths import (
 )
 from storage.recovery import LoadOptions, load_log
 
+__all__ = ["LogManager", "LogManagerStatistics", "OfflineDir"]
+
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineDir:
-    """A log directory that failed."""
-
-    path: str
-    error: OSError
-    partitions: tuple[TopicPartition, ...]
-    """Whose logs were in it."""
-    last: bool
-    """No live directory is left: the broker cannot go on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogManagerStatistics:
-    """Gauges (`kafka.log:type=LogManager,name=…`)."""
-
-    live_dirs: tuple[str, ...]
-    offline_dirs: tuple[str, ...]
-    logs: int
-    logs_to_be_deleted: int
-    logs_to_load: int
-    """Partition directories that are not open yet, during start-up."""
-
-
-@dataclass(slots=True)
-class _Dir:
-    """State of one directory of `log.dirs`."""
-
-    log_dir: LogDir
-    was_clean: bool = False
-    loaded: bool = False
-    """All its logs were opened, so a clean stop may be promised."""
-    checkpointed: frozenset[TopicPartition] = frozenset()
-    """Partitions named by the recovery point or log start checkpoint on the disk."""
-
-
-def _at_once(action: Callable[[], None]) -> None:
-    action()
-
-
-class LogManager:
+class LogManager(LogUpkeep):
     """See the module docstring."""
-
-    def __init__(
-        self,
-        config: BrokerConfig,
-        clock: Clock,
-        fs: FileSystem,
-        *,
-        on_offline: Callable[[OfflineDir], None],
-        defer: Callable[[Callable[[], None]], None] = _at_once,
-        random: Random | None = None,
-    ) -> None:
-        """`defer` runs an action on the owner's thread soon; it may be called from any thread."""
-        self._config = config
-        self._clock = clock
-        self._fs = fs
-        self._on_offline = on_offline
-        self._defer = defer
-        self._random = random or Random()
-        self._all_dirs = tuple(config.log_dirs)
-        self._dirs: dict[str, _Dir] = {}
-        self._offline: dict[str, OSError] = {}
-        self._reported: set[str] = set()
-        self._logs: dict[TopicPartition, Log] = {}
-        self._initializing: dict[TopicPartition, TopicConfig | None] = {}
-        self._to_delete: deque[tuple[int, str]] = deque()
-        self._to_unlink: list[tuple[int, str]] = []
-        self._rolled: deque[tuple[LogState, int]] = deque()
-        self._loading: Loading | None = None
-
-    # What there is.
-
-    @property
-    def live_dirs(self) -> tuple[str, ...]:
-        """Log directories in service, in the order of `log.dirs`."""
-        return tuple(self._dirs)
-
-    @property
-    def offline_dirs(self) -> tuple[str, ...]:
-        """Log directories that failed."""
-        return tuple(self._offline)
-
-    def get_log(self, topic_partition: TopicPartition) -> Log | None:
-        """The partition's log, if it is on a live directory."""
-        return self._logs.get(topic_partition)
-
-    def all_logs(self) -> list[Log]:
-        """Every log in service."""
-        return list(self._logs.values())
-
-    def dir_of(self, topic_partition: TopicPartition) -> str | None:
-        """The log directory that holds the partition."""
-        log = self._logs.get(topic_partition)
-        return None if log is None else parent_dir(log.dir)
-
-    def latest_epoch(self, topic_partition: TopicPartition) -> int | None:
-        """The last leader epoch in the partition's log; None when it is empty or not here."""
-        log = self._logs.get(topic_partition)
-        return None if log is None else log.leader_epochs.latest_epoch
-
-    def logs_in(self, log_dir: str) -> list[Log]:
-        """Logs of one log directory."""
-        return [log for log in self.all_logs() if parent_dir(log.dir) == log_dir]
-
-    def statistics(self) -> LogManagerStatistics:
-        """For metrics."""
-        pending = self._loading.jobs if self._loading is not None else ()
-        return LogManagerStatistics(
-            live_dirs=self.live_dirs,
-            offline_dirs=self.offline_dirs,
-            logs=len(self._logs),
-            logs_to_be_deleted=len(self._to_delete),
-            logs_to_load=sum(job.log is None and job.error is None for job in pending),
-        )
 
     # Starting.
 
     def lock_and_check_dirs(self) -> None:
         """Make, lock and list every directory of `log.dirs`; bad ones are offline from the start.
 
-        Raises DirectoryLocked when another broker uses one, ValueError when one is named twice,
-        StorageError when none is left (S-REC-7).
+        Raises DirectoryLocked when another broker uses one, StorageError when none is left
+        (S-REC-7).
         """
-        if len(set(self._all_dirs)) != len(self._all_dirs):
-            raise ValueError(f"Duplicate log directory found: {', '.join(self._all_dirs)}")
         for path in self._all_dirs:
             log_dir = LogDir(self._fs, path)
             try:
@@ -194,7 +69,7 @@ class LogManager:
                 self._unlock_all()
                 raise
             else:
-                self._dirs[path] = _Dir(log_dir)
+                self._dirs[path] = ManagedDir(log_dir)
         if not self._dirs:
             raise StorageError(
                 ", ".join(self._all_dirs),
@@ -428,10 +303,12 @@ class LogManager:
     def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Cut logs back, for a follower; unknown partitions are left out. Raises StorageError.
 
-        The checkpoint follows at once: with an old recovery point in it, what is appended next would
-        be taken for synced after a crash.
+        The checkpoint follows at once: with an old recovery point in it, what is appended next
+        would be taken for synced after a crash.
         """
-        self._cut({tp: offset for tp, offset in offsets.items() if tp in self._logs}, Log.truncate_to)
+        self._cut(
+            {tp: offset for tp, offset in offsets.items() if tp in self._logs}, Log.truncate_to
+        )
 
     def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
         """Empty a log; its next record gets `offset`. As `truncate_to`."""
@@ -449,233 +326,6 @@ class LogManager:
                 touched.add(parent_dir(log.dir))
         for log_dir in touched:
             self._checkpoint(log_dir)
-
-    # Disks fail.
-
-    def _log_failed(self, directory: str, error: OSError) -> None:
-        self.report_failure(parent_dir(directory), error)
-
-    def report_failure(self, log_dir: str, error: OSError) -> None:
-        """A disk error in `log_dir`, seen by any thread; the first one counts."""
-        if log_dir in self._reported:
-            return
-        self._reported.add(log_dir)
-        self._defer(lambda: self.handle_dir_failure(log_dir, error))
-
-    def handle_dir_failure(self, log_dir: str, error: OSError) -> None:
-        """Take a directory and its logs out of service and tell `on_offline`; once."""
-        self._reported.add(log_dir)
-        state = self._dirs.pop(log_dir, None)
-        if state is None:
-            return
-        _log.error("Stopping serving logs in dir %s: %s", log_dir, error)
-        self._offline[log_dir] = error
-        lost = [tp for tp, log in self._logs.items() if parent_dir(log.dir) == log_dir]
-        for topic_partition in lost:
-            self._logs.pop(topic_partition).take_offline(error)
-        state.log_dir.unlock()
-        if not self._dirs:
-            _log.critical("All log dirs in %s have failed", ", ".join(self._all_dirs))
-        self._on_offline(
-            OfflineDir(path=log_dir, error=error, partitions=tuple(lost), last=not self._dirs)
-        )
-
-    # Tasks.
-
-    def tasks(self) -> list[Task]:
-        """What has to be done regularly (S-TIME-1)."""
-        config = self._config
-        first = config.log_initial_task_delay_ms
-
-        def task(name: str, period: int, run: Callable[[], int | None], *, blocking: bool) -> Task:
-            return Task(
-                name=name, initial_delay_ms=first, period_ms=period, run=run, blocking=blocking
-            )
-
-        return [
-            task(
-                log_tasks.RETENTION,
-                config.log_retention_check_interval_ms,
-                self.cleanup_logs,
-                blocking=False,
-            ),
-            task(
-                log_tasks.FLUSHER,
-                config.log_flush_scheduler_interval_ms,
-                self.flush_dirty_logs,
-                blocking=True,
-            ),
-            task(
-                log_tasks.RECOVERY_POINT_CHECKPOINT,
-                config.log_flush_offset_checkpoint_interval_ms,
-                self.checkpoint_recovery_points,
-                blocking=True,
-            ),
-            task(
-                log_tasks.LOG_START_CHECKPOINT,
-                config.log_flush_start_offset_checkpoint_interval_ms,
-                self.checkpoint_log_start_offsets,
-                blocking=True,
-            ),
-            task(
-                log_tasks.DELETE_LOGS,
-                config.log_segment_delete_delay_ms,
-                self.delete_logs,
-                blocking=True,
-            ),
-            task(
-                log_tasks.PRODUCER_EXPIRATION,
-                config.producer_id_expiration_check_interval_ms,
-                self.remove_expired_producers,
-                blocking=False,
-            ),
-            Task(
-                name=log_tasks.FLUSH_ROLLED,
-                initial_delay_ms=FLUSH_ROLLED_PERIOD_MS,
-                period_ms=FLUSH_ROLLED_PERIOD_MS,
-                run=self.flush_rolled,
-                blocking=True,
-            ),
-        ]
-
-    def cleanup_logs(self) -> None:
-        """Apply retention to every log that is not compacted (S-RET-1)."""
-        for log in self.all_logs():
-            if log.config.compact:
-                continue
-            try:
-                log.delete_old_segments()
-            except StorageError as error:
-                _log.error("Error while deleting segments for %s: %s", log.topic_partition, error)
-            self._collect(log)
-
-    def _collect(self, log: Log) -> None:
-        for pending in log.take_pending_deletions():
-            heapq.heappush(self._to_unlink, (pending.due_ms, pending.path))
-
-    def flush_dirty_logs(self) -> None:
-        """Sync every log whose last sync is `flush.ms` ago (S-FL-1)."""
-        now = self._clock.wall_ms()
-        for log in self.all_logs():
-            if now - log.last_flush_ms >= log.config.flush_ms:
-                self._flush(log, None)
-
-    def flush_rolled(self) -> None:
-        """Sync what lies below the segments that were started since the last call (S-ROLL-4)."""
-        while self._rolled:
-            log, offset = self._rolled.popleft()
-            self._flush(log, offset)
-
-    def _flush(self, log: LogState, offset: int | None) -> None:
-        try:
-            log.flush(offset)
-        except StorageError as error:
-            _log.error("Error flushing %s: %s", log.topic_partition, error)
-
-    def _log_rolled(self, log: LogState, offset: int) -> None:
-        self._rolled.append((log, offset))
-
-    def remove_expired_producers(self) -> None:
-        """Forget producers that were silent for `producer.id.expiration.ms` (S-IDEM-2)."""
-        now = self._clock.wall_ms()
-        for log in self.all_logs():
-            log.producers.remove_expired(now)
-
-    def delete_logs(self) -> int:
-        """Remove what is due: partition directories and segment files; ms until the next is due."""
-        for log in self.all_logs():
-            self._collect(log)
-        now = self._clock.wall_ms()
-        while self._to_delete and self._to_delete[0][0] <= now:
-            _, directory = self._to_delete.popleft()
-            self._remove(directory, lambda path: self._fs.remove_tree(path))
-        while self._to_unlink and self._to_unlink[0][0] <= now:
-            _, path = heapq.heappop(self._to_unlink)
-            self._remove(path, lambda path: self._fs.unlink(path, missing_ok=True))
-        delay = max(self._config.log_segment_delete_delay_ms, 1)
-        if self._to_delete:
-            delay = min(delay, self._to_delete[0][0] - now)
-        if self._to_unlink:
-            delay = min(delay, self._to_unlink[0][0] - now)
-        return max(delay, 1)
-
-    def _remove(self, path: str, action: Callable[[str], None]) -> None:
-        try:
-            action(path)
-        except FileNotFoundError:
-            # The partition directory was renamed or removed with the file in it.
-            return
-        except OSError as error:
-            owner = next((d for d in self._all_dirs if path.startswith(d + "/")), "")
-            _log.error("Exception while deleting %s: %s", path, error)
-            self.report_failure(owner, error)
-        else:
-            _log.debug("Deleted %s", path)
-
-    # Checkpoints.
-
-    def checkpoint_recovery_points(self) -> None:
-        """Write down what is synced, per directory (S-FL-3)."""
-        for log_dir in self.live_dirs:
-            self._checkpoint(log_dir, log_starts=False)
-
-    def checkpoint_log_start_offsets(self) -> None:
-        """Write down log starts that do not follow from the files (S-FL-3)."""
-        for log_dir in self.live_dirs:
-            self._checkpoint(log_dir, recovery_points=False)
-
-    def _checkpoint(
-        self, log_dir: str, *, recovery_points: bool = True, log_starts: bool = True
-    ) -> None:
-        state = self._dirs.get(log_dir)
-        if state is None:
-            return
-        logs = self.logs_in(log_dir)
-        # Named in advance: a topic that is deleted while this is written must be written out again.
-        state.checkpointed = state.checkpointed | {log.topic_partition for log in logs}
-        try:
-            if recovery_points:
-                for log in logs:
-                    log.leader_epochs.flush()
-                points = {log.topic_partition: log.recovery_point for log in logs}
-                self._checkpoint_file(log_dir, RECOVERY_POINT_CHECKPOINT).write(points)
-            if log_starts:
-                starts = {
-                    log.topic_partition: log.log_start_offset
-                    for log in logs
-                    if log.log_start_offset > log.first_segment_base
-                }
-                self._checkpoint_file(log_dir, LOG_START_OFFSET_CHECKPOINT).write(starts)
-        except OSError as error:
-            _log.error("Disk error while writing checkpoints in directory %s: %s", log_dir, error)
-            self.report_failure(log_dir, error)
-
-    def _checkpoint_file(self, log_dir: str, name: str) -> OffsetCheckpoint:
-        return OffsetCheckpoint(self._fs, join(log_dir, name))
-
-    def high_watermark_checkpoint(self, log_dir: str) -> OffsetCheckpoint:
-        """Where the replication layer keeps the high watermarks of a directory."""
-        return self._checkpoint_file(log_dir, HIGH_WATERMARK_CHECKPOINT)
-
-    def read_high_watermarks(self) -> dict[TopicPartition, int]:
-        """High watermarks as they were written last, of all live directories."""
-        marks: dict[TopicPartition, int] = {}
-        for log_dir in self.live_dirs:
-            try:
-                marks.update(read_offsets(self._fs, log_dir, HIGH_WATERMARK_CHECKPOINT))
-            except OSError as error:
-                self.report_failure(log_dir, error)
-        return marks
-
-    def write_high_watermarks(self) -> None:
-        """Write down the high watermark of every log. May run in a thread."""
-        for log_dir in self.live_dirs:
-            marks = {log.topic_partition: log.high_watermark for log in self.logs_in(log_dir)}
-            try:
-                self.high_watermark_checkpoint(log_dir).write(marks)
-            except OSError as error:
-                _log.error("Error while writing to checkpoint file in %s: %s", log_dir, error)
-                self.report_failure(log_dir, error)
 
     # Stopping.
 

@@ -1,0 +1,438 @@
+"""Directories, topics that come and go, tasks, start and stop (checklist B4.5-B4.7)."""
+
+import errno
+
+import pytest
+
+from config.broker_config import BrokerConfig
+from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.builder import build_batch
+from protocol.types import ZERO_UUID, TopicPartition
+from storage.errors import DirectoryLocked, StorageError
+from storage.log.log import Log
+from storage.log.results import StartOffsetReason
+from storage.log_manager import LogManager, OfflineDir
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_filesystem import MemoryFileSystem
+
+ID = bytes(range(16))
+CONFIG = TopicConfig(segment_bytes=300, retention_ms=3_600_000, file_delete_delay_ms=60_000)
+
+
+class Managed:
+    """A manager over an in-memory disk that can be stopped, killed and started again."""
+
+    def __init__(self, dirs: str = "/a,/b", **config: str) -> None:
+        self.fs = MemoryFileSystem()
+        self.clock = ManualClock()
+        self.properties = {"log.dirs": dirs, **config}
+        self.offline: list[OfflineDir] = []
+        self.start()
+
+    def start(self) -> None:
+        config = BrokerConfig.parse(self.properties)
+        self.manager = LogManager(config, self.clock, self.fs, on_offline=self.offline.append)
+        self.manager.startup(lambda topic: CONFIG)
+
+    def restart(self) -> None:
+        self.manager.shutdown()
+        self.start()
+
+    def kill(self) -> None:
+        self.fs = self.fs.crash(keep_unsynced=True)
+        self.start()
+
+    def log(self, topic: str = "t", partition: int = 0, config: TopicConfig = CONFIG) -> Log:
+        tp = TopicPartition(topic, partition)
+        return self.manager.get_or_create_log(tp, ID, config, is_new=True)
+
+    def fill(self, log: Log, batches: int = 8) -> None:
+        for _ in range(batches):
+            now = self.clock.wall_ms()
+            log.append_as_leader(build_batch([(now, b"k", b"v" * 50, ())] * 2), leader_epoch=0)
+        log.update_high_watermark(log.log_end_offset)
+
+
+def test_new_logs_go_to_the_directory_with_the_fewest() -> None:
+    managed = Managed("/a,/b,/c")
+    for partition in range(7):
+        managed.log(partition=partition)
+    counts = [len(managed.manager.logs_in(path)) for path in ("/a", "/b", "/c")]
+    assert sorted(counts) == [2, 2, 3]
+    assert managed.manager.dir_of(TopicPartition("t", 0)) == "/a"
+    assert managed.manager.dir_of(TopicPartition("t", 1)) == "/b"
+    assert managed.manager.dir_of(TopicPartition("no", 1)) is None
+
+
+def test_a_log_is_made_once_and_keeps_its_topic_id() -> None:
+    managed = Managed()
+    log = managed.log()
+    assert managed.log() is log
+    managed.kill()
+    again = managed.manager.get_log(TopicPartition("t", 0))
+    assert again is not None
+    assert again.topic_id == ID
+    with pytest.raises(KafkaError) as caught:
+        managed.manager.get_or_create_log(TopicPartition("t", 0), b"\x01" * 16, CONFIG)
+    assert caught.value.code is ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_a_log_of_before_topic_ids_is_given_one() -> None:
+    managed = Managed()
+    tp = TopicPartition("t", 0)
+    assert managed.manager.get_or_create_log(tp, ZERO_UUID, CONFIG).topic_id == ZERO_UUID
+    assert managed.log().topic_id == ID
+    managed.restart()
+    assert managed.log().topic_id == ID
+
+
+def test_s_rec_1_a_clean_stop_leaves_markers_and_checkpoints() -> None:
+    managed = Managed()
+    managed.fill(managed.log())
+    managed.manager.shutdown()
+    assert managed.fs.exists("/a/.kafka_cleanshutdown")
+    assert managed.fs.read_bytes("/a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 16\n"
+    managed.start()
+    assert not managed.fs.exists("/a/.kafka_cleanshutdown")
+    assert managed.log().recovery_point == 16
+
+
+def test_s_rec_1_a_crash_while_loading_is_followed_by_recovery() -> None:
+    managed = Managed()
+    managed.fill(managed.log())
+    managed.manager.shutdown()
+    config = BrokerConfig.parse(managed.properties)
+    manager = LogManager(config, managed.clock, managed.fs, on_offline=lambda gone: None)
+    manager.lock_and_check_dirs()
+    jobs = manager.load_jobs(lambda topic: CONFIG)
+    assert [job.clean for job in jobs] == [True]
+    managed.fs = managed.fs.crash(keep_unsynced=True)
+    again = LogManager(config, managed.clock, managed.fs, on_offline=lambda gone: None)
+    again.lock_and_check_dirs()
+    assert [job.clean for job in again.load_jobs(lambda topic: CONFIG)] == [False]
+
+
+def test_loading_tells_its_progress() -> None:
+    managed = Managed()
+    for partition in range(3):
+        managed.log(partition=partition)
+    managed.manager.shutdown()
+    config = BrokerConfig.parse(managed.properties)
+    manager = LogManager(config, managed.clock, managed.fs, on_offline=lambda gone: None)
+    manager.lock_and_check_dirs()
+    seen: list[tuple[int, int]] = []
+    manager.load_logs(lambda topic: CONFIG, lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert len(manager.all_logs()) == 3
+
+
+def test_s_rec_7_two_brokers_on_one_directory() -> None:
+    managed = Managed()
+    first = managed.manager
+    with pytest.raises(DirectoryLocked, match=r"Failed to acquire lock on file \.lock in /a"):
+        managed.start()
+    first.shutdown()
+    managed.start()
+
+
+def test_s_rec_7_one_partition_in_two_directories() -> None:
+    managed = Managed("/a")
+    managed.fill(managed.log())
+    managed.manager.shutdown()
+    managed.properties["log.dirs"] = "/b"
+    managed.start()
+    managed.log()
+    managed.manager.shutdown()
+    managed.properties["log.dirs"] = "/a,/b"
+    with pytest.raises(StorageError, match="Duplicate log directories for t-0"):
+        managed.start()
+
+
+def test_s_rec_7_an_unreadable_directory_is_offline_and_others_go_on() -> None:
+    managed = Managed()
+    managed.fill(managed.log(partition=0))
+    managed.fill(managed.log(partition=1))
+    managed.manager.shutdown()
+    managed.fs.fail("list_dir", "/b", times=None)
+    managed.start()
+    manager = managed.manager
+    assert (manager.live_dirs, manager.offline_dirs) == (("/a",), ("/b",))
+    assert [str(log.topic_partition) for log in manager.all_logs()] == ["t-0"]
+    with pytest.raises(StorageError, match="offline"):
+        manager.get_or_create_log(TopicPartition("t", 1), ID, CONFIG)
+    assert manager.get_or_create_log(TopicPartition("n", 0), ID, CONFIG, is_new=True)
+
+
+def test_s_rec_7_none_left_is_an_error() -> None:
+    managed = Managed()
+    managed.manager.shutdown()
+    managed.fs.fail("list_dir", "/*", times=None)
+    with pytest.raises(StorageError, match="none of the specified log dirs"):
+        managed.start()
+
+
+def test_s_rec_7_a_directory_that_fails_while_loading() -> None:
+    managed = Managed()
+    for partition in range(4):
+        managed.fill(managed.log(partition=partition))
+    managed.fs = managed.fs.crash(keep_unsynced=True)
+    managed.fs.fail("open", "/b/*.log", times=None)
+    managed.start()
+    assert [(gone.path, gone.last) for gone in managed.offline] == [("/b", False)]
+    assert managed.manager.live_dirs == ("/a",)
+    assert len(managed.manager.all_logs()) == 2
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_s_rec_11_a_failing_disk_takes_its_directory_only(code: int) -> None:
+    managed = Managed()
+    bad, good = managed.log(partition=0), managed.log(partition=1)
+    managed.fill(bad, 2)
+    managed.fs.fail("pwrite", "/a/*.log", errno=code)
+    with pytest.raises(StorageError):
+        managed.fill(bad)
+    assert [(gone.path, gone.partitions, gone.last) for gone in managed.offline] == [
+        ("/a", (bad.topic_partition,), False)
+    ]
+    managed.fill(good)
+    with pytest.raises(StorageError):
+        bad.read(0, 100)
+    assert managed.manager.get_log(bad.topic_partition) is None
+    managed.manager.shutdown()
+    assert managed.fs.exists("/b/.kafka_cleanshutdown")
+    assert not managed.fs.exists("/a/.kafka_cleanshutdown")
+
+
+def test_s_rec_11_the_last_directory() -> None:
+    managed = Managed("/a")
+    managed.fs.fail("pwrite", "/a/*.log")
+    with pytest.raises(StorageError):
+        managed.fill(managed.log())
+    assert [gone.last for gone in managed.offline] == [True]
+
+
+def test_failures_reported_from_elsewhere_are_deferred() -> None:
+    managed = Managed()
+    managed.manager.shutdown()
+    waiting: list[object] = []
+    manager = LogManager(
+        BrokerConfig.parse(managed.properties),
+        managed.clock,
+        managed.fs,
+        on_offline=managed.offline.append,
+        defer=waiting.append,
+    )
+    manager.startup(lambda topic: CONFIG)
+    manager.report_failure("/a", OSError(errno.EIO, "x"))
+    manager.report_failure("/a", OSError(errno.EIO, "again"))
+    assert manager.live_dirs == ("/a", "/b")
+    (action,) = waiting
+    action()  # type: ignore[operator]
+    assert manager.live_dirs == ("/b",)
+
+
+def test_s_ret_8_deleting_a_topic_renames_now_and_removes_later() -> None:
+    managed = Managed("/a")
+    manager = managed.manager
+    managed.fill(managed.log())
+    tp = TopicPartition("t", 0)
+    manager.async_delete(tp)
+    assert manager.get_log(tp) is None
+    (renamed,) = [name for name in managed.fs.list_dir("/a") if name.startswith("t-0")]
+    assert renamed.endswith("-delete")
+    again = managed.log()
+    assert again.log_end_offset == 0
+    assert manager.delete_logs() == 60_000
+    managed.clock.advance(60)
+    assert manager.delete_logs() > 0
+    assert not managed.fs.exists(f"/a/{renamed}")
+    assert managed.fs.exists("/a/t-0")
+
+
+def test_s_ret_8_left_over_directories_go_after_a_restart() -> None:
+    managed = Managed("/a")
+    managed.fill(managed.log())
+    managed.manager.async_delete(TopicPartition("t", 0))
+    managed.kill()
+    assert managed.manager.all_logs() == []
+    managed.manager.delete_logs()
+    assert [name for name in managed.fs.list_dir("/a") if name.startswith("t-")] == []
+
+
+def test_s_ret_8_offsets_of_a_deleted_topic_do_not_haunt_its_successor() -> None:
+    managed = Managed("/a")
+    log = managed.log()
+    managed.fill(log)
+    log.flush()
+    managed.manager.checkpoint_recovery_points()
+    managed.manager.async_delete(TopicPartition("t", 0))
+    managed.fill(managed.log(), 1)
+    managed.kill()
+    assert managed.log().recovery_point == 0
+    assert managed.log().log_end_offset == 2
+
+
+def test_s_ret_1_retention_leaves_compacted_logs_alone() -> None:
+    managed = Managed()
+    plain = managed.log("plain")
+    compacted = managed.log(
+        "compacted",
+        config=TopicConfig(cleanup_policy=frozenset({"compact", "delete"}), segment_bytes=300),
+    )
+    managed.fill(plain)
+    managed.fill(compacted)
+    counts = compacted.segment_count
+    managed.clock.advance(30 * 86_400)
+    managed.manager.cleanup_logs()
+    assert (plain.segment_count, plain.log_start_offset) == (1, 16)
+    assert compacted.segment_count == counts
+
+
+def test_s_ret_7_segment_files_are_unlinked_when_due() -> None:
+    managed = Managed("/a")
+    managed.fill(managed.log())
+    managed.clock.advance(2 * 3600)
+    managed.manager.cleanup_logs()
+    deleted = [name for name in managed.fs.list_dir("/a/t-0") if name.endswith(".deleted")]
+    assert deleted
+    managed.clock.advance(59)
+    assert managed.manager.delete_logs() == 1000
+    assert all(managed.fs.exists(f"/a/t-0/{name}") for name in deleted)
+    managed.clock.advance(1)
+    managed.manager.delete_logs()
+    assert not [name for name in managed.fs.list_dir("/a/t-0") if name.endswith(".deleted")]
+
+
+def test_s_fl_1_flusher_goes_by_flush_ms() -> None:
+    managed = Managed()
+    lazy, eager = managed.log("lazy"), managed.log("eager")
+    eager.update_config(TopicConfig(flush_ms=1000))
+    managed.fill(lazy, 1)
+    managed.fill(eager, 1)
+    managed.manager.flush_dirty_logs()
+    assert eager.recovery_point == 0
+    managed.clock.advance(1)
+    managed.manager.flush_dirty_logs()
+    assert (eager.recovery_point, lazy.recovery_point) == (2, 0)
+
+
+def test_s_roll_4_rolled_segments_are_flushed_soon() -> None:
+    managed = Managed()
+    log = managed.log()
+    managed.fill(log)
+    assert log.recovery_point == 0
+    managed.manager.flush_rolled()
+    assert log.recovery_point == log.segments.active.base_offset > 0
+
+
+def test_s_fl_3_checkpoints() -> None:
+    managed = Managed("/a")
+    moved, other = managed.log("moved"), managed.log("other")
+    managed.fill(moved)
+    managed.fill(other)
+    moved.maybe_increment_log_start_offset(3, StartOffsetReason.CLIENT_RECORD_DELETION)
+    other.flush()
+    managed.manager.checkpoint_recovery_points()
+    managed.manager.checkpoint_log_start_offsets()
+    managed.manager.write_high_watermarks()
+    read = managed.fs.read_bytes
+    assert read("/a/recovery-point-offset-checkpoint") == b"0\n2\nmoved 0 0\nother 0 16\n"
+    assert read("/a/log-start-offset-checkpoint") == b"0\n1\nmoved 0 3\n"
+    assert managed.manager.read_high_watermarks() == {
+        TopicPartition("moved", 0): 16,
+        TopicPartition("other", 0): 16,
+    }
+    managed.kill()
+    assert managed.log("moved").log_start_offset == 3
+
+
+def test_s_fl_3_a_garbled_checkpoint_costs_a_longer_recovery_only() -> None:
+    managed = Managed("/a")
+    managed.fill(managed.log())
+    managed.manager.checkpoint_recovery_points()
+    managed.fs.write_bytes("/a/recovery-point-offset-checkpoint", b"0\n7\nt 0")
+    managed.fs.write_bytes("/a/log-start-offset-checkpoint", b"\xff\xfe")
+    managed.kill()
+    assert managed.log().log_end_offset == 16
+
+
+def test_s_cfg_5_a_configuration_that_changes_while_a_log_is_opened_wins() -> None:
+    managed = Managed()
+    managed.fill(managed.log())
+    managed.manager.shutdown()
+    config = BrokerConfig.parse(managed.properties)
+    manager = LogManager(config, managed.clock, managed.fs, on_offline=lambda gone: None)
+    manager.lock_and_check_dirs()
+    (job,) = manager.load_jobs(lambda topic: CONFIG)
+    job.run()
+    changed = TopicConfig(retention_ms=5)
+    manager.update_topic_config("t", changed)
+    manager.finish_loading()
+    (log,) = manager.all_logs()
+    assert log.config is changed
+    tp = TopicPartition("new", 0)
+    manager.initializing(tp)
+    manager.update_topic_config("new", changed)
+    fresh = manager.get_or_create_log(tp, ID, CONFIG, is_new=True)
+    manager.finished_initializing(tp, fresh)
+    assert fresh.config is changed
+
+
+def test_a_configuration_change_reaches_every_partition() -> None:
+    managed = Managed()
+    logs = [managed.log(partition=partition) for partition in range(3)]
+    changed = TopicConfig(max_message_bytes=70)
+    managed.manager.update_topic_config("t", changed)
+    assert {log.config.max_message_bytes for log in logs} == {70}
+    with pytest.raises(KafkaError) as caught:
+        managed.fill(logs[0])
+    assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_s_time_1_tasks_by_name_delay_and_period() -> None:
+    tasks = {task.name: task for task in Managed().manager.tasks()}
+    first = {name: (task.initial_delay_ms, task.period_ms) for name, task in tasks.items()}
+    assert first == {
+        "kafka-log-retention": (30_000, 300_000),
+        "kafka-log-flusher": (30_000, 2**63 - 1),
+        "kafka-recovery-point-checkpoint": (30_000, 60_000),
+        "kafka-log-start-offset-checkpoint": (30_000, 60_000),
+        "kafka-delete-logs": (30_000, 60_000),
+        "PeriodicProducerExpirationCheck": (30_000, 600_000),
+        "flush-log": (1000, 1000),
+    }
+    for task in tasks.values():
+        task.run()
+
+
+def test_s_idem_2_silent_producers_are_forgotten() -> None:
+    managed = Managed(**{"producer.id.expiration.ms": "1000"})
+    log = managed.log()
+    now = managed.clock.wall_ms()
+    batch = build_batch([(now, b"", b"", ())], producer_id=1, producer_epoch=0, base_sequence=0)
+    log.append_as_leader(batch, leader_epoch=0)
+    managed.manager.remove_expired_producers()
+    assert log.producers.entry(1) is not None
+    managed.clock.advance(1)
+    managed.manager.remove_expired_producers()
+    assert log.producers.entry(1) is None
+
+
+def test_foreign_directories_are_left_alone() -> None:
+    managed = Managed("/a")
+    managed.manager.shutdown()
+    for name in ("lost+found", "__cluster_metadata-0", "t-0." + "0" * 32 + "-stray"):
+        managed.fs.make_dirs(f"/a/{name}")
+    managed.start()
+    assert managed.manager.all_logs() == []
+    managed.clock.advance(1000)
+    managed.manager.delete_logs()
+    assert managed.fs.exists("/a/lost+found")
+
+
+def test_statistics() -> None:
+    managed = Managed()
+    managed.log()
+    numbers = managed.manager.statistics()
+    assert (numbers.live_dirs, numbers.logs, numbers.logs_to_load) == (("/a", "/b"), 1, 0)

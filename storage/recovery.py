@@ -25,10 +25,9 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Final
 
 from config.topic_config import TopicConfig
-from protocol.records.batch import BatchHeader, verify_crc
+from protocol.records.batch import BatchHeader
 from protocol.records.errors import RecordsError
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.clock import Clock
@@ -40,6 +39,7 @@ from storage.log.log import Log
 from storage.log.results import DeletionReason
 from storage.log.scan import Ended, Walk
 from storage.log.segment import LogSegment
+from storage.log.soundness import flaw_of
 from storage.log.store import SegmentStore
 from storage.paths import (
     CLEANED_SUFFIX,
@@ -63,8 +63,6 @@ from storage.producers.state import (
 )
 
 _log = logging.getLogger(__name__)
-
-_MAX_RELATIVE: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,14 +349,9 @@ class SegmentRecovery:
         last = segment.base_offset - 1
         walk = Walk(segment.file, 0, total)
         for position, header, chunk, at in walk:
-            good = (
-                header.last_offset > last
-                and header.base_offset >= (last + 1 if header.magic >= 2 else 0)
-                and header.last_offset - segment.base_offset <= _MAX_RELATIVE
-                and verify_crc(chunk, at, header)
-            )
-            if not good:
-                _log.warning("Found an invalid batch in %s at %d", segment.path, position)
+            flaw = flaw_of(header, chunk, at, base_offset=segment.base_offset, last_offset=last)
+            if flaw is not None:
+                _log.warning("Invalid batch in %s at %d: %s", segment.path, position, flaw)
                 break
             last = header.last_offset
             try:

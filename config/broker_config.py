@@ -120,10 +120,16 @@ class BrokerConfig:
         socket_receive_buffer_bytes: int
         socket_request_max_bytes: int
         socket_send_buffer_bytes: int
+        transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+        transaction_max_timeout_ms: int
+        transaction_partition_verification_enable: bool
+        transaction_remove_expired_transaction_cleanup_interval_ms: int
+        transaction_state_log_load_buffer_size: int
         transaction_state_log_min_isr: int
         transaction_state_log_num_partitions: int
         transaction_state_log_replication_factor: int
         transaction_state_log_segment_bytes: int
+        transactional_id_expiration_ms: int
 
     originals: Mapping[str, str]
     """What the operator set, as text."""

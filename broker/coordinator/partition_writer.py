@@ -15,7 +15,7 @@ from broker.replication.replica_manager import ReplicaManager
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCompression
 from protocol.types import TopicPartition
-from storage.log.results import AppendOrigin, FetchIsolation
+from storage.log.results import AppendInfo, AppendOrigin, FetchIsolation
 
 ALL_IN_SYNC = -1
 
@@ -75,6 +75,23 @@ class _DelayedWrite(DelayedOperation):
         self._done(self._code, -1 if self._code else self._first_offset)
 
 
+def when_replicated(
+    replicas: ReplicaManager,
+    partition: Partition,
+    info: AppendInfo,
+    timeout_s: float,
+    done: WriteDone,
+) -> None:
+    """Call `done` when all in-sync replicas have what was appended: at once if we are alone."""
+    if partition.alone:
+        done(ErrorCode.NONE, info.first_offset)
+        return
+    waiting = _DelayedWrite(partition, info.first_offset, info.last_offset + 1, done)
+    replicas.purgatories.produce.try_complete_else_watch(
+        waiting, [partition.topic_partition], timeout_s
+    )
+
+
 class ReplicaPartitionWriter:
     """`PartitionWriter` over this broker's replicas."""
 
@@ -108,11 +125,7 @@ class ReplicaPartitionWriter:
             # Our own batch was refused: not the client's fault, and nothing was written.
             done(ErrorCode.UNKNOWN_SERVER_ERROR, -1)
             raise
-        if partition.alone:
-            done(ErrorCode.NONE, info.first_offset)
-            return
-        waiting = _DelayedWrite(partition, info.first_offset, info.last_offset + 1, done)
-        self._replicas.purgatories.produce.try_complete_else_watch(waiting, [tp], self._timeout_s)
+        when_replicated(self._replicas, partition, info, self._timeout_s, done)
 
     async def read(self, tp: TopicPartition, offset: int, max_bytes: int) -> bytes:
         """See `PartitionWriter`; the disk is read in a thread."""

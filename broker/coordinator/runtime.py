@@ -135,6 +135,10 @@ class CoordinatorRuntime(Generic[S]):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
+    def epoch(self, partition: int) -> int:
+        """The leader epoch in which a partition that is served was elected."""
+        return self._loaded[partition].epoch
+
     def active(self) -> Iterator[tuple[int, S]]:
         """All partitions that are served."""
         for partition, loaded in list(self._loaded.items()):
@@ -145,6 +149,16 @@ class CoordinatorRuntime(Generic[S]):
         """Whether this very shard is still what the partition is served from."""
         loaded = self._loaded.get(partition)
         return loaded is not None and loaded.shard is shard
+
+    def served(self, partition: int) -> S | None:
+        """The partition's state if it is served at this moment."""
+        loaded = self._loaded.get(partition)
+        return loaded.shard if loaded is not None and loaded.state is LoadState.ACTIVE else None
+
+    def is_loading_partition(self, partition: int) -> bool:
+        """Whether this partition is being loaded."""
+        loaded = self._loaded.get(partition)
+        return loaded is not None and loaded.state is LoadState.LOADING
 
     @property
     def is_loading(self) -> bool:

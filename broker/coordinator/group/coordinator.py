@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -38,6 +38,7 @@ from broker.coordinator.group.values import (
     LeavingMember,
     ListedGroup,
     SyncRequest,
+    TransactionalCommit,
 )
 from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.partition_writer import PartitionWriter
@@ -311,6 +312,56 @@ class GroupCoordinator:
 
         self._append(partition, records, written)
 
+    def commit_in_transaction(
+        self, request: TransactionalCommit, done: Callable[[ErrorCode], None]
+    ) -> None:
+        """TxnOffsetCommit: `done` when the offsets are durable, or with why not. Raises KafkaError.
+
+        They are pending from now on, and are shown when the transaction's marker comes (S-TXN-5).
+        The caller has made sure that the partition belongs to the transaction.
+        """
+        partition, shard = self._find(request.commit.group_id)
+        records = shard.commit_in_transaction(request.commit)
+        if not records:
+            done(ErrorCode.NONE)
+            return
+        pending = [(one.key, one.committed) for one in records if one.committed is not None]
+        producer_id = request.producer_id
+        for key, committed in pending:
+            shard.put_pending(producer_id, key, committed)
+
+        def written(code: ErrorCode, first_offset: int) -> None:
+            if code is ErrorCode.NONE:
+                self._counters.transactional_commits += len(records)
+                for at, (_, committed) in enumerate(pending):
+                    committed.record_offset = first_offset + at
+            else:
+                self._counters.commit_failures += len(records)
+                for key, committed in pending:
+                    shard.offsets.drop_pending(producer_id, key, committed)
+                code = _RESPONSE_CODES.get(code, code)
+            done(code)
+
+        batch = self._batch(
+            records,
+            producer_id=producer_id,
+            producer_epoch=request.producer_epoch,
+            transactional=True,
+        )
+        self._writer.append(TopicPartition(OFFSETS_TOPIC, partition), batch, written)
+
+    def marker_refusal(self, partition: int) -> ErrorCode:
+        """While a partition is being loaded the end of a transaction would be missed: it waits."""
+        if self._runtime.is_loading_partition(partition):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def on_marker(self, partition: int, producer_id: int, *, commit: bool) -> None:
+        """A transaction has ended in a partition of the offsets topic (S-TXN-5)."""
+        shard = self._runtime.served(partition)
+        if shard is not None:
+            shard.load_marker(producer_id, commit=commit)
+
     def fetch_offset(self, group_id: str) -> Callable[[str, int], CommittedOffset | None]:
         """(topic, partition) -> the committed offset of the group. Raises KafkaError."""
         _, shard = self._find(group_id)
@@ -429,12 +480,15 @@ class GroupCoordinator:
         records: Sequence[GroupRecord],
         done: Callable[[ErrorCode, int], None],
     ) -> None:
+        self._writer.append(TopicPartition(OFFSETS_TOPIC, partition), self._batch(records), done)
+
+    def _batch(self, records: Sequence[GroupRecord], **producer: Any) -> bytes:
         now = self._clock.wall_ms()
-        batch = build_batch(
+        return build_batch(
             [(now, key, value, ()) for key, value in map(encode_record, records)],
             codec=self.settings.compression,
+            **producer,
         )
-        self._writer.append(TopicPartition(OFFSETS_TOPIC, partition), batch, done)
 
     def _replay(
         self, partition: int, shard: GroupShard, records: Sequence[GroupRecord], first_offset: int
@@ -516,6 +570,7 @@ class GroupCoordinator:
             groups=states,
             offsets=offsets,
             commits=counters.commits,
+            transactional_commits=counters.transactional_commits,
             commit_failures=counters.commit_failures,
             expired_offsets=counters.expired_offsets,
             deleted_offsets=counters.deleted_offsets,

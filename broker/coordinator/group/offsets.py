@@ -175,6 +175,14 @@ class OffsetStore:
         """An offset inside an open transaction."""
         self._transactions.setdefault(producer_id, {})[key] = committed
 
+    def drop_pending(self, producer_id: int, key: OffsetKey, committed: CommittedOffset) -> None:
+        """The record of a pending offset could not be written."""
+        pending = self._transactions.get(producer_id)
+        if pending is not None and pending.get(key) is committed:
+            del pending[key]
+            if not pending:
+                del self._transactions[producer_id]
+
     def end_transaction(self, producer_id: int, commit: bool) -> None:
         """The marker came: show or drop what the producer committed."""
         for key, committed in self._transactions.pop(producer_id, {}).items():

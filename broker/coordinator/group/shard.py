@@ -12,7 +12,12 @@ the record was made from, and it holds parked requests. Offsets and tombstones a
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from broker.coordinator.group.offsets import CommittedOffset, ExpiryCheck, OffsetStore
+from broker.coordinator.group.offsets import (
+    CommittedOffset,
+    ExpiryCheck,
+    OffsetKey,
+    OffsetStore,
+)
 from broker.coordinator.group.outcome import Outcome, Timer, TimerKind
 from broker.coordinator.group.rebalance import Rebalance
 from broker.coordinator.group.records import decode_record
@@ -187,6 +192,30 @@ class GroupShard:
         A commit keeps the member's session as a heartbeat does (S-GRP-2).
         """
         self._validate_commit(request, out)
+        return self._offset_records(request)
+
+    def commit_in_transaction(self, request: CommitRequest) -> list[OffsetRecord]:
+        """TxnOffsetCommit: the records to write. Raises KafkaError when the group refuses.
+
+        KIP-447: a generation, member or static name that is given must be current (S-TXN-5);
+        older clients give none, and a group with members takes their commits all the same. Nothing
+        here is a sign of life, and a rebalance does not stop it.
+        """
+        group = self._groups.get(request.group_id)
+        if group is None:
+            if request.generation >= 0:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+            return self._offset_records(request)
+        if group.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        named = bool(request.member_id) or request.instance_id is not None
+        if request.generation >= 0 or (named and group.state is not GroupState.EMPTY):
+            group.validate_member(request.member_id, request.instance_id)
+            if request.generation != group.generation:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        return self._offset_records(request)
+
+    def _offset_records(self, request: CommitRequest) -> list[OffsetRecord]:
         now_ms = self._now_ms()
         expires = None if request.retention_ms is None else now_ms + request.retention_ms
         group_id = request.group_id
@@ -432,8 +461,12 @@ class GroupShard:
             self.replay(decoded, record.offset)
         elif isinstance(decoded, OffsetRecord) and decoded.committed is not None:
             decoded.committed.record_offset = record.offset
-            self._ensure_group(decoded.key[0])
-            self.offsets.put_pending(producer_id, decoded.key, decoded.committed)
+            self.put_pending(producer_id, decoded.key, decoded.committed)
+
+    def put_pending(self, producer_id: int, key: OffsetKey, committed: CommittedOffset) -> None:
+        """An offset of an open transaction; its group must not vanish meanwhile."""
+        self._ensure_group(key[0])
+        self.offsets.put_pending(producer_id, key, committed)
 
     def _ensure_group(self, group_id: str) -> None:
         """Offsets without group metadata belong to a simple group."""

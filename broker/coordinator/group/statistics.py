@@ -15,6 +15,8 @@ class GroupStatistics:
     """Committed offsets in memory (NumOffsets)."""
     commits: int
     """Offsets committed."""
+    transactional_commits: int
+    """Offsets written within transactions, however those ended."""
     commit_failures: int
     """Offsets that could not be written."""
     expired_offsets: int
@@ -37,10 +39,12 @@ class Counters:
         "deleted_offsets",
         "expired_offsets",
         "rebalances",
+        "transactional_commits",
     )
 
     def __init__(self) -> None:
         self.commits = 0
+        self.transactional_commits = 0
         self.commit_failures = 0
         self.expired_offsets = 0
         self.deleted_offsets = 0

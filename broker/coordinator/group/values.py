@@ -133,6 +133,15 @@ class CommitRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionalCommit:
+    """TxnOffsetCommit: a commit within the transaction of a producer."""
+
+    commit: CommitRequest
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedMember:
     """One member in DescribeGroups; metadata only of a stable group."""
 

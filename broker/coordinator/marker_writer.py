@@ -1,0 +1,147 @@
+"""Appends the end of a transaction to any partition of this broker.
+
+Used by the transaction coordinator for what it has decided, and by the WriteTxnMarkers handler for
+what another coordinator or an administrator has. Rules
+
+* A marker waits its turn behind appends that go on in a thread, and for the in-sync replicas.
+* Some partitions' transactions mean something to a coordinator beside the data: committed offsets
+  become visible. Such a coordinator is a `MarkerListener`: it is asked before the marker is written
+  (while its partition is being loaded the marker must wait, or it would be missed), and told after.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import trio
+
+from broker.coordinator.partition_writer import ALL_IN_SYNC, when_replicated
+from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManager
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.types import TopicPartition
+from storage.clock import Clock
+from storage.errors import StorageError
+from storage.log.results import AppendInfo, AppendOrigin
+
+MarkerDone = Callable[[ErrorCode], None]
+"""NONE, or why the marker could not be written; called once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """The end of one transaction, as it is written to each of its partitions."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    commit: bool
+
+
+class MarkerWriter(Protocol):
+    """Appends markers."""
+
+    def write(self, tp: TopicPartition, marker: Marker, done: MarkerDone) -> None:
+        """Append one; `done` when all in-sync replicas have it, or why not. It may run at once."""
+        ...
+
+
+class MarkerListener(Protocol):
+    """A coordinator whose topic is written to in transactions."""
+
+    def marker_refusal(self, partition: int) -> ErrorCode:
+        """Why a marker cannot be taken now; NONE when it can."""
+        ...
+
+    def on_marker(self, partition: int, producer_id: int, *, commit: bool) -> None:
+        """A marker is in the log of the partition."""
+        ...
+
+
+class ReplicaMarkerWriter:
+    """`MarkerWriter` over this broker's replicas."""
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        clock: Clock,
+        *,
+        timeout_ms: int,
+        listeners: Mapping[str, MarkerListener],
+    ) -> None:
+        """`listeners` by topic."""
+        self._replicas = replicas
+        self._clock = clock
+        self._timeout_s = timeout_ms / 1000
+        self._listeners = listeners
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        """Where markers wait for their turn, until cancelled. Started once, by the server."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            task_status.started()
+            try:
+                await trio.sleep_forever()
+            finally:
+                self._nursery = None
+
+    def write(self, tp: TopicPartition, marker: Marker, done: MarkerDone) -> None:
+        """See `MarkerWriter`."""
+        listener = self._listeners.get(tp.topic)
+        if listener is not None:
+            refusal = listener.marker_refusal(tp.partition)
+            if refusal is not ErrorCode.NONE:
+                done(refusal)
+                return
+        batch = build_end_transaction_marker(
+            ControlType.COMMIT if marker.commit else ControlType.ABORT,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            timestamp=self._clock.wall_ms(),
+        )
+        try:
+            partition = self._replicas.partition(tp)
+            if not partition.must_wait(len(batch)):
+                info = self._replicas.append(
+                    tp, batch, required_acks=ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR
+                )
+                self._appended(partition, info, marker, done)
+                return
+        except KafkaError as error:
+            done(error.code)
+            return
+        if self._nursery is None:
+            done(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # Stopping: the next start writes it.
+        else:
+            self._nursery.start_soon(self._write_in_turn, partition, batch, marker, done)
+
+    async def _write_in_turn(
+        self, partition: Partition, batch: bytes, marker: Marker, done: MarkerDone
+    ) -> None:
+        try:
+            info = await partition.wait_append_as_leader(
+                batch, required_acks=ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR
+            )
+        except KafkaError as error:
+            if isinstance(error, StorageError):
+                self._replicas.storage_failed(partition, error)
+            done(error.code)
+            return
+        self._replicas.wake(partition)
+        self._appended(partition, info, marker, done)
+
+    def _appended(
+        self, partition: Partition, info: AppendInfo, marker: Marker, done: MarkerDone
+    ) -> None:
+        tp = partition.topic_partition
+
+        def replicated(code: ErrorCode, first_offset: int) -> None:
+            listener = self._listeners.get(tp.topic)
+            if code is ErrorCode.NONE and listener is not None:
+                listener.on_marker(tp.partition, marker.producer_id, commit=marker.commit)
+            done(code)
+
+        when_replicated(self._replicas, partition, info, self._timeout_s, replicated)

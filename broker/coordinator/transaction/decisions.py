@@ -1,0 +1,343 @@
+"""What a request may do with a transactional id: the value to write, or the code of the refusal.
+
+Pure functions over a `Transaction` as it stands; nothing is changed. A refusal is a KafkaError.
+`AlreadyDone` is the third outcome: a retry of what has happened, answered without a write.
+
+The codes are those of Kafka's TransactionCoordinator (S-TXN-4); the handlers in `broker.api`
+translate them for versions that do not know them yet:
+
+    INVALID_PRODUCER_ID_MAPPING   the id is unknown, or belongs to another producer id
+    PRODUCER_FENCED               the epoch is not the current one
+    CONCURRENT_TRANSACTIONS       the last change is still being written, or the markers are
+    INVALID_TXN_STATE             what is asked contradicts what was decided before
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from broker.coordinator.transaction.state import (
+    AT_REST,
+    COMPLETE,
+    LAST_EPOCH,
+    PREPARED,
+    VERSION_2,
+    Transaction,
+    TransactionState,
+    TransactionValue,
+    is_epoch_exhausted,
+)
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    TopicPartition,
+)
+
+NewProducerId = Callable[[], int]
+"""The next producer id. Raises KafkaError when none is at hand."""
+
+_S = TransactionState
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """Who asks."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class AlreadyDone(Exception):
+    """What is asked was done before; `value` is how it stands now."""
+
+    def __init__(self, value: TransactionValue) -> None:
+        super().__init__(value.state.label)
+        self.value = value
+
+
+class MustFence(Exception):
+    """The id has an open transaction of its former owner, which must be aborted first."""
+
+
+def _refuse_while_busy(transaction: Transaction) -> None:
+    if transaction.in_transition:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
+# ---- InitProducerId
+
+
+def new_transaction(producer_id: int, timeout_ms: int, now_ms: int) -> TransactionValue:
+    """An id that was never seen: no owner has an epoch yet."""
+    return TransactionValue(producer_id=producer_id, timeout_ms=timeout_ms, updated_ms=now_ms)
+
+
+def init_producer(
+    transaction: Transaction,
+    expected: Producer | None,
+    timeout_ms: int,
+    now_ms: int,
+    new_producer_id: NewProducerId,
+) -> TransactionValue:
+    """A new owner, or the owner itself going on after an error (`expected`, KIP-360).
+
+    Raises KafkaError, or MustFence when a transaction is open.
+    """
+    value = transaction.value
+    _refuse_while_busy(transaction)
+    if expected is not None and not _is_own(value, expected):
+        raise KafkaError(ErrorCode.PRODUCER_FENCED)
+    if value.state in PREPARED:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if value.state not in AT_REST:
+        raise MustFence
+    exhausted = value.is_epoch_exhausted
+    if exhausted and (expected is None or expected.producer_epoch == value.producer_epoch):
+        last = NO_PRODUCER_EPOCH if expected is None else value.producer_epoch
+        return _owned(value, new_producer_id(), 0, last, timeout_ms, now_ms)
+    epoch, last = _next_epoch(value, expected)
+    return _owned(value, value.producer_id, epoch, last, timeout_ms, now_ms)
+
+
+def _is_own(value: TransactionValue, expected: Producer) -> bool:
+    """Whether `expected` is the owner, or was and missed the answer that changed its id."""
+    if value.producer_epoch == NO_PRODUCER_EPOCH or expected.producer_id == value.producer_id:
+        return True
+    was_own = expected.producer_id == value.previous_producer_id
+    return was_own and is_epoch_exhausted(expected.producer_epoch)
+
+
+def _next_epoch(value: TransactionValue, expected: Producer | None) -> tuple[int, int]:
+    """(epoch, last epoch) of the next owner. Raises KafkaError."""
+    current = value.producer_epoch
+    if expected is None:
+        return current + 1, NO_PRODUCER_EPOCH
+    if current == NO_PRODUCER_EPOCH:
+        return 0, NO_PRODUCER_EPOCH
+    if expected.producer_epoch == current and expected.producer_id == value.producer_id:
+        return current + 1, current
+    if expected.producer_epoch == value.last_producer_epoch:
+        return current, value.last_producer_epoch  # A retry: it has been raised already.
+    raise KafkaError(ErrorCode.PRODUCER_FENCED)
+
+
+def _owned(
+    value: TransactionValue, producer_id: int, epoch: int, last: int, timeout_ms: int, now_ms: int
+) -> TransactionValue:
+    # A retry must not lose the id that the retried request came from.
+    changed = producer_id != value.producer_id or epoch != value.producer_epoch
+    return TransactionValue(
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        previous_producer_id=value.producer_id if changed else value.previous_producer_id,
+        last_producer_epoch=last,
+        timeout_ms=timeout_ms,
+        start_ms=NO_TIMESTAMP,
+        updated_ms=now_ms,
+    )
+
+
+# ---- AddPartitionsToTxn, AddOffsetsToTxn, and what Produce and TxnOffsetCommit add themselves
+
+
+def check_owner(value: TransactionValue, producer: Producer) -> None:
+    """Whether `producer` owns the id. Raises KafkaError."""
+    if value.producer_id != producer.producer_id:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if value.producer_epoch != producer.producer_epoch:
+        raise KafkaError(ErrorCode.PRODUCER_FENCED)
+
+
+def add_partitions(
+    transaction: Transaction,
+    producer: Producer,
+    partitions: Collection[TopicPartition],
+    now_ms: int,
+    version: int,
+) -> TransactionValue:
+    """Partitions that the transaction is going to write to. Raises KafkaError, AlreadyDone."""
+    value = transaction.value
+    check_owner(value, producer)
+    _refuse_while_busy(transaction)
+    if value.state in PREPARED:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if value.state is _S.ONGOING and value.partitions.issuperset(partitions):
+        raise AlreadyDone(value)
+    return replace(
+        value,
+        previous_producer_id=value.producer_id,
+        next_producer_id=NO_PRODUCER_ID,
+        state=_S.ONGOING,
+        partitions=value.partitions.union(partitions),
+        start_ms=value.start_ms if value.state is _S.ONGOING else now_ms,
+        updated_ms=now_ms,
+        client_version=version,
+    )
+
+
+def verify_partition(
+    transaction: Transaction, producer: Producer, partition: TopicPartition
+) -> None:
+    """Whether the producer may write to the partition in its transaction (KIP-890).
+
+    Raises KafkaError, TRANSACTION_ABORTABLE when the partition was not added.
+    """
+    value = transaction.value
+    check_owner(value, producer)
+    if value.state in PREPARED:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if partition not in value.partitions:
+        raise KafkaError(ErrorCode.TRANSACTION_ABORTABLE)
+
+
+# ---- EndTxn
+
+
+def end_transaction(
+    transaction: Transaction,
+    producer: Producer,
+    *,
+    commit: bool,
+    version: int,
+    now_ms: int,
+    new_producer_id: NewProducerId,
+) -> TransactionValue:
+    """The decision of the owner. Raises KafkaError, AlreadyDone."""
+    value = transaction.value
+    if version >= VERSION_2:
+        return _end_version_2(transaction, producer, commit, now_ms, new_producer_id)
+    check_owner(value, producer)
+    _refuse_while_busy(transaction)
+    if value.state is _S.ONGOING:
+        return _decided(value, commit, now_ms)
+    _refuse_unless_repeated(value, commit)
+    raise AlreadyDone(value)
+
+
+def _refuse_unless_repeated(value: TransactionValue, commit: bool) -> None:
+    """The same decision once more is harmless; another one is not. Raises KafkaError."""
+    if value.state is _S.EMPTY:
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+    committed = value.state in (_S.PREPARE_COMMIT, _S.COMPLETE_COMMIT)
+    if committed is not commit:
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+    if value.state in PREPARED:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
+def _decided(value: TransactionValue, commit: bool, now_ms: int) -> TransactionValue:
+    return replace(
+        value,
+        previous_producer_id=value.producer_id,
+        next_producer_id=NO_PRODUCER_ID,
+        state=_S.PREPARE_COMMIT if commit else _S.PREPARE_ABORT,
+        updated_ms=now_ms,
+        client_version=0,
+    )
+
+
+def _end_version_2(
+    transaction: Transaction,
+    producer: Producer,
+    commit: bool,
+    now_ms: int,
+    new_producer_id: NewProducerId,
+) -> TransactionValue:
+    """KIP-890: the same epoch means the next transaction, the one before it a retry (S-TXN-7)."""
+    value = transaction.value
+    retried = _is_retried_end(value, producer)
+    if not retried:
+        check_owner(value, producer)
+    elif value.state not in PREPARED | COMPLETE:
+        raise KafkaError(ErrorCode.PRODUCER_FENCED)
+    _refuse_while_busy(transaction)
+    if retried:
+        _refuse_unless_repeated(value, commit)
+        raise AlreadyDone(value)
+    if value.state in PREPARED:
+        # Its owner cannot know this epoch before the markers are written.
+        raise KafkaError(ErrorCode.PRODUCER_FENCED)
+    if value.state is not _S.ONGOING and commit:
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+    following = new_producer_id() if value.is_epoch_exhausted else NO_PRODUCER_ID
+    return replace(
+        _decided(value, commit, now_ms),
+        producer_epoch=value.producer_epoch + 1,
+        last_producer_epoch=value.producer_epoch,
+        next_producer_id=following,
+        # An abort without any partition has no other beginning than this.
+        start_ms=value.start_ms if value.state is _S.ONGOING else now_ms,
+        client_version=VERSION_2,
+    )
+
+
+def _is_retried_end(value: TransactionValue, producer: Producer) -> bool:
+    if not value.bumps_epochs:
+        return False
+    epoch = producer.producer_epoch
+    if producer.producer_id == value.producer_id:
+        return epoch + 1 == value.producer_epoch
+    # The epoch was exhausted: the id has changed with it.
+    was_own = producer.producer_id == value.previous_producer_id
+    return was_own and epoch == LAST_EPOCH - 1 and value.producer_epoch == 0
+
+
+# ---- what the coordinator decides itself
+
+
+def fence(transaction: Transaction, now_ms: int) -> TransactionValue:
+    """Abort the open transaction under a raised epoch, so that its owner cannot go on.
+
+    Raises KafkaError CONCURRENT_TRANSACTIONS.
+    """
+    value = transaction.value
+    _refuse_while_busy(transaction)
+    assert value.state is _S.ONGOING
+    raised = value.producer_epoch if transaction.fence_failed else value.producer_epoch + 1
+    return replace(
+        _decided(value, False, now_ms),
+        producer_epoch=raised,
+        last_producer_epoch=NO_PRODUCER_EPOCH,
+    )
+
+
+def completed(value: TransactionValue, now_ms: int) -> TransactionValue:
+    """All markers of a prepared transaction are written."""
+    assert value.state in PREPARED
+    moves_on = value.next_producer_id != NO_PRODUCER_ID
+    return replace(
+        value,
+        state=_S.COMPLETE_COMMIT if value.state is _S.PREPARE_COMMIT else _S.COMPLETE_ABORT,
+        partitions=frozenset(),
+        previous_producer_id=value.producer_id,
+        producer_id=value.next_producer_id if moves_on else value.producer_id,
+        producer_epoch=0 if moves_on else value.producer_epoch,
+        next_producer_id=NO_PRODUCER_ID,
+        updated_ms=now_ms,
+    )
+
+
+def dead(value: TransactionValue) -> TransactionValue:
+    """The id is about to be forgotten; its record is a tombstone."""
+    return replace(value, state=_S.DEAD)
+
+
+def is_timed_out(transaction: Transaction, now_ms: int) -> bool:
+    """Whether an open transaction has outlived its timeout."""
+    value = transaction.value
+    return (
+        value.state is _S.ONGOING
+        and not transaction.in_transition
+        and value.start_ms + value.timeout_ms < now_ms
+    )
+
+
+def is_expired(transaction: Transaction, now_ms: int, expiration_ms: int) -> bool:
+    """Whether an id has been at rest for so long that it is forgotten."""
+    value = transaction.value
+    return (
+        value.state in AT_REST
+        and not transaction.in_transition
+        and value.updated_ms <= now_ms - expiration_ms
+    )

@@ -1,0 +1,139 @@
+"""Brings the end of a transaction to all of its partitions, and tells when all have it.
+
+Rules (Kafka's TransactionMarkerChannelManager)
+
+* A decision that is in `__transaction_state` is carried out, however long it takes: what cannot be
+  written now is tried again every `RETRY_S` seconds. After a restart the coordinator starts anew
+  with all partitions; a marker that was there before does no harm (S-TXN-2).
+* A partition that is gone needs no marker, nor does one in which a newer epoch of the producer has
+  written: the transaction was ended there.
+* A partition that has seen a newer coordinator epoch means that this coordinator was deposed: the
+  whole work is given up, the newer coordinator does it.
+* Writing goes on in turns of `MARKERS_PER_TURN`: a transaction over a thousand partitions does not
+  stop the event loop.
+
+Pure but for the `MarkerWriter`, which appends.
+"""
+
+import logging
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from broker.coordinator.marker_writer import Marker, MarkerWriter
+from broker.deadlines import Deadlines, Handle
+from protocol.errors import ErrorCode
+from protocol.types import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.1
+MARKERS_PER_TURN: Final = 64
+"""About three milliseconds."""
+
+_NOT_NEEDED: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkerStatistics:
+    """Numbers for metrics and tests."""
+
+    transactions: int
+    """Whose markers are being written."""
+    written: int
+    retried: int
+
+
+class _Work:
+    __slots__ = ("cancelled", "finished", "left", "marker", "retry")
+
+    def __init__(
+        self, marker: Marker, left: Iterable[TopicPartition], finished: Callable[[], None]
+    ) -> None:
+        self.marker = marker
+        self.left = set(left)
+        self.finished = finished
+        self.cancelled = False
+        self.retry: Handle | None = None
+
+
+class MarkerDispatcher:
+    """See the module. One work per key."""
+
+    def __init__(self, writer: MarkerWriter, deadlines: Deadlines) -> None:
+        self._writer = writer
+        self._deadlines = deadlines
+        self._works: dict[Hashable, _Work] = {}
+        self._written = 0
+        self._retried = 0
+
+    def start(
+        self,
+        key: Hashable,
+        marker: Marker,
+        partitions: Iterable[TopicPartition],
+        finished: Callable[[], None],
+    ) -> None:
+        """Write `marker` to all of `partitions`, then call `finished`."""
+        self.cancel(key)
+        work = _Work(marker, partitions, finished)
+        self._works[key] = work
+        self._write(key, work, sorted(work.left))
+
+    def cancel(self, key: Hashable) -> None:
+        """Stop a work, if there is one: another coordinator does it."""
+        work = self._works.pop(key, None)
+        if work is not None:
+            work.cancelled = True
+            if work.retry is not None:
+                work.retry.cancel()
+
+    def statistics(self) -> MarkerStatistics:
+        """A snapshot."""
+        return MarkerStatistics(
+            transactions=len(self._works), written=self._written, retried=self._retried
+        )
+
+    def _write(self, key: Hashable, work: _Work, targets: list[TopicPartition]) -> None:
+        for tp in targets[:MARKERS_PER_TURN]:
+            if work.cancelled:
+                return
+            self._writer.write(tp, work.marker, partial(self._written_to, key, work, tp))
+        rest = targets[MARKERS_PER_TURN:]
+        if work.cancelled:
+            return
+        if rest:
+            work.retry = self._deadlines.schedule(0, partial(self._write, key, work, rest))
+        elif not work.left:
+            self._finish(key, work)
+
+    def _written_to(self, key: Hashable, work: _Work, tp: TopicPartition, code: ErrorCode) -> None:
+        if work.cancelled:
+            return
+        if code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+            logger.warning("%s has seen a newer coordinator: gave up %s", tp, work.marker)
+            self.cancel(key)
+        elif code is ErrorCode.NONE or code in _NOT_NEEDED:
+            if code is not ErrorCode.NONE:
+                logger.info("%s needs no %s: %s", tp, work.marker, code.name)
+            self._written += 1
+            work.left.discard(tp)
+            self._finish(key, work)
+        else:
+            self._retried += 1
+            logger.info("%s could not take %s: %s, trying again", tp, work.marker, code.name)
+            self._deadlines.schedule(RETRY_S, partial(self._try_again, key, work, tp))
+
+    def _try_again(self, key: Hashable, work: _Work, tp: TopicPartition) -> None:
+        if not work.cancelled:
+            self._writer.write(tp, work.marker, partial(self._written_to, key, work, tp))
+
+    def _finish(self, key: Hashable, work: _Work) -> None:
+        if not work.left and self._works.get(key) is work:
+            del self._works[key]
+            work.finished()

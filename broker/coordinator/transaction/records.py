@@ -1,0 +1,96 @@
+"""The records of `__transaction_state`, in Kafka's own format.
+
+    key    int16 version 0, transactional id
+    value  int16 version 0 or 1, body; null: tombstone
+
+Version 1 is flexible and carries what transactions of version 2 need (KIP-890); it is written when
+the value has something of that kind to say, and version 0, which every Kafka since 0.11 reads,
+otherwise. Both are read. The partitions of an Empty value are null, as Kafka writes them.
+"""
+
+from typing import Any
+
+from broker.coordinator.transaction.state import TransactionState, TransactionValue
+from protocol.errors import ProtocolError
+from protocol.messages.coordinator_records import (
+    PartitionsSchema,
+    TransactionLogKey,
+    TransactionLogValue,
+    decode_versioned,
+    encode_versioned,
+    peek_version,
+)
+from protocol.types import TopicPartition
+
+KEY_VERSION = 0
+FLEXIBLE_VALUE_VERSION = 1
+
+
+def encode_key(transactional_id: str) -> bytes:
+    """The key of an id's records."""
+    key = TransactionLogKey(transactional_id=transactional_id)
+    return encode_versioned(TransactionLogKey, KEY_VERSION, key)
+
+
+def encode_value(value: TransactionValue) -> bytes:
+    """The value as it is appended."""
+    message = TransactionLogValue(
+        producer_id=value.producer_id,
+        producer_epoch=value.producer_epoch,
+        transaction_timeout_ms=value.timeout_ms,
+        transaction_status=value.state,
+        transaction_partitions=(
+            None if value.state is TransactionState.EMPTY else _by_topic(value.partitions)
+        ),
+        transaction_last_update_timestamp_ms=value.updated_ms,
+        transaction_start_timestamp_ms=value.start_ms,
+    )
+    if not value.bumps_epochs:
+        return encode_versioned(TransactionLogValue, 0, message)
+    message.previous_producer_id = value.previous_producer_id
+    message.next_producer_id = value.next_producer_id
+    message.client_transaction_version = value.client_version
+    return encode_versioned(TransactionLogValue, FLEXIBLE_VALUE_VERSION, message)
+
+
+def _by_topic(partitions: frozenset[TopicPartition]) -> list[Any]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        topics.setdefault(topic, []).append(partition)
+    return [
+        PartitionsSchema(topic=topic, partition_ids=numbers) for topic, numbers in topics.items()
+    ]
+
+
+def decode_key(key: bytes) -> str | None:
+    """The transactional id; None for a kind of record that is not known. Raises ProtocolError."""
+    if peek_version(key) != KEY_VERSION:
+        return None
+    _, found = decode_versioned(TransactionLogKey, key)
+    name: str = found.transactional_id
+    return name
+
+
+def decode_value(data: bytes) -> TransactionValue:
+    """What a record says. Raises ProtocolError when it cannot be read."""
+    _, value = decode_versioned(TransactionLogValue, data)
+    try:
+        state = TransactionState(value.transaction_status)
+    except ValueError:
+        raise ProtocolError(f"unknown transaction status {value.transaction_status}") from None
+    return TransactionValue(
+        producer_id=value.producer_id,
+        producer_epoch=value.producer_epoch,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        timeout_ms=value.transaction_timeout_ms,
+        state=state,
+        partitions=frozenset(
+            TopicPartition(topic.topic, partition)
+            for topic in value.transaction_partitions or ()
+            for partition in topic.partition_ids
+        ),
+        start_ms=value.transaction_start_timestamp_ms,
+        updated_ms=value.transaction_last_update_timestamp_ms,
+        client_version=value.client_transaction_version,
+    )

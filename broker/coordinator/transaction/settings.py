@@ -1,0 +1,68 @@
+"""What the transaction coordinator is configured with, and what it counts."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from broker.coordinator.runtime import LoadStatistics
+from broker.coordinator.transaction.markers import MarkerStatistics
+from broker.coordinator.transaction.state import TransactionState
+
+if TYPE_CHECKING:
+    from config.broker_config import BrokerConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionSettings:
+    """What the coordinator takes from the broker's configuration. Times are milliseconds."""
+
+    partition_count: int = 50
+    max_timeout_ms: int = 900_000
+    id_expiration_ms: int = 604_800_000
+    abort_timed_out_interval_ms: int = 10_000
+    remove_expired_interval_ms: int = 3_600_000
+    load_buffer_bytes: int = 5_242_880
+    verify_partitions: bool = True
+    """Whether Produce and TxnOffsetCommit ask before the first write of a transaction (KIP-890)."""
+
+    @classmethod
+    def from_config(cls, config: "BrokerConfig") -> "TransactionSettings":
+        """From the keys transaction.* and transactional.id.expiration.ms."""
+        return cls(
+            partition_count=config.transaction_state_log_num_partitions,
+            max_timeout_ms=config.transaction_max_timeout_ms,
+            id_expiration_ms=config.transactional_id_expiration_ms,
+            abort_timed_out_interval_ms=(
+                config.transaction_abort_timed_out_transaction_cleanup_interval_ms
+            ),
+            remove_expired_interval_ms=(
+                config.transaction_remove_expired_transaction_cleanup_interval_ms
+            ),
+            load_buffer_bytes=config.transaction_state_log_load_buffer_size,
+            verify_partitions=config.transaction_partition_verification_enable,
+        )
+
+
+@dataclass(slots=True)
+class Counters:
+    """What has happened since the start."""
+
+    changes: Counter[TransactionState] = field(default_factory=Counter)
+    failed_changes: int = 0
+    timed_out: int = 0
+    expired_ids: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionStatistics:
+    """Numbers for metrics and tests."""
+
+    transactional_ids: dict[str, int]
+    """By state."""
+    changes: dict[str, int]
+    """Durable changes, by the state that was reached."""
+    failed_changes: int
+    timed_out: int
+    expired_ids: int
+    markers: MarkerStatistics
+    loading: LoadStatistics

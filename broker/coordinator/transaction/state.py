@@ -1,0 +1,196 @@
+"""One transactional id: what its record says, and which record may follow which.
+
+Pure. `TransactionValue` is what a record of `__transaction_state` says, `Transaction` the id as it
+stands: the last durable value and the state it is on its way to. A change is
+
+    after = …a new value…           transaction.begin(after)      refuses what VALID_NEXT forbids
+    …the record is written…         transaction.complete() or transaction.cancel()
+
+Between the two nothing else may begin: requests are told CONCURRENT_TRANSACTIONS.
+
+Rules (Kafka's TransactionMetadata; S-TXN-4, S-TXN-7)
+
+1. An epoch above 32765 is exhausted: the next owner gets a new producer id with epoch 0. The last
+   epoch, 32767, is never given out; it fences the owner of 32766.
+2. `last_producer_epoch` is the epoch before the last bump, where a retry of that bump may be
+   recognised by it (KIP-360); it is not in the record and is unknown (-1) after a restart.
+3. With transactions of version 2 (KIP-890) each end of a transaction raises the epoch. When that
+   would exhaust it, `next_producer_id` is written with the decision, markers carry 32767, and the
+   completed transaction has the new id with epoch 0.
+4. Fencing an owner in an open transaction (timeout, or a new owner) raises the epoch in memory and
+   aborts with the raised one. When that write fails the raised epoch is kept, but not raised again.
+
+Which request leads to which value is decided in `decisions.py`.
+"""
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Final
+
+from protocol.types import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    TopicPartition,
+)
+
+LAST_EPOCH: Final = 2**15 - 1
+VERSION_2: Final = 2
+"""The level of the feature transaction.version from which epochs rise with each transaction."""
+
+
+class TransactionState(IntEnum):
+    """States, with the numbers of the record's `transaction_status`."""
+
+    EMPTY = 0
+    """The id has an owner and no transaction."""
+    ONGOING = 1
+    """Partitions were added; they may have been written to."""
+    PREPARE_COMMIT = 2
+    """Decided; the markers are being written."""
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    """All markers are written."""
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    """The id expires; its tombstone is being written."""
+    PREPARE_EPOCH_FENCE = 7
+    """The owner is being fenced; never written."""
+
+    @property
+    def label(self) -> str:
+        """The name that requests and Kafka's tools use."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+_STATES_BY_LABEL: Final = {state.label: state for state in TransactionState}
+
+
+def state_from_label(label: str) -> TransactionState | None:
+    """The state that Kafka calls so."""
+    return _STATES_BY_LABEL.get(label)
+
+
+_S = TransactionState
+VALID_NEXT: Final[dict[TransactionState, frozenset[TransactionState]]] = {
+    _S.EMPTY: frozenset((_S.EMPTY, _S.ONGOING, _S.PREPARE_ABORT, _S.DEAD)),
+    _S.ONGOING: frozenset(
+        (_S.ONGOING, _S.PREPARE_COMMIT, _S.PREPARE_ABORT, _S.PREPARE_EPOCH_FENCE)
+    ),
+    _S.PREPARE_COMMIT: frozenset((_S.COMPLETE_COMMIT,)),
+    _S.PREPARE_ABORT: frozenset((_S.COMPLETE_ABORT,)),
+    _S.COMPLETE_COMMIT: frozenset((_S.EMPTY, _S.ONGOING, _S.PREPARE_ABORT, _S.DEAD)),
+    _S.COMPLETE_ABORT: frozenset((_S.EMPTY, _S.ONGOING, _S.PREPARE_ABORT, _S.DEAD)),
+    _S.PREPARE_EPOCH_FENCE: frozenset((_S.PREPARE_ABORT,)),
+    _S.DEAD: frozenset(),
+}
+"""Abort out of Empty and Complete is version 2's abort of a transaction that added nothing."""
+
+PREPARED: Final = frozenset((_S.PREPARE_COMMIT, _S.PREPARE_ABORT))
+COMPLETE: Final = frozenset((_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT))
+AT_REST: Final = COMPLETE | {_S.EMPTY}
+"""No transaction is open: the id may get a new owner, and may expire."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionValue:
+    """What a record says. Times are wall-clock milliseconds."""
+
+    producer_id: int
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+    last_producer_epoch: int = NO_PRODUCER_EPOCH
+    timeout_ms: int
+    state: TransactionState = TransactionState.EMPTY
+    partitions: frozenset[TopicPartition] = frozenset()
+    start_ms: int = NO_TIMESTAMP
+    """When the first partition was added; of the last transaction when none is open."""
+    updated_ms: int
+    client_version: int = 0
+    """The transaction.version that the owner of the transaction speaks."""
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        """Rule 1."""
+        return is_epoch_exhausted(self.producer_epoch)
+
+    @property
+    def bumps_epochs(self) -> bool:
+        """Rule 3."""
+        return self.client_version >= VERSION_2
+
+
+def is_epoch_exhausted(epoch: int) -> bool:
+    """No owner may be given the epoch after this one."""
+    return epoch >= LAST_EPOCH - 1
+
+
+class InvalidTransition(Exception):
+    """A bug: a decision asked for a change that VALID_NEXT forbids."""
+
+
+class Transaction:
+    """A transactional id."""
+
+    __slots__ = ("_after", "fence_failed", "transactional_id", "value")
+
+    def __init__(self, transactional_id: str, value: TransactionValue) -> None:
+        self.transactional_id = transactional_id
+        self.value = value
+        """The last durable one."""
+        self._after: TransactionValue | None = None
+        self.fence_failed = False
+        """The epoch was raised to fence the owner, but that could not be written (rule 4)."""
+
+    def __repr__(self) -> str:
+        way = f" -> {self._after.state.label}" if self._after is not None else ""
+        return f"Transaction({self.transactional_id!r}, {self.value.state.label}{way})"
+
+    @property
+    def state(self) -> TransactionState:
+        """The last durable one."""
+        return self.value.state
+
+    @property
+    def in_transition(self) -> bool:
+        """A record is being written."""
+        return self._after is not None
+
+    def begin(self, after: TransactionValue) -> None:
+        """`after` is about to be written. Raises InvalidTransition."""
+        if self._after is not None:
+            raise InvalidTransition(f"{self} is asked for {after.state.label} meanwhile")
+        if after.state not in VALID_NEXT[self.value.state]:
+            raise InvalidTransition(f"{self} cannot become {after.state.label}")
+        self._after = after
+
+    def complete(self) -> None:
+        """It is durable."""
+        assert self._after is not None
+        self.value = self._after
+        self._after = None
+        if self.value.state in COMPLETE:
+            self.fence_failed = False
+
+    def cancel(self) -> None:
+        """It could not be written; everything is as before."""
+        self._after = None
+
+    def note_failed_fence(self, epoch: int) -> None:
+        """The record that fences the owner could not be written: the epoch stays raised."""
+        self.value = replace(
+            self.value, producer_epoch=epoch, last_producer_epoch=NO_PRODUCER_EPOCH
+        )
+        self.fence_failed = True
+
+    def _check(self) -> None:
+        """Invariants, for tests."""
+        value = self.value
+        assert NO_PRODUCER_EPOCH <= value.producer_epoch <= LAST_EPOCH
+        assert value.state not in (_S.DEAD, _S.PREPARE_EPOCH_FENCE)
+        assert not value.partitions or value.state in PREPARED | {_S.ONGOING}
+        if value.state is not _S.EMPTY:
+            assert value.start_ms >= 0
+        if value.next_producer_id >= 0:
+            assert value.state in PREPARED

@@ -207,14 +207,23 @@ class LogSegment:
             self._max_timestamp = max_timestamp
             self._offset_of_max_timestamp = last_offset
         if self.bytes_since_index_entry > self.index_interval:
-            # Full only inside a follower's append of many batches: sparser is still right.
-            if not self.offset_index.is_full:
-                self.offset_index.append(last_offset, position)
-            if not self.time_index.is_full:
-                self.time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
+            self._add_entries(last_offset, position)
             self.bytes_since_index_entry = 0
         self.bytes_since_index_entry += size
         self.size = position + size
+
+    def _add_entries(self, last_offset: int, position: int) -> None:
+        """Index a batch. What does not fit is left out: a sparser index is still right.
+
+        The log rolls before that; only a follower's append of many batches may fill an index, and
+        only segments of old, overflown logs (KAFKA-6264) hold offsets too far from their base.
+        """
+        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            return
+        if not self.offset_index.is_full:
+            self.offset_index.append(last_offset, position)
+        if not self.time_index.is_full:
+            self.time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
 
     def roll_reason(
         self,
@@ -321,9 +330,10 @@ class LogSegment:
             self.file.truncate(self.size)
 
     def _finish_indexes(self) -> None:
-        self.time_index.maybe_append(
-            self.max_timestamp, self.offset_of_max_timestamp, skip_full_check=True
-        )
+        if self.offset_of_max_timestamp - self.base_offset <= MAX_RELATIVE_OFFSET:
+            self.time_index.maybe_append(
+                self.max_timestamp, self.offset_of_max_timestamp, skip_full_check=True
+            )
         self.offset_index.trim_to_valid_size()
         self.time_index.trim_to_valid_size()
 

@@ -1,22 +1,19 @@
 """Whether a batch may stand where it stands: the rule by which recovery cuts a log (S-REC-3).
 
 A log ends before its first batch with a flaw. `storage.recovery` cuts there; `storage.check` says
-where a restart would, and why.
+where a restart would, and why. An offset too far from the segment's base for an index entry is no
+flaw (S-IDX-4): such segments of old logs (KAFKA-6264) are kept, and not indexed from there on.
 """
 
 from enum import StrEnum
-from typing import Final
 
 from protocol.records.batch import BatchHeader, verify_crc
-
-_MAX_RELATIVE: Final = 2**31 - 1
 
 
 class BatchFlaw(StrEnum):
     """Why a batch, whole as it may be, is no part of the log."""
 
     OFFSET = "its offsets do not follow those before it"
-    OVERFLOW = "its offset is too far from the segment's base offset"
     CHECKSUM = "its checksum is wrong"
 
 
@@ -32,10 +29,8 @@ def flaw_of(
     # Formats 0 and 1: a wrapper that was compacted bears the offset of a message that is gone.
     if header.magic >= 2 and header.base_offset <= last_offset:
         return BatchFlaw.OFFSET
-    if header.base_offset < 0:
+    if header.base_offset < 0 or header.last_offset < base_offset:
         return BatchFlaw.OFFSET
-    if header.last_offset - base_offset > _MAX_RELATIVE:
-        return BatchFlaw.OVERFLOW
     if not verify_crc(chunk, at, header):
         return BatchFlaw.CHECKSUM
     return None

@@ -317,3 +317,19 @@ def test_power_loss_keeps_what_was_flushed() -> None:
     assert log.log_end_offset == 24
     assert offsets(built) == list(range(24))
     assert log.read(0, 100, FetchIsolation.LOG_END).records
+
+
+def test_s_idx_4_offsets_too_far_for_an_index_entry_are_kept_and_found() -> None:
+    built = LogBuilder(index_interval_bytes=0)
+    far = 2**31 + 5
+    data = built.batch(2) + built.batch(2, base_offset=far) + built.batch(2, base_offset=far + 2)
+    built.fs.write_bytes(path(0), bytes(data))
+    log = built.killed()
+    assert log.log_end_offset == far + 4
+    assert offsets(built) == [0, 1, far, far + 1, far + 2, far + 3]
+    assert log.segments.first.offset_index.entries == 0
+    assert log.read(far + 3, 10, FetchIsolation.LOG_END).position > 0
+    assert built.append().first_offset == far + 4
+    assert log.segments.base_offsets == [0, far + 4]
+    built.stopped()
+    assert len(built.records()) == 7

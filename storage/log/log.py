@@ -20,8 +20,8 @@ Disk trouble becomes a `StorageError` and is reported to the owner of the log di
 `broker.replication` and the log manager call this.
 """
 
-from protocol.errors import ErrorCode
-from protocol.records.batch import CONTROL_BIT, LOG_OVERHEAD
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import CONTROL_BIT, LOG_OVERHEAD, verify_crc
 from protocol.records.errors import RecordsError
 from storage.errors import OffsetOutOfRange, StorageError
 from storage.log import replay, times

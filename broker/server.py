@@ -34,11 +34,14 @@ from broker.coordinator.group.coordinator import (
     GroupCoordinator,
     GroupSettings,
 )
+from broker.coordinator.marker_writer import ReplicaMarkerWriter
 from broker.coordinator.partition_writer import ReplicaPartitionWriter
+from broker.coordinator.transaction.coordinator import TRANSACTION_TOPIC, TransactionCoordinator
+from broker.coordinator.transaction.settings import TransactionSettings
 from broker.deadlines import Deadlines
 from broker.directory_identity import Identity, locate_store, settle_identity
 from broker.log_loading import load_all_logs
-from broker.network.listening import BindError, BoundListener
+from broker.network.listening import SYSTEM_DEFAULT, BindError, BoundListener
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
 from broker.replication.fetch_session import FetchSessionCache
@@ -213,6 +216,10 @@ class BrokerServer:
         await services.start(self.group_coordinator.run)
         self._start_groups()
         self._parts.callback(self.group_coordinator.shutdown)
+        await services.start(self.marker_writer.run)
+        await services.start(self.transaction_coordinator.run)
+        self._start_transactions()
+        self._parts.callback(self.transaction_coordinator.shutdown)
         services.start_soon(self.channel.run, name="handlers")
         self._parts.callback(self.channel.close)
         await services.start(self.socket_server.serve)
@@ -274,6 +281,20 @@ class BrokerServer:
         )
         self.controller.deletion_listeners.append(self.group_coordinator.on_topics_deleted)
         self.producer_ids = ProducerIdAllocator(self.store, identity.broker_id)
+        self.marker_writer = ReplicaMarkerWriter(
+            self.replica_manager,
+            self._clock,
+            timeout_ms=config.request_timeout_ms,
+            listeners={OFFSETS_TOPIC: self.group_coordinator},
+        )
+        self.transaction_coordinator = TransactionCoordinator(
+            TransactionSettings.from_config(config),
+            ReplicaPartitionWriter(self.replica_manager, timeout_ms=config.request_timeout_ms),
+            self.marker_writer,
+            self.deadlines,
+            self._clock,
+            new_producer_id=self.producer_ids.next_id,
+        )
         self.fetch_sessions = FetchSessionCache(
             self._clock, config.max_incremental_fetch_session_cache_slots
         )
@@ -286,6 +307,9 @@ class BrokerServer:
                 replica_manager=self.replica_manager,
                 fetch_sessions=self.fetch_sessions,
                 group_coordinator=self.group_coordinator,
+                transaction_coordinator=self.transaction_coordinator,
+                marker_writer=self.marker_writer,
+                clock=self._clock,
                 log_manager=self.log_manager,
                 volumes=self._fs,
             )
@@ -306,8 +330,8 @@ class BrokerServer:
         return SocketServerSettings(
             listeners=config.listeners,
             backlog=_unless_default(config, "socket.listen.backlog.size", BACKLOG),
-            send_buffer=config.socket_send_buffer_bytes,
-            receive_buffer=config.socket_receive_buffer_bytes,
+            send_buffer=_unless_default(config, "socket.send.buffer.bytes", SYSTEM_DEFAULT),
+            receive_buffer=_unless_default(config, "socket.receive.buffer.bytes", SYSTEM_DEFAULT),
             max_request_bytes=config.socket_request_max_bytes,
             max_connections=config.max_connections,
             max_connections_per_ip=config.max_connections_per_ip,
@@ -349,16 +373,23 @@ class BrokerServer:
             )
 
     def _start_groups(self) -> None:
-        topic = self.image.topic(OFFSETS_TOPIC)
-        led = () if topic is None else topic.partitions.items()
-        self.group_coordinator.startup(
-            (
-                (index, partition.leader_epoch)
-                for index, partition in led
-                if partition.leader == self.config.broker_id
-            ),
-            partition_count=None if topic is None else len(topic.partitions),
-        )
+        led, count = self._led_partitions(OFFSETS_TOPIC)
+        self.group_coordinator.startup(led, partition_count=count)
+
+    def _start_transactions(self) -> None:
+        led, count = self._led_partitions(TRANSACTION_TOPIC)
+        self.transaction_coordinator.startup(led, partition_count=count)
+
+    def _led_partitions(self, name: str) -> tuple[list[tuple[int, int]], int | None]:
+        """(index, leader epoch) of what is led here of a coordinator's topic, and its size."""
+        topic = self.image.topic(name)
+        if topic is None:
+            return [], None
+        return [
+            (index, partition.leader_epoch)
+            for index, partition in topic.partitions.items()
+            if partition.leader == self.config.broker_id
+        ], len(topic.partitions)
 
     async def _run_background(self) -> None:
         period_ms = self.config.replica_high_watermark_checkpoint_interval_ms

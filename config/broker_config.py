@@ -114,6 +114,7 @@ class BrokerConfig:
         producer_id_expiration_ms: int
         queued_max_requests: int
         replica_high_watermark_checkpoint_interval_ms: int
+        request_timeout_ms: int
         reserved_broker_max_id: int
         security_inter_broker_protocol: str
         socket_listen_backlog_size: int

@@ -215,7 +215,6 @@ class BrokerServer:
         services.start_soon(self.deadlines.run, name="deadlines")
         await services.start(self.group_coordinator.run)
         self._start_groups()
-        self._parts.callback(self.group_coordinator.shutdown)
         await services.start(self.marker_writer.run)
         await services.start(self.transaction_coordinator.run)
         self._start_transactions()
@@ -224,6 +223,8 @@ class BrokerServer:
         self._parts.callback(self.channel.close)
         await services.start(self.socket_server.serve)
         self._parts.push_async_callback(self.socket_server.close, STOP_REQUESTS_S)
+        # Before the sockets close: members parked in a rebalance are told, instead of waited for.
+        self._parts.callback(self.group_coordinator.shutdown)
         services.start_soon(self._run_background, name="background")
         self._parts.push_async_callback(self._stop_background)
         await self._start_metrics(services)

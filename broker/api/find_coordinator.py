@@ -3,10 +3,10 @@
 Versions: 0-6.
 
 Behaviour (S-GRP-5)
-* A group's coordinator is the leader of its partition of `__consumer_offsets`. The topic is made
-  when the first group is looked for, and the answer waits for that; COORDINATOR_NOT_AVAILABLE
-  when it cannot be made or has no leader.
-* Transactions are not served yet: COORDINATOR_NOT_AVAILABLE, which producers try again.
+* A group's coordinator is the leader of its partition of `__consumer_offsets`, a transactional id's
+  that of its partition of `__transaction_state`. The topic is made when the first of its kind is
+  looked for, and the answer waits for that; COORDINATOR_NOT_AVAILABLE when it cannot be made or has
+  no leader.
 * Share groups and unknown key types: INVALID_REQUEST.
 
 Version notes
@@ -14,13 +14,17 @@ Version notes
 * v6: share coordinators, which there are none of here.
 """
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from enum import IntEnum
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from broker.api.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
+from broker.coordinator.transaction.coordinator import (
+    TRANSACTION_TOPIC,
+    TransactionCoordinator,
+)
 from broker.request import ConnectionInfo, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
@@ -47,39 +51,56 @@ class TopicMaker(Protocol):
         ...
 
 
+class _Kind(NamedTuple):
+    """What is coordinated by the leaders of one topic."""
+
+    topic: str
+    partition_for: Callable[[str], int]
+
+
 class FindCoordinatorHandler:
     """See the module."""
 
     def __init__(
-        self, groups: GroupCoordinator, image: MetadataImage, controller: TopicMaker
+        self,
+        groups: GroupCoordinator,
+        transactions: TransactionCoordinator,
+        image: MetadataImage,
+        controller: TopicMaker,
     ) -> None:
-        self._groups = groups
         self._image = image
         self._controller = controller
+        self._kinds: dict[int, _Kind] = {
+            KeyType.GROUP: _Kind(OFFSETS_TOPIC, groups.partition_for),
+            KeyType.TRANSACTION: _Kind(TRANSACTION_TOPIC, transactions.partition_for),
+        }
 
     def __call__(self, ctx: RequestContext, request: Any) -> "Any | Coroutine[Any, Any, Any]":
         """The response, or a coroutine that makes the topic first."""
-        code = _refusal(request.key_type)
-        if code is not ErrorCode.NONE:
-            return self.error_response(ctx, request, code)
-        topic = self._image.topic(OFFSETS_TOPIC)
+        kind = self._kinds.get(request.key_type)
+        if kind is None:
+            return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
+        topic = self._image.topic(kind.topic)
         if topic is None:
-            return self._make_topic(ctx, request)
-        return self._response(ctx, request, topic)
+            return self._make_topic(ctx, request, kind)
+        return self._response(ctx, request, kind, topic)
 
-    async def _make_topic(self, ctx: RequestContext, request: Any) -> Any:
+    async def _make_topic(self, ctx: RequestContext, request: Any, kind: "_Kind") -> Any:
         try:
-            topic = await self._controller.ensure_topic(OFFSETS_TOPIC)
+            topic = await self._controller.ensure_topic(kind.topic)
         except KafkaError:
             return self.error_response(ctx, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return self._response(ctx, request, topic)
+        return self._response(ctx, request, kind, topic)
 
-    def _response(self, ctx: RequestContext, request: Any, topic: TopicImage) -> Any:
-        found = [self._find(key, topic, ctx.connection) for key in _keys(ctx, request)]
+    def _response(self, ctx: RequestContext, request: Any, kind: "_Kind", topic: TopicImage) -> Any:
+        found = [
+            self._find(key, topic, kind.partition_for(key), ctx.connection)
+            for key in _keys(ctx, request)
+        ]
         return _build(ctx, found)
 
-    def _find(self, key: str, topic: TopicImage, connection: ConnectionInfo) -> Any:
-        partition = topic.partitions.get(self._groups.partition_for(key))
+    def _find(self, key: str, topic: TopicImage, index: int, connection: ConnectionInfo) -> Any:
+        partition = topic.partitions.get(index)
         leader = None if partition is None else partition.leader
         for broker in self._image.brokers():
             if broker.broker_id == leader:
@@ -93,14 +114,6 @@ class FindCoordinatorHandler:
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """`code` for every key."""
         return _build(ctx, [_unfound(key, code) for key in _keys(ctx, request)])
-
-
-def _refusal(key_type: int) -> ErrorCode:
-    if key_type == KeyType.GROUP:
-        return ErrorCode.NONE
-    if key_type == KeyType.TRANSACTION:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return ErrorCode.INVALID_REQUEST
 
 
 def _keys(ctx: RequestContext, request: Any) -> list[str]:

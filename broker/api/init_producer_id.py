@@ -1,23 +1,28 @@
-"""InitProducerId (key 22): an id for an idempotent producer.
+"""InitProducerId (key 22): an id for an idempotent or a transactional producer.
 
 Versions: 0-5.
 
 Behaviour
 * Without a transactional id: always a new producer id with epoch 0, also when an old pair is
   brought along (KIP-360), as Kafka's coordinator answers.
-* With a transactional id: this broker has no transactions yet. UNSUPPORTED_VERSION is an answer
-  that every client gives up on at once and names ("The version of API is not supported"), while
-  COORDINATOR_NOT_AVAILABLE would be retried until a timeout.
+* With a transactional id (S-TXN-4): the id's next epoch, which fences whoever had the one before.
+  A transaction that is open is aborted first: CONCURRENT_TRANSACTIONS, and the client asks again.
+* INVALID_TRANSACTION_TIMEOUT above `transaction.max.timeout.ms`.
 * An empty transactional id, or an id without its epoch (or the other way round) is an
   INVALID_REQUEST.
 
 Version notes
-* v3+: the producer may bring its id and epoch.
+* v3+: the producer may bring its id and epoch, to go on after an error (KIP-360).
+* v4+: PRODUCER_FENCED, before INVALID_PRODUCER_EPOCH.
 """
 
 from typing import Any, Final
 
-from broker.cluster.producer_ids import ProducerIdAllocator
+from broker.api.transaction_errors import FENCED_SINCE_INIT, for_version
+from broker.cluster.producer_ids import ProducerIdAllocator, ProducerIdsUsedUp
+from broker.coordinator.answers import ParkedAnswer
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
+from broker.coordinator.transaction.decisions import Producer
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.init_producer_id import InitProducerIdResponse
@@ -29,36 +34,58 @@ VERSIONS: Final = (0, 5)
 class InitProducerIdHandler:
     """See the module."""
 
-    def __init__(self, producer_ids: ProducerIdAllocator) -> None:
+    def __init__(
+        self, producer_ids: ProducerIdAllocator, transactions: TransactionCoordinator
+    ) -> None:
         self._producer_ids = producer_ids
+        self._transactions = transactions
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, or a coroutine when a new block of ids must be recorded first."""
+        """The response, a `Pending`, or a coroutine when a block of ids must be recorded first."""
+        brings_id = request.producer_id != NO_PRODUCER_ID
         if request.transactional_id == "" or (
-            (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH)
+            brings_id != (request.producer_epoch != NO_PRODUCER_EPOCH)
         ):
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
-        if request.transactional_id is not None:
-            return self.error_response(ctx, request, ErrorCode.UNSUPPORTED_VERSION)
-        producer_id = self._producer_ids.take_nowait()
-        if producer_id is None:
-            return self._take(ctx, request)
-        return _granted(producer_id)
-
-    async def _take(self, ctx: RequestContext, request: Any) -> Any:
         try:
-            return _granted(await self._producer_ids.take())
+            return self._answer(ctx, request)
+        except ProducerIdsUsedUp:
+            return self._refill_first(ctx, request)
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
 
+    async def _refill_first(self, ctx: RequestContext, request: Any) -> Any:
+        try:
+            await self._producer_ids.make_ready()
+            return self._answer(ctx, request)
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+
+    def _answer(self, ctx: RequestContext, request: Any) -> Any:
+        if request.transactional_id is None:
+            return _response(ErrorCode.NONE, self._producer_ids.next_id(), 0)
+        expected = None
+        if request.producer_id != NO_PRODUCER_ID:
+            expected = Producer(request.producer_id, request.producer_epoch)
+        version = ctx.api_version
+        answer = ParkedAnswer(
+            lambda reply: _response(
+                for_version(reply[0], version, FENCED_SINCE_INIT), reply[1], reply[2]
+            )
+        )
+        self._transactions.init_producer_id(
+            request.transactional_id,
+            request.transaction_timeout_ms,
+            expected,
+            lambda code, producer_id, epoch: answer((code, producer_id, epoch)),
+        )
+        return answer.handed_over()
+
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """The code and no id."""
-        return InitProducerIdResponse(
-            error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
-        )
+        code = for_version(code, ctx.api_version, FENCED_SINCE_INIT)
+        return _response(code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
-def _granted(producer_id: int) -> Any:
-    return InitProducerIdResponse(
-        error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0
-    )
+def _response(code: ErrorCode, producer_id: int, epoch: int) -> Any:
+    return InitProducerIdResponse(error_code=code, producer_id=producer_id, producer_epoch=epoch)

@@ -13,15 +13,16 @@ Behaviour
   with the write in a thread (`Partition.wait_append_as_leader`); the request is then a coroutine.
 * A duplicate of an idempotent producer is answered with the offsets of the first time (S-APP-10).
 * Writing to internal topics is for `__admin_client` only: INVALID_TOPIC_EXCEPTION (S-APP-11).
-* Transactions are not served yet. A request with a transactional id or a transactional batch is
-  refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED: the one code that all clients take as final
-  for a transactional producer, without retries and without touching the batches.
+* A transactional batch is appended only when its partition was added to the transaction (KIP-890;
+  see `transaction_gate`): INVALID_TXN_STATE if not. Without a transactional id it is refused with
+  TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 
 Version notes
 * v0-2: magic 0 and 1, converted by the log. v3+: exactly one batch of magic 2.
 * v3 and below: KAFKA_STORAGE_ERROR is not known yet; they are told NOT_LEADER_OR_FOLLOWER.
 * v6 and below: zstd is refused with UNSUPPORTED_COMPRESSION_TYPE (KIP-110).
 * v8+: error message, and which records made the batch fail (KIP-467).
+* v11+: TRANSACTION_ABORTABLE instead of INVALID_TXN_STATE.
 * v10+: leader hints are never sent: there is no other leader to hint at yet.
 
 This is the path the broker is measured by: nothing is built per partition but the answer itself.
@@ -32,6 +33,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from broker.api.transaction_gate import TransactionGate
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.delayed_produce import Awaited, DelayedProduce
 from broker.replication.failures import REFUSALS, Refusal, refusal_of
@@ -56,6 +58,7 @@ ADMIN_CLIENT: Final = "__admin_client"
 
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 4
 FIRST_VERSION_WITH_ZSTD: Final = 7
+FIRST_VERSION_WITH_ABORTABLE: Final = 11
 
 _VALID_ACKS: Final = frozenset((-1, 0, 1))
 _NO_OFFSET: Final = -1
@@ -110,8 +113,9 @@ class _Progress:
 class ProduceHandler:
     """See the module."""
 
-    def __init__(self, replica_manager: ReplicaManager) -> None:
+    def __init__(self, replica_manager: ReplicaManager, gate: TransactionGate) -> None:
         self._replicas = replica_manager
+        self._gate = gate
         self._find = replica_manager.find
         self._wake = replica_manager.wake
 
@@ -120,8 +124,6 @@ class ProduceHandler:
         acks = request.acks
         if acks not in _VALID_ACKS:
             return self._refused(ctx, request, Refusal(ErrorCode.INVALID_REQUIRED_ACKS, None, []))
-        if request.transactional_id is not None:
-            return self._refused(ctx, request, _NO_TRANSACTIONS)
         version = ctx.api_version
         find = self._find
         progress = _Progress()
@@ -146,7 +148,7 @@ class ProduceHandler:
                     partition.statistics.total_produce_requests += 1
                     size = len(records)
                     if special or (size > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL):
-                        _check_special(name, records, ctx)
+                        self._check_special(name, partition, records, ctx, request)
                     if size >= partition.threaded_append_bytes or partition.appending:
                         progress.later.append(_Later(partition, records, reply))
                         continue
@@ -172,7 +174,10 @@ class ProduceHandler:
         for partition, records, reply in progress.later:
             try:
                 info = await partition.wait_append_as_leader(
-                    records, required_acks=request.acks, request_version=version
+                    records,
+                    required_acks=request.acks,
+                    request_version=version,
+                    admit=partial(self._admit, partition, records, request, version),
                 )
             except REFUSALS as error:
                 self._failed(progress, partition, records, reply, error, version)
@@ -208,6 +213,46 @@ class ProduceHandler:
             return response
         pending.on_abandon = operation.abandon
         return pending
+
+    # ------------------------------------------------------------------ what is not everyday
+
+    def _check_special(
+        self,
+        topic: str,
+        partition: Partition,
+        records: memoryview,
+        ctx: RequestContext,
+        request: Any,
+    ) -> None:
+        """What concerns only some topics, versions and batches. Raises KafkaError."""
+        if topic in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}"
+            )
+        if len(records) <= _ATTRIBUTES or records[_MAGIC] != 2:
+            return
+        attributes = records[_ATTRIBUTES]
+        if attributes & _CODEC_MASK == _ZSTD and ctx.api_version < FIRST_VERSION_WITH_ZSTD:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                f"Produce requests with version {ctx.api_version} are not allowed to use ZStandard "
+                "compression",
+            )
+        self._admit(partition, records, request, ctx.api_version)
+
+    def _admit(self, partition: Partition, records: memoryview, request: Any, version: int) -> None:
+        """At the moment of the append: may a transactional batch go in? Raises KafkaError."""
+        if (
+            len(records) > _ATTRIBUTES
+            and records[_MAGIC] == 2
+            and records[_ATTRIBUTES] & _TRANSACTIONAL
+        ):
+            self._gate.admit(
+                partition,
+                records,
+                request.transactional_id,
+                knows_abortable=version >= FIRST_VERSION_WITH_ABORTABLE,
+            )
 
     # ------------------------------------------------------------------ failures
 
@@ -276,32 +321,6 @@ class ProduceHandler:
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """`code` for every partition; None for acks=0."""
         return self._refused(ctx, request, Refusal(code, None, []))
-
-
-_NO_TRANSACTIONS: Final = Refusal(
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    "This broker does not serve transactions yet.",
-    [],
-)
-
-
-def _check_special(topic: str, records: memoryview, ctx: RequestContext) -> None:
-    """What concerns only some topics, versions and batches. Raises KafkaError."""
-    if topic in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT:
-        raise KafkaError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}"
-        )
-    if len(records) <= _ATTRIBUTES or records[_MAGIC] != 2:
-        return
-    attributes = records[_ATTRIBUTES]
-    if attributes & _TRANSACTIONAL:
-        raise KafkaError(_NO_TRANSACTIONS.code, _NO_TRANSACTIONS.message)
-    if attributes & _CODEC_MASK == _ZSTD and ctx.api_version < FIRST_VERSION_WITH_ZSTD:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            f"Produce requests with version {ctx.api_version} are not allowed to use ZStandard "
-            "compression",
-        )
 
 
 def _await(progress: _Progress, partition: Partition, reply: Any, info: AppendInfo) -> None:

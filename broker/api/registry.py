@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.api import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     api_versions,
     create_partitions,
@@ -21,6 +23,9 @@ from broker.api import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
+    describe_transactions,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -30,6 +35,7 @@ from broker.api import (
     leave_group,
     list_groups,
     list_offsets,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -37,7 +43,10 @@ from broker.api import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
+    write_txn_markers,
 )
+from broker.api.transaction_gate import TransactionGate
 from protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -46,10 +55,13 @@ if TYPE_CHECKING:
     from broker.cluster.image import MetadataImage
     from broker.cluster.producer_ids import ProducerIdAllocator
     from broker.coordinator.group.coordinator import GroupCoordinator
+    from broker.coordinator.marker_writer import MarkerWriter
+    from broker.coordinator.transaction.coordinator import TransactionCoordinator
     from broker.replication.fetch_session import FetchSessionCache
     from broker.replication.replica_manager import ReplicaManager
     from broker.request import Handler
     from config.broker_config import BrokerConfig
+    from storage.clock import Clock
     from storage.log_manager import LogManager
 
 
@@ -65,6 +77,9 @@ class Services:
     replica_manager: "ReplicaManager"
     fetch_sessions: "FetchSessionCache"
     group_coordinator: "GroupCoordinator"
+    transaction_coordinator: "TransactionCoordinator"
+    marker_writer: "MarkerWriter"
+    clock: "Clock"
     log_manager: "LogManager"
     volumes: "Volumes"
     """The file system, asked for the size of volumes."""
@@ -79,7 +94,13 @@ class _Entry:
 
 _TABLE: Final = (
     # Data.
-    _Entry(ApiKey.PRODUCE, produce, lambda s: produce.ProduceHandler(s.replica_manager)),
+    _Entry(
+        ApiKey.PRODUCE,
+        produce,
+        lambda s: produce.ProduceHandler(
+            s.replica_manager, TransactionGate(s.transaction_coordinator)
+        ),
+    ),
     _Entry(
         ApiKey.FETCH,
         fetch,
@@ -103,7 +124,7 @@ _TABLE: Final = (
     _Entry(
         ApiKey.INIT_PRODUCER_ID,
         init_producer_id,
-        lambda s: init_producer_id.InitProducerIdHandler(s.producer_ids),
+        lambda s: init_producer_id.InitProducerIdHandler(s.producer_ids, s.transaction_coordinator),
     ),
     # Metadata and topics.
     _Entry(
@@ -159,7 +180,7 @@ _TABLE: Final = (
         ApiKey.FIND_COORDINATOR,
         find_coordinator,
         lambda s: find_coordinator.FindCoordinatorHandler(
-            s.group_coordinator, s.image, s.controller
+            s.group_coordinator, s.transaction_coordinator, s.image, s.controller
         ),
     ),
     _Entry(
@@ -203,6 +224,56 @@ _TABLE: Final = (
         ApiKey.OFFSET_DELETE,
         offset_delete,
         lambda s: offset_delete.OffsetDeleteHandler(s.group_coordinator, s.image),
+    ),
+    # Transactions.
+    _Entry(
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        add_partitions_to_txn,
+        lambda s: add_partitions_to_txn.AddPartitionsToTxnHandler(
+            s.transaction_coordinator, s.image
+        ),
+    ),
+    _Entry(
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        add_offsets_to_txn,
+        lambda s: add_offsets_to_txn.AddOffsetsToTxnHandler(
+            s.transaction_coordinator, s.group_coordinator
+        ),
+    ),
+    _Entry(
+        ApiKey.END_TXN,
+        end_txn,
+        lambda s: end_txn.EndTxnHandler(s.transaction_coordinator, s.producer_ids),
+    ),
+    _Entry(
+        ApiKey.WRITE_TXN_MARKERS,
+        write_txn_markers,
+        lambda s: write_txn_markers.WriteTxnMarkersHandler(s.marker_writer),
+    ),
+    _Entry(
+        ApiKey.TXN_OFFSET_COMMIT,
+        txn_offset_commit,
+        lambda s: txn_offset_commit.TxnOffsetCommitHandler(
+            s.group_coordinator,
+            s.transaction_coordinator,
+            TransactionGate(s.transaction_coordinator),
+            s.image,
+        ),
+    ),
+    _Entry(
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        describe_transactions,
+        lambda s: describe_transactions.DescribeTransactionsHandler(s.transaction_coordinator),
+    ),
+    _Entry(
+        ApiKey.LIST_TRANSACTIONS,
+        list_transactions,
+        lambda s: list_transactions.ListTransactionsHandler(s.transaction_coordinator, s.clock),
+    ),
+    _Entry(
+        ApiKey.DESCRIBE_PRODUCERS,
+        describe_producers,
+        lambda s: describe_producers.DescribeProducersHandler(s.replica_manager),
     ),
 )
 

@@ -39,6 +39,13 @@ class ProducerIdStatistics:
     left_in_block: int
 
 
+class ProducerIdsUsedUp(KafkaError):
+    """The block is used up: `make_ready` must be awaited. Clients that are told so ask again."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "A block of ids is being taken.")
+
+
 class ProducerIdAllocator:
     """Hands out producer ids; refills itself from the metadata store."""
 
@@ -56,19 +63,31 @@ class ProducerIdAllocator:
         self._next += 1
         return self._next - 1
 
+    def next_id(self) -> int:
+        """The next id. Raises ProducerIdsUsedUp: then `make_ready` must be awaited."""
+        producer_id = self.take_nowait()
+        if producer_id is None:
+            raise ProducerIdsUsedUp
+        return producer_id
+
     async def take(self) -> int:
-        """The next id.
+        """The next id. Raises as `make_ready`."""
+        while (producer_id := self.take_nowait()) is None:
+            await self.make_ready()
+        return producer_id
+
+    async def make_ready(self) -> None:
+        """Have at least one id at hand.
 
         Raises KafkaError UNKNOWN_SERVER_ERROR: none are left at all, or the store has failed.
         """
         async with self._refilling:
-            while (producer_id := self.take_nowait()) is None:
+            while self._next >= self._end:
                 try:
                     await self._refill()
                 except MetadataStoreError as error:
                     log.error("No producer ids can be had: %s", error)
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
-        return producer_id
 
     async def _refill(self) -> None:
         node = await self._store.get(PRODUCER_ID_BLOCK)

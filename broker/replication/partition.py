@@ -18,7 +18,7 @@ Called by `replica_manager`, `read_plan`, the delayed operations and the handler
 After `kafka.cluster.Partition`.
 """
 
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -211,16 +211,20 @@ class Partition:
         required_acks: int = 1,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         request_version: int = LATEST_PRODUCE_VERSION,
+        admit: Callable[[], None] | None = None,
     ) -> AppendInfo:
         """Append in turn, the CRC and the write of a big batch in a thread.
 
-        Cancellation is only heeded before it is this append's turn: what was begun is finished.
+        `admit` is asked when it is this append's turn, and may raise KafkaError. Cancellation is
+        only heeded before that: what was begun is finished.
         """
         self.appending += 1
         try:
             async with self._append_lock():
                 # From here on it is finished, even if nobody waits for the answer any more.
                 with trio.CancelScope(shield=True):
+                    if admit is not None:
+                        admit()
                     info = await self._append_in_turn(
                         records, required_acks, origin, request_version
                     )

@@ -1,0 +1,50 @@
+"""AddOffsetsToTxn (key 25): say that a transaction is going to commit offsets of a group.
+
+Versions: 0-4.
+
+Behaviour (S-TXN-5)
+* The group's partition of `__consumer_offsets` becomes part of the transaction, so that the marker
+  gets there; the codes are those of AddPartitionsToTxn.
+
+Version notes
+* v2+: PRODUCER_FENCED, before INVALID_PRODUCER_EPOCH. v4: as v3; what it could say in addition,
+  TRANSACTION_ABORTABLE, has no cause here.
+"""
+
+from typing import Any, Final
+
+from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
+from broker.coordinator.answers import ParkedAnswer
+from broker.coordinator.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
+from broker.coordinator.transaction.decisions import Producer
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnResponse
+from protocol.types import TopicPartition
+
+VERSIONS: Final = (0, 4)
+
+
+class AddOffsetsToTxnHandler:
+    """See the module."""
+
+    def __init__(self, transactions: TransactionCoordinator, groups: GroupCoordinator) -> None:
+        self._transactions = transactions
+        self._groups = groups
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, or a `Pending` when followers have to have the record first."""
+        tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.group_id))
+        producer = Producer(request.producer_id, request.producer_epoch)
+        answer = ParkedAnswer(lambda code: self.error_response(ctx, request, code))
+        try:
+            self._transactions.add_partitions(request.transactional_id, producer, [tp], answer)
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+        return answer.handed_over()
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The code."""
+        code = for_version(code, ctx.api_version, FENCED_SINCE_OTHERS)
+        return AddOffsetsToTxnResponse(error_code=code)

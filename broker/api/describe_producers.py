@@ -1,0 +1,80 @@
+"""DescribeProducers (key 61): who writes to partitions.
+
+Versions: 0.
+
+Behaviour (KIP-664): every producer that a partition remembers, with the first offset of its open
+transaction; each partition has its own result. An administrator finds hanging transactions here.
+"""
+
+from typing import Any, Final
+
+from broker.replication.replica_manager import ReplicaManager
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_producers import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from protocol.types import TopicPartition
+
+VERSIONS: Final = (0, 0)
+
+
+class DescribeProducersHandler:
+    """See the module."""
+
+    def __init__(self, replicas: ReplicaManager) -> None:
+        self._replicas = replicas
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        return DescribeProducersResponse(
+            topics=[
+                TopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        self._describe(TopicPartition(topic.name, index))
+                        for index in topic.partition_indexes
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _describe(self, tp: TopicPartition) -> Any:
+        try:
+            log = self._replicas.partition(tp).log
+        except KafkaError as error:
+            return _refused(tp.partition, error.code)
+        return PartitionResponse(
+            partition_index=tp.partition,
+            active_producers=[
+                ProducerState(
+                    producer_id=entry.producer_id,
+                    producer_epoch=entry.producer_epoch,
+                    last_sequence=entry.last_sequence,
+                    last_timestamp=entry.last_timestamp,
+                    coordinator_epoch=entry.coordinator_epoch,
+                    current_txn_start_offset=entry.current_txn_first_offset,
+                )
+                for entry in log.producers.producers.values()
+            ],
+        )
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every partition."""
+        return DescribeProducersResponse(
+            topics=[
+                TopicResponse(
+                    name=topic.name,
+                    partitions=[_refused(index, code) for index in topic.partition_indexes],
+                )
+                for topic in request.topics
+            ]
+        )
+
+
+def _refused(index: int, code: ErrorCode) -> Any:
+    return PartitionResponse(partition_index=index, error_code=code, error_message=code.text)

@@ -1,0 +1,63 @@
+"""DescribeTransactions (key 65): how transactional ids stand.
+
+Versions: 0.
+
+Behaviour (KIP-664): each id has its own result; TRANSACTIONAL_ID_NOT_FOUND for one that is not
+known. The partitions are those that the transaction has, and of a decided one those that it had.
+"""
+
+from typing import Any, Final
+
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_transactions import (
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+
+VERSIONS: Final = (0, 0)
+
+
+class DescribeTransactionsHandler:
+    """See the module."""
+
+    def __init__(self, transactions: TransactionCoordinator) -> None:
+        self._transactions = transactions
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        return DescribeTransactionsResponse(
+            transaction_states=[self._describe(name) for name in request.transactional_ids]
+        )
+
+    def _describe(self, transactional_id: str) -> Any:
+        try:
+            value = self._transactions.describe(transactional_id)
+        except KafkaError as error:
+            return _refused(transactional_id, error.code)
+        topics: dict[str, list[int]] = {}
+        for topic, partition in sorted(value.partitions):
+            topics.setdefault(topic, []).append(partition)
+        return TransactionState(
+            transactional_id=transactional_id,
+            transaction_state=value.state.label,
+            transaction_timeout_ms=value.timeout_ms,
+            transaction_start_time_ms=value.start_ms,
+            producer_id=value.producer_id,
+            producer_epoch=value.producer_epoch,
+            topics=[
+                TopicData(topic=topic, partitions=numbers) for topic, numbers in topics.items()
+            ],
+        )
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every id."""
+        return DescribeTransactionsResponse(
+            transaction_states=[_refused(name, code) for name in request.transactional_ids]
+        )
+
+
+def _refused(transactional_id: str, code: ErrorCode) -> Any:
+    return TransactionState(transactional_id=transactional_id, error_code=code)

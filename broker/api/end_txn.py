@@ -1,0 +1,81 @@
+"""EndTxn (key 26): commit or abort a transaction.
+
+Versions: 0-4, and 5 with transactions of version 2.
+
+Behaviour (S-TXN-4)
+* Answered when the decision is durable; the markers follow on their own. Until they are written
+  the id's next requests are told CONCURRENT_TRANSACTIONS.
+* The same decision again is NONE once it is carried out, the opposite one INVALID_TXN_STATE.
+
+Version notes
+* v2+: PRODUCER_FENCED, before INVALID_PRODUCER_EPOCH.
+* v5: the epoch rises with the transaction, and the answer says what to go on with; a retry under
+  the old epoch gets the same answer; a transaction without partitions may be aborted (S-TXN-7).
+"""
+
+from typing import Any, Final
+
+from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
+from broker.cluster.producer_ids import ProducerIdAllocator, ProducerIdsUsedUp
+from broker.coordinator.answers import ParkedAnswer
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
+from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.state import VERSION_2
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.end_txn import EndTxnResponse
+from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+VERSIONS: Final = (0, 4)
+
+FIRST_VERSION_OF_VERSION_2: Final = 5
+
+
+class EndTxnHandler:
+    """See the module."""
+
+    def __init__(
+        self, transactions: TransactionCoordinator, producer_ids: ProducerIdAllocator
+    ) -> None:
+        self._transactions = transactions
+        self._producer_ids = producer_ids
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, a `Pending`, or a coroutine when a block of ids must be recorded first."""
+        try:
+            return self._answer(ctx, request)
+        except ProducerIdsUsedUp:
+            return self._refill_first(ctx, request)
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+
+    async def _refill_first(self, ctx: RequestContext, request: Any) -> Any:
+        try:
+            await self._producer_ids.make_ready()
+            return self._answer(ctx, request)
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+
+    def _answer(self, ctx: RequestContext, request: Any) -> Any:
+        version = ctx.api_version
+        answer = ParkedAnswer(lambda reply: _response(version, *reply))
+        self._transactions.end(
+            request.transactional_id,
+            Producer(request.producer_id, request.producer_epoch),
+            commit=request.committed,
+            version=VERSION_2 if version >= FIRST_VERSION_OF_VERSION_2 else 0,
+            done=lambda code, producer_id, epoch: answer((code, producer_id, epoch)),
+        )
+        return answer.handed_over()
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The code and no id."""
+        return _response(ctx.api_version, code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+
+
+def _response(version: int, code: ErrorCode, producer_id: int, epoch: int) -> Any:
+    return EndTxnResponse(
+        error_code=for_version(code, version, FENCED_SINCE_OTHERS),
+        producer_id=producer_id,
+        producer_epoch=epoch,
+    )

@@ -1,0 +1,89 @@
+"""ListTransactions (key 66): the transactional ids that this broker coordinates.
+
+Versions: 0-2.
+
+Behaviour (KIP-664)
+* Filters are alternatives among themselves and narrow each other down. State names that are not
+  known are told back, and match nothing.
+* COORDINATOR_LOAD_IN_PROGRESS while any partition of `__transaction_state` is being loaded.
+
+Version notes
+* v1+: only transactions that began longer ago than the duration (KIP-994).
+* v2: only ids that match a regular expression as a whole (KIP-1152); INVALID_REGULAR_EXPRESSION.
+  Kafka reads it with RE2J, this broker with Python's `re`: what both know means the same.
+"""
+
+import re
+from typing import Any, Final
+
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
+from broker.coordinator.transaction.state import TransactionValue, state_from_label
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.list_transactions import ListTransactionsResponse, TransactionState
+from storage.clock import Clock
+
+VERSIONS: Final = (0, 2)
+
+NO_DURATION: Final = 0
+"""Below it there is no filter."""
+
+
+class ListTransactionsHandler:
+    """See the module."""
+
+    def __init__(self, transactions: TransactionCoordinator, clock: Clock) -> None:
+        self._transactions = transactions
+        self._clock = clock
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        try:
+            wanted = _Filter(request, self._clock.wall_ms())
+            found = [
+                TransactionState(
+                    transactional_id=transactional_id,
+                    producer_id=value.producer_id,
+                    transaction_state=value.state.label,
+                )
+                for transactional_id, value in self._transactions.list_transactions()
+                if wanted.matches(transactional_id, value)
+            ]
+        except KafkaError as error:
+            return self.error_response(ctx, request, error.code)
+        return ListTransactionsResponse(
+            unknown_state_filters=wanted.unknown_states, transaction_states=found
+        )
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The code and no transactions."""
+        return ListTransactionsResponse(error_code=code)
+
+
+class _Filter:
+    """What a request wants to see. Raises KafkaError for a bad pattern."""
+
+    def __init__(self, request: Any, now_ms: int) -> None:
+        named = {name: state_from_label(name) for name in request.state_filters}
+        self.unknown_states = [name for name, state in named.items() if state is None]
+        self._by_state = bool(named)
+        self._states = {state for state in named.values() if state is not None}
+        self._producer_ids = frozenset(request.producer_id_filters)
+        self._begun_before = (
+            None if request.duration_filter < NO_DURATION else now_ms - request.duration_filter
+        )
+        try:
+            pattern = request.transactional_id_pattern
+            self._pattern = re.compile(pattern) if pattern else None
+        except re.error as error:
+            raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from error
+
+    def matches(self, transactional_id: str, value: TransactionValue) -> bool:
+        """Whether the id is to be told."""
+        if self._by_state and value.state not in self._states:
+            return False
+        if self._producer_ids and value.producer_id not in self._producer_ids:
+            return False
+        if self._begun_before is not None and value.start_ms >= self._begun_before:
+            return False
+        return self._pattern is None or self._pattern.fullmatch(transactional_id) is not None

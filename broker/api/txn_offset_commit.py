@@ -1,0 +1,188 @@
+"""TxnOffsetCommit (key 28): store how far a group has read, within a transaction.
+
+Versions: 0-4, and 5 with transactions of version 2.
+
+Behaviour (S-TXN-5)
+* The offsets are written to `__consumer_offsets` as one transactional batch, and are seen when the
+  transaction's marker comes.
+* Partition by partition: UNKNOWN_TOPIC_OR_PARTITION for what the metadata does not know,
+  OFFSET_METADATA_TOO_LARGE; the rest is committed all the same. What the group or the transaction
+  refuses, it refuses for all partitions that exist.
+* The partition of `__consumer_offsets` must be part of the transaction (AddOffsetsToTxn, KIP-890).
+
+Version notes
+* v0-1: clients cannot stand COORDINATOR_LOAD_IN_PROGRESS and are told COORDINATOR_NOT_AVAILABLE.
+* v3+: generation, member id and static name fence a zombie (KIP-447): ILLEGAL_GENERATION,
+  UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+* v4+: TRANSACTION_ABORTABLE, before INVALID_TXN_STATE.
+* v5: adds the offsets to the transaction itself.
+"""
+
+from typing import Any, Final
+
+from broker.api.transaction_gate import NOT_NOW, TransactionGate, translated
+from broker.cluster.image import MetadataImage, TopicImage
+from broker.coordinator.answers import ParkedAnswer
+from broker.coordinator.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
+from broker.coordinator.group.values import CommitRequest, PartitionCommit, TransactionalCommit
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
+from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.state import VERSION_2
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from protocol.types import TopicPartition
+
+VERSIONS: Final = (0, 4)
+
+FIRST_VERSION_WITH_LOADING: Final = 2
+FIRST_VERSION_WITH_ABORTABLE: Final = 4
+FIRST_VERSION_OF_VERSION_2: Final = 5
+
+
+class TxnOffsetCommitHandler:
+    """See the module."""
+
+    def __init__(
+        self,
+        groups: GroupCoordinator,
+        transactions: TransactionCoordinator,
+        gate: TransactionGate,
+        image: MetadataImage,
+    ) -> None:
+        self._groups = groups
+        self._transactions = transactions
+        self._gate = gate
+        self._image = image
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, or a `Pending` when followers have to have the batch first."""
+        response: Any = TxnOffsetCommitResponse.cls()
+        response.topics = []
+        commits: list[PartitionCommit] = []
+        accepted: list[Any] = []  # the results that hang on what becomes of the commit
+        for asked in request.topics:
+            topic = self._image.topic(asked.name)
+            results: list[Any] = []
+            response.topics.append(
+                TxnOffsetCommitResponseTopic(name=asked.name, partitions=results)
+            )
+            for one in asked.partitions:
+                result: Any = TxnOffsetCommitResponsePartition.cls()
+                result.partition_index = one.partition_index
+                results.append(result)
+                if topic is None or one.partition_index not in topic.partitions:
+                    result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif self._is_too_long(one.committed_metadata):
+                    result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                else:
+                    accepted.append(result)
+                    commits.append(_commit_of(topic, one))
+        if not commits:
+            return response
+        version = ctx.api_version
+        answer = ParkedAnswer(lambda code: _settled(response, accepted, version, code))
+        try:
+            self._commit(version, request, tuple(commits), answer)
+        except KafkaError as error:
+            return _settled(response, accepted, version, error.code)
+        return answer.handed_over()
+
+    def _commit(
+        self,
+        version: int,
+        request: Any,
+        commits: tuple[PartitionCommit, ...],
+        answer: ParkedAnswer,
+    ) -> None:
+        """Into the transaction, then into the group. Raises KafkaError."""
+        tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.group_id))
+        producer = Producer(request.producer_id, request.producer_epoch)
+        commit = TransactionalCommit(
+            commit=_request_of(request, commits),
+            producer_id=request.producer_id,
+            producer_epoch=request.producer_epoch,
+        )
+        if version < FIRST_VERSION_OF_VERSION_2:
+            self._gate.verify(
+                request.transactional_id,
+                producer,
+                tp,
+                knows_abortable=version >= FIRST_VERSION_WITH_ABORTABLE,
+            )
+            self._groups.commit_in_transaction(commit, answer)
+            return
+
+        def added(code: ErrorCode) -> None:
+            if code is not ErrorCode.NONE:
+                answer(code)
+                return
+            try:
+                self._groups.commit_in_transaction(commit, answer)
+            except KafkaError as error:
+                answer(error.code)
+
+        try:
+            self._transactions.add_partitions(
+                request.transactional_id, producer, [tp], added, version=VERSION_2
+            )
+        except KafkaError as error:
+            if error.code in NOT_NOW:
+                raise
+            raise translated(error.code, knows_abortable=True) from None
+
+    def _is_too_long(self, metadata: str | None) -> bool:
+        return metadata is not None and len(metadata) > self._groups.settings.metadata_max_length
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every partition."""
+        return TxnOffsetCommitResponse(
+            topics=[
+                TxnOffsetCommitResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        TxnOffsetCommitResponsePartition(
+                            partition_index=one.partition_index, error_code=code
+                        )
+                        for one in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+
+def _commit_of(topic: TopicImage, one: Any) -> PartitionCommit:
+    return PartitionCommit(
+        topic=topic.name,
+        partition=one.partition_index,
+        offset=one.committed_offset,
+        leader_epoch=one.committed_leader_epoch,
+        metadata=one.committed_metadata or "",
+        topic_id=topic.topic_id,
+    )
+
+
+def _request_of(request: Any, commits: tuple[PartitionCommit, ...]) -> CommitRequest:
+    return CommitRequest(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        generation=request.generation_id,
+        partitions=commits,
+    )
+
+
+def _settled(response: Any, results: list[Any], version: int, code: ErrorCode) -> Any:
+    if code is ErrorCode.NOT_ENOUGH_REPLICAS:
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < FIRST_VERSION_WITH_LOADING:
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if code is not ErrorCode.NONE:
+        for result in results:
+            result.error_code = code
+    return response

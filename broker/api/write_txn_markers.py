@@ -1,0 +1,108 @@
+"""WriteTxnMarkers (key 27): write the end of transactions into partitions.
+
+Versions: 0-1.
+
+Behaviour (S-TXN-2, S-TXN-5)
+* Sent by other brokers' coordinators, and by an administrator who aborts a hanging transaction
+  (`kafka-transactions abort`); this broker's own coordinator writes its markers without it.
+* Each partition has its own result: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
+  INVALID_PRODUCER_EPOCH for an epoch older than what the partition has seen,
+  TRANSACTION_COORDINATOR_FENCED for an older coordinator.
+* A marker without an open transaction is written, too, and raises the producer's epoch.
+* In `__consumer_offsets` it also shows or drops the offsets of the transaction.
+"""
+
+from functools import partial
+from typing import Any, Final
+
+from broker.coordinator.marker_writer import Marker, MarkerWriter
+from broker.request import Pending, RequestContext
+from protocol.errors import ErrorCode
+from protocol.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
+from protocol.types import TopicPartition
+
+VERSIONS: Final = (0, 1)
+
+
+class _Gathering:
+    """Results that come one by one; the response when the last one is there."""
+
+    __slots__ = ("_left", "_pending", "_response")
+
+    def __init__(self, response: Any, count: int) -> None:
+        self._response = response
+        self._left = count
+        self._pending: Pending | None = None
+
+    def settle(self, result: Any, code: ErrorCode) -> None:
+        result.error_code = code
+        self._left -= 1
+        if not self._left and self._pending is not None:
+            self._pending.complete(self._response)
+
+    def handed_over(self) -> Any:
+        """What the handler returns."""
+        if not self._left:
+            return self._response
+        self._pending = Pending()
+        return self._pending
+
+
+class WriteTxnMarkersHandler:
+    """See the module."""
+
+    def __init__(self, writer: MarkerWriter) -> None:
+        self._writer = writer
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, or a `Pending` while markers wait for their turn or for followers."""
+        response = _response(request, ErrorCode.NONE)
+        work = [
+            (
+                TopicPartition(topic.name, result.partition_index),
+                Marker(
+                    producer_id=asked.producer_id,
+                    producer_epoch=asked.producer_epoch,
+                    coordinator_epoch=asked.coordinator_epoch,
+                    commit=asked.transaction_result,
+                ),
+                result,
+            )
+            for asked, answered in zip(request.markers, response.markers, strict=True)
+            for topic in answered.topics
+            for result in topic.partitions
+        ]
+        gathering = _Gathering(response, len(work))
+        for tp, marker, result in work:
+            self._writer.write(tp, marker, partial(gathering.settle, result))
+        return gathering.handed_over()
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every partition."""
+        return _response(request, code)
+
+
+def _response(request: Any, code: ErrorCode) -> Any:
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )

@@ -20,11 +20,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from broker.api.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage, TopicImage
-from broker.coordinator.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
-from broker.coordinator.transaction.coordinator import (
-    TRANSACTION_TOPIC,
-    TransactionCoordinator,
-)
+from broker.coordinator.group.coordinator import OFFSETS_TOPIC
+from broker.coordinator.transaction.coordinator import TRANSACTION_TOPIC
 from broker.request import ConnectionInfo, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
@@ -51,6 +48,14 @@ class TopicMaker(Protocol):
         ...
 
 
+class Finder(Protocol):
+    """What is needed of a coordinator."""
+
+    def partition_for(self, key: str, /) -> int:
+        """The partition of its topic that a key belongs to."""
+        ...
+
+
 class _Kind(NamedTuple):
     """What is coordinated by the leaders of one topic."""
 
@@ -63,8 +68,8 @@ class FindCoordinatorHandler:
 
     def __init__(
         self,
-        groups: GroupCoordinator,
-        transactions: TransactionCoordinator,
+        groups: Finder,
+        transactions: Finder,
         image: MetadataImage,
         controller: TopicMaker,
     ) -> None:

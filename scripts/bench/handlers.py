@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from broker.api.fetch import FetchHandler
 from broker.api.produce import ProduceHandler
+from broker.api.transaction_gate import TransactionGate
 from broker.clock import SystemClock
 from broker.deadlines import Deadlines
 from broker.replication.fetch_session import FetchSessionCache
@@ -39,6 +40,7 @@ from protocol.types import TopicPartition
 from storage.log.results import FetchIsolation
 from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
+from tests.support.transaction_harness import TransactionHarness
 
 VERSION_PRODUCE, VERSION_FETCH = 9, 12
 REQUESTS = 10_000
@@ -59,7 +61,9 @@ class Broker:
         )
         image = SimpleNamespace(topic=lambda _: None, topic_by_id=lambda _: None)
         self.replicas = ReplicaManager(self.logs, image, clock, config, purgatories)
-        self.produce = ProduceHandler(self.replicas)
+        self.produce = ProduceHandler(
+            self.replicas, TransactionGate(TransactionHarness().coordinator)
+        )
         self.sessions = FetchSessionCache(clock, 1000)
         self.fetch = FetchHandler(self.replicas, self.sessions, 57671680)
 

@@ -57,6 +57,13 @@ class FakePending:
             self.log.writing.wait(5)
 
 
+class FakeProducers:
+    """Knows nobody."""
+
+    def entry(self, producer_id):
+        return None
+
+
 class FakeLog:
     def __init__(self, tp=("t", 0), config=None, directory="/data", log_start_offset=0):
         tp = TopicPartition(*tp)
@@ -64,6 +71,7 @@ class FakeLog:
         self.config = config or TopicConfig()
         self.dir = f"{directory}/{tp}"
         self.leader_epochs = FakeEpochs()
+        self.producers = FakeProducers()
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_start_offset
         self.high_watermark = log_start_offset

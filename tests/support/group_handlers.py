@@ -22,6 +22,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.registry import request_codec, spec
 from tests.support.api_calls import context, over_the_wire
 from tests.support.group_harness import GroupHarness
+from tests.support.transaction_harness import TransactionHarness
 
 TOPIC_ID = bytes(range(16))
 OTHER_ID = bytes(range(16, 32))
@@ -87,7 +88,9 @@ class GroupApi(GroupHarness):
         self.maker = TopicMaker(self.image)
         groups, image = self.coordinator, self.image
         self.handlers: dict[ApiKey, Any] = {
-            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(groups, image, self.maker),
+            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(
+                groups, TransactionHarness().coordinator, image, self.maker
+            ),
             ApiKey.JOIN_GROUP: JoinGroupHandler(groups),
             ApiKey.SYNC_GROUP: SyncGroupHandler(groups),
             ApiKey.HEARTBEAT: HeartbeatHandler(groups),

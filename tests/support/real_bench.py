@@ -3,6 +3,7 @@
 from broker.api.fetch import FetchHandler
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.api.produce import ProduceHandler
+from broker.api.transaction_gate import TransactionGate
 from broker.replication.fetch_session import FetchSessionCache
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
@@ -23,6 +24,7 @@ from storage.log_manager import LogManager
 from tests.support.broker_bench import Bench, context
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.transaction_harness import TransactionHarness
 
 
 class RealBench(Bench):
@@ -40,7 +42,9 @@ class RealBench(Bench):
         )
         logs.startup(lambda _: TopicConfig())
         super().__init__(logs, clock)
-        self.produce_handler = ProduceHandler(self.replicas)
+        self.produce_handler = ProduceHandler(
+            self.replicas, TransactionGate(TransactionHarness().coordinator)
+        )
         self.sessions = FetchSessionCache(self.clock, 1000)
         self.fetch_handler = FetchHandler(self.replicas, self.sessions, 57671680)
         self.list_handler = ListOffsetsHandler(self.replicas)

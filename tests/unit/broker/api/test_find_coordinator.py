@@ -44,6 +44,13 @@ def test_s_grp_5_the_topic_is_made_for_the_first_group(version: int) -> None:
     assert api.maker.made == ["__consumer_offsets"]
 
 
+@pytest.mark.parametrize("version", versions(KEY)[1:])
+def test_s_txn_4_the_topic_is_made_for_the_first_transactional_id(version: int) -> None:
+    api = GroupApi()
+    assert ask(api, version, "id", kind=1) == [(0, 1, "127.0.0.1", 9092)]
+    assert api.maker.made == ["__transaction_state"]
+
+
 def test_many_groups_at_once() -> None:
     assert len(ask(GroupApi(), 4, "a", "b", "c")) == 3
 
@@ -60,12 +67,8 @@ def test_other_kinds_of_keys(version: int) -> None:
     if version == 0:
         return
     api = GroupApi()
-    for kind, code in (
-        (1, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (2, ErrorCode.INVALID_REQUEST),
-        (9, ErrorCode.INVALID_REQUEST),
-    ):
-        assert ask(api, version, "x", kind=kind) == [(code, -1, "", -1)]
+    for kind in (2, 9):
+        assert ask(api, version, "x", kind=kind) == [(ErrorCode.INVALID_REQUEST, -1, "", -1)]
     assert api.maker.made == []
 
 

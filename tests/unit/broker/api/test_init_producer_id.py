@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import trio
 
@@ -8,6 +10,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.support.api_calls import acall
 from tests.support.cluster_fakes import start_cluster
+from tests.support.transaction_harness import TransactionHarness
 
 KEY = ApiKey.INIT_PRODUCER_ID
 
@@ -18,11 +21,17 @@ def request(transactional_id: str | None = None, **fields: int) -> object:
     )
 
 
+def handler_over(cluster: Any) -> InitProducerIdHandler:
+    return InitProducerIdHandler(
+        ProducerIdAllocator(cluster.store, 0), TransactionHarness().coordinator
+    )
+
+
 @pytest.mark.parametrize("version", range(VERSIONS[1] + 1))
 def test_each_idempotent_producer_gets_its_own_id(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = InitProducerIdHandler(ProducerIdAllocator(cluster.store, 0))
+        handler = handler_over(cluster)
         for expected in range(3):
             response = await acall(handler, KEY, version, request())
             assert response.error_code == ErrorCode.NONE
@@ -36,14 +45,26 @@ def test_each_idempotent_producer_gets_its_own_id(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(VERSIONS[1] + 1))
-def test_transactions_are_refused_with_a_code_that_clients_give_up_on(version: int) -> None:
+def test_s_txn_4_each_owner_of_a_transactional_id_gets_the_next_epoch(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = InitProducerIdHandler(ProducerIdAllocator(cluster.store, 0))
-        response = await acall(handler, KEY, version, request("tx"))
-        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-        assert not ErrorCode.UNSUPPORTED_VERSION.retriable
-        assert (response.producer_id, response.producer_epoch) == (-1, -1)
+        handler = handler_over(cluster)
+        for epoch in range(2):
+            response = await acall(handler, KEY, version, request("tx"))
+            assert response.error_code == ErrorCode.NONE
+            assert (response.producer_id, response.producer_epoch) == (1000, epoch)
+        if version >= 3:
+            # KIP-360: the owner goes on after an error; nobody else may.
+            response = await acall(
+                handler, KEY, version, request("tx", producer_id=1000, producer_epoch=1)
+            )
+            assert (response.producer_id, response.producer_epoch) == (1000, 2)
+            response = await acall(
+                handler, KEY, version, request("tx", producer_id=1000, producer_epoch=0)
+            )
+            fenced = ErrorCode.PRODUCER_FENCED if version >= 4 else ErrorCode.INVALID_PRODUCER_EPOCH
+            assert response.error_code == fenced
+            assert (response.producer_id, response.producer_epoch) == (-1, -1)
 
     trio.run(scenario)
 
@@ -51,7 +72,7 @@ def test_transactions_are_refused_with_a_code_that_clients_give_up_on(version: i
 def test_half_a_pair_and_an_empty_transactional_id_are_invalid() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = InitProducerIdHandler(ProducerIdAllocator(cluster.store, 0))
+        handler = handler_over(cluster)
         for asked in (
             request(""),
             request(producer_id=5),

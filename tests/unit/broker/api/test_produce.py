@@ -4,6 +4,7 @@ import pytest
 import trio
 
 from broker.api.produce import ProduceHandler
+from broker.api.transaction_gate import TransactionGate
 from broker.request import Pending
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
@@ -20,6 +21,7 @@ from protocol.types import TopicPartition
 from storage.errors import StorageError
 from storage.log.results import AppendInfo
 from tests.support.broker_bench import NOW, Bench, batch, context
+from tests.support.transaction_harness import TransactionHarness
 
 
 def request(records, topic="t", *, acks=1, version=9, indexes=(0,), transactional_id=None):
@@ -45,8 +47,11 @@ class Asked:
 
     def __init__(self, **topic):
         self.bench = Bench()
+        self.transactions = TransactionHarness()
         self.partitions = self.bench.topic(**topic) if topic is not None else []
-        self.handler = ProduceHandler(self.bench.replicas)
+        self.handler = ProduceHandler(
+            self.bench.replicas, TransactionGate(self.transactions.coordinator)
+        )
 
     def raw(self, message, version=9, client_id="test"):
         self.ctx = context(version, client_id)
@@ -229,16 +234,58 @@ def test_empty_records_reach_the_log_and_no_further():
     assert asked.reply(request(b"")).error_code == ErrorCode.INVALID_RECORD
 
 
-def test_transactions_are_refused_for_good():
+def test_a_transactional_batch_needs_a_transactional_id():
     asked = Asked()
-    refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    reply = asked.reply(request(batch(), transactional_id="tx"))
-    assert reply.error_code == refused
-    assert "transactions" in reply.error_message
     marked = batch(transactional=True, producer_id=5, producer_epoch=0, base_sequence=0)
     assert read_header(marked).is_transactional
-    assert asked.reply(request(marked)).error_code == refused
+    reply = asked.reply(request(marked))
+    assert reply.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert asked.partitions[0].log.log_end_offset == 0
+
+
+def in_transaction(owner, **fields):
+    return batch(
+        transactional=True,
+        producer_id=owner.producer_id,
+        producer_epoch=owner.producer_epoch,
+        **{"base_sequence": 0, **fields},
+    )
+
+
+@pytest.mark.parametrize("version", [3, 9, 10, 11])
+def test_s_txn_7_a_partition_that_was_not_added_is_not_written_to(version):
+    asked = Asked()
+    owner = asked.transactions.owner()
+    marked = in_transaction(owner)
+    sent = request(marked, transactional_id="id", version=version)
+    refused = ErrorCode.TRANSACTION_ABORTABLE if version >= 11 else ErrorCode.INVALID_TXN_STATE
+    assert asked.reply(sent, version).error_code == refused
+    assert asked.partitions[0].log.log_end_offset == 0
+    asked.transactions.add(owner, TopicPartition("t", 0))
+    sent = request(marked, transactional_id="id", version=version)
+    assert asked.reply(sent, version).error_code == 0
+    assert asked.partitions[0].log.log_end_offset == 1
+
+
+def test_s_txn_7_who_is_not_the_owner_does_not_write():
+    asked = Asked()
+    zombie = asked.transactions.owner()
+    marked = in_transaction(zombie)
+    reply = asked.reply(request(marked, transactional_id="other"))
+    assert reply.error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    asked.transactions.owner()
+    reply = asked.reply(request(marked, transactional_id="id"))
+    assert reply.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_s_txn_7_while_markers_are_written_a_batch_is_to_be_sent_again():
+    asked = Asked()
+    owner = asked.transactions.owner()
+    asked.transactions.add(owner, TopicPartition("t", 0))
+    asked.transactions.markers.hold = True
+    assert asked.transactions.end(owner).code == 0
+    reply = asked.reply(request(in_transaction(owner), transactional_id="id"))
+    assert reply.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
 
 
 def test_s_app_3_record_errors_from_v8_on():

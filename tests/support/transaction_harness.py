@@ -1,0 +1,217 @@
+"""A transaction coordinator on virtual time, over a log and markers in memory."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import trio
+
+from broker.coordinator.marker_writer import Marker
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
+from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.settings import TransactionSettings
+from broker.coordinator.transaction.shard import TransactionShard
+from broker.coordinator.transaction.state import TransactionState, TransactionValue
+from broker.deadlines import Deadlines
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_partition_log import MemoryPartitionLog
+
+TIMEOUT_MS = 60_000
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+
+
+class MemoryMarkers:
+    """Takes markers; can be told to refuse some partitions, or to hold all back."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[TopicPartition, Marker]] = []
+        self.refusals: dict[TopicPartition, ErrorCode] = {}
+        self.hold = False
+        self._held: list[tuple[TopicPartition, Marker, Callable[[ErrorCode], None]]] = []
+
+    def write(self, tp: TopicPartition, marker: Marker, done: Callable[[ErrorCode], None]) -> None:
+        if self.hold:
+            self._held.append((tp, marker, done))
+            return
+        refusal = self.refusals.get(tp, ErrorCode.NONE)
+        if refusal is ErrorCode.NONE:
+            self.written.append((tp, marker))
+        done(refusal)
+
+    def release(self) -> None:
+        """Write what was held back, and hold no more."""
+        self.hold = False
+        held, self._held = self._held, []
+        for tp, marker, done in held:
+            self.write(tp, marker, done)
+
+
+class Reply(tuple[ErrorCode, int, int]):
+    """(code, producer id, epoch)."""
+
+    __slots__ = ()
+
+    @property
+    def code(self) -> ErrorCode:
+        return self[0]
+
+    @property
+    def producer(self) -> Producer:
+        assert self.code is ErrorCode.NONE, self
+        return Producer(self[1], self[2])
+
+
+class TransactionHarness:
+    """See the module; every call checks the shards' invariants afterwards."""
+
+    def __init__(
+        self,
+        log: MemoryPartitionLog | None = None,
+        clock: ManualClock | None = None,
+        markers: MemoryMarkers | None = None,
+        first_producer_id: int = 1000,
+        **settings: Any,
+    ) -> None:
+        self.clock = clock or ManualClock()
+        self.deadlines = Deadlines(self.clock)
+        self.log = log or MemoryPartitionLog()
+        self.markers = markers or MemoryMarkers()
+        self.ids = count(first_producer_id)
+        self.coordinator = TransactionCoordinator(
+            TransactionSettings(**settings),
+            self.log,
+            self.markers,
+            self.deadlines,
+            self.clock,
+            new_producer_id=lambda: next(self.ids),
+        )
+        self.coordinator.startup()
+
+    def restarted(self) -> "TransactionHarness":
+        """Another broker life over the same log, with everything loaded."""
+        self.coordinator.shutdown()
+        settings = self.coordinator.settings
+        after = TransactionHarness(self.log, self.clock, self.markers, next(self.ids))
+        after.coordinator.settings = settings
+        after.load()
+        return after
+
+    def load(self, transactional_id: str = "id") -> None:
+        """Load the id's partition from the log, as a broker does that has just become leader."""
+
+        async def run() -> None:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self.coordinator.run)
+                with trio.fail_after(5):
+                    while self.coordinator._runtime.is_loading:
+                        await trio.sleep(0)
+                nursery.cancel_scope.cancel()
+
+        try:
+            self.shard(transactional_id)
+        except KafkaError as error:
+            assert error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        trio.run(run)
+        self.check()
+
+    def advance_ms(self, milliseconds: int) -> None:
+        """Let time pass, firing timers as they come due."""
+        end = self.clock.monotonic() + milliseconds / 1000
+        while True:
+            due = self.deadlines.next_deadline()
+            if due is None or due > end:
+                break
+            self.clock.advance(max(due - self.clock.monotonic(), 0))
+            self.deadlines.run_due()
+        self.clock.advance(max(end - self.clock.monotonic(), 0))
+        self.deadlines.run_due()
+        assert self.deadlines.statistics().failed == 0
+        self.check()
+
+    def shard(self, transactional_id: str = "id") -> TransactionShard:
+        return self.coordinator._shard_of(transactional_id)
+
+    def value(self, transactional_id: str = "id") -> TransactionValue:
+        return self.shard(transactional_id).transactions[transactional_id].value
+
+    def state(self, transactional_id: str = "id") -> TransactionState:
+        return self.value(transactional_id).state
+
+    def check(self) -> None:
+        for _, shard in self.coordinator._runtime.active():
+            shard._check()
+
+    # ---- requests
+
+    def init(
+        self,
+        transactional_id: str = "id",
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        expected: Producer | None = None,
+    ) -> Reply:
+        replies: list[Reply] = []
+        try:
+            self.coordinator.init_producer_id(
+                transactional_id, timeout_ms, expected, lambda *reply: replies.append(Reply(reply))
+            )
+        except KafkaError as error:
+            return Reply((error.code, -1, -1))
+        self.check()
+        return replies[0] if replies else Reply((ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1))
+
+    def owner(self, transactional_id: str = "id") -> Producer:
+        """A new owner without a transaction."""
+        reply = self.init(transactional_id)
+        while reply.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+            reply = self.init(transactional_id)
+        return reply.producer
+
+    def add(
+        self,
+        producer: Producer,
+        *partitions: TopicPartition,
+        transactional_id: str = "id",
+        version: int = 0,
+    ) -> ErrorCode:
+        codes: list[ErrorCode] = []
+        try:
+            self.coordinator.add_partitions(
+                transactional_id, producer, partitions, codes.append, version=version
+            )
+        except KafkaError as error:
+            return error.code
+        self.check()
+        return codes[0] if codes else ErrorCode.UNKNOWN_SERVER_ERROR
+
+    def verify(self, producer: Producer, partition: TopicPartition) -> ErrorCode:
+        try:
+            self.coordinator.verify_partition("id", producer, partition)
+        except KafkaError as error:
+            return error.code
+        return ErrorCode.NONE
+
+    def end(
+        self,
+        producer: Producer,
+        *,
+        commit: bool = True,
+        transactional_id: str = "id",
+        version: int = 0,
+    ) -> Reply:
+        replies: list[Reply] = []
+        try:
+            self.coordinator.end(
+                transactional_id,
+                producer,
+                commit=commit,
+                version=version,
+                done=lambda *reply: replies.append(Reply(reply)),
+            )
+        except KafkaError as error:
+            return Reply((error.code, -1, -1))
+        self.check()
+        return replies[0] if replies else Reply((ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1))

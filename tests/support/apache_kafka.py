@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -33,10 +33,12 @@ class ApacheKafka:
         *,
         version: str = KAFKA_VERSION,
         heap: str = "1g",
+        java_options: Sequence[str] = ("-XX:+UseG1GC",),
     ) -> None:
         self.directory = directory
         self.version = version
         self.heap = heap
+        self.java_options = tuple(java_options)
         self.port = free_port()
         self.controller_port = free_port()
         self.log_dir = directory / "kafka-logs"
@@ -80,7 +82,8 @@ class ApacheKafka:
         with (self.directory / "kafka.out").open("ab") as out:
             self.process = subprocess.Popen(
                 [
-                    *("java", f"-Xmx{self.heap}", f"-Xms{self.heap}", "-XX:+UseG1GC", *LOGGING),
+                    *("java", f"-Xmx{self.heap}", f"-Xms{self.heap}"),
+                    *(*self.java_options, *LOGGING),
                     *("-cp", kafka_jars(self.version), "kafka.Kafka", str(self.properties)),
                 ],
                 stdout=out,

@@ -12,6 +12,9 @@ from tools.connection import (
 )
 from tools.errors import CommandError
 
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
+"""Described only when named: fifty partitions each, and nobody's data."""
+
 EXAMPLES = """\
   pykafkalog topics                                     every topic, a line each
   pykafkalog topics --describe orders                   partitions, leaders, offsets, own settings
@@ -30,7 +33,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", action="store_true", help="names only (the default)")
-    action.add_argument("--describe", nargs="*", metavar="TOPIC", help="these topics, or all")
+    action.add_argument(
+        "--describe", nargs="*", metavar="TOPIC", help="these topics, or all but the internal ones"
+    )
     action.add_argument("--create", metavar="TOPIC")
     action.add_argument("--alter", metavar="TOPIC")
     action.add_argument("--delete", nargs="+", metavar="TOPIC")
@@ -122,7 +127,7 @@ def _describe(admin: Any, args: argparse.Namespace) -> None:
         raise CommandError(f"there is no topic {missing[0]}")
     console = Console(highlight=False)
     offsets = Consumer(client_settings(args, **{"group.id": "pykafkalog-topics"}))
-    for name in sorted(args.describe or known):
+    for name in sorted(args.describe or (name for name in known if name not in INTERNAL_TOPICS)):
         resource = ConfigResource(ResourceType.TOPIC, name)
         entries = admin.describe_configs([resource])[resource].result(TIMEOUT_S)
         own = sorted(
@@ -130,9 +135,7 @@ def _describe(admin: Any, args: argparse.Namespace) -> None:
             for key, entry in entries.items()
             if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
         )
-        table = Table(
-            "partition", "leader", "replicas", "in sync", "first offset", "end offset", "records"
-        )
+        table = Table("partition", "leader", "replicas", "in sync", "first", "end", "records")
         total = 0
         for number, partition in sorted(known[name].partitions.items()):
             low, high = offsets.get_watermark_offsets(TopicPartition(name, number), TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""Every rule of Kafka's behaviour that this broker claims to follow is held by a test that names it.
+"""Every rule of Kafka's behaviour that this broker claims to follow is held by a test naming it.
 
 The ids are the project's own short names for rules of Kafka (`S-APP-2`: what happens to a batch
 whose CRC is wrong). A test names a rule in its name (`test_s_app_2_…`) or its docstring.

@@ -3,14 +3,17 @@
 File `leader-epoch-checkpoint` in the partition's directory, a checkpoint (`storage.checkpoint`)
 with one `<epoch> <start offset>` per line, both rising strictly.
 
-A new epoch is durable before its first record counts (`assign` writes and syncs). Cutting the log
-only removes entries, so that may be written later (`flush`): what a crash brings back is cut off
-again when the log is loaded (S-REC-6). Kafka's LeaderEpochFileCache.
+Changes are kept in memory until `flush`, which the log calls before its recovery point moves: above
+that point recovery learns the epochs from the batches again, and what lies beyond the ends of the
+log is cut off when it is loaded (S-REC-6). So no append ever waits for this file. (Kafka's
+LeaderEpochFileCache writes and syncs it with each new epoch.)
 
-Only `storage.log` and replication use this; not thread-safe.
+Only `storage.log` and replication use this. Owned by one thread, but for `flush`, which may run in
+any: what is written is an immutable table that changes replace.
 """
 
 from bisect import bisect_left, bisect_right
+from threading import Lock
 from typing import Final, NamedTuple
 
 from storage.checkpoint import read_entries, write_entries
@@ -31,21 +34,32 @@ class EpochEntry(NamedTuple):
 class LeaderEpochCache:
     """The epochs of one log. Raises CheckpointError, OSError when the file cannot be read."""
 
-    __slots__ = ("_dirty", "_epochs", "_fs", "_starts", "path")
+    __slots__ = ("_fs", "_table", "_writing", "_written", "path")
 
     def __init__(self, fs: FileSystem, path: str) -> None:
         self._fs = fs
         self.path = path
-        self._epochs: list[int] = []
-        self._starts: list[int] = []
+        self._table: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+        self._writing = Lock()
         for entry in read_entries(fs, path, _parse):
-            self._assign(*entry)
-        self._dirty = False
+            self.assign(*entry)
+        self._written: tuple[tuple[int, ...], tuple[int, ...]] = self._table
+
+    @property
+    def _epochs(self) -> tuple[int, ...]:
+        return self._table[0]
+
+    @property
+    def _starts(self) -> tuple[int, ...]:
+        return self._table[1]
+
+    def _set(self, epochs: tuple[int, ...], starts: tuple[int, ...]) -> None:
+        self._table = (epochs, starts)
 
     @property
     def is_dirty(self) -> bool:
         """Whether the file holds more than the cache."""
-        return self._dirty
+        return self._table != self._written
 
     @property
     def is_empty(self) -> bool:
@@ -115,39 +129,29 @@ class LeaderEpochCache:
         return self._epochs[higher - 1], self._starts[higher]  # D
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """`epoch` begins at `start_offset`; True when that was news (then it is durable now).
+        """`epoch` begins at `start_offset`; True when that was news. See `flush`.
 
         An entry that contradicts it (same or higher epoch, same or higher start) is dropped.
-        Raises ValueError for negative numbers, OSError.
+        Raises ValueError for negative numbers.
         """
-        epochs = self._epochs
-        if epochs and epoch == epochs[-1] and start_offset >= self._starts[-1]:
-            return False  # the append path's usual answer
-        if not self._assign(epoch, start_offset):
-            return False
-        self._write()
-        return True
-
-    def _assign(self, epoch: int, start_offset: int) -> bool:
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"{self.path}: invalid leader epoch {epoch} at {start_offset}")
-        if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:
+        epochs, starts = self._table
+        if epochs and epoch == epochs[-1] and start_offset >= starts[-1]:
             return False
-        keep = min(bisect_left(self._epochs, epoch), bisect_left(self._starts, start_offset))
-        self._epochs[keep:] = [epoch]
-        self._starts[keep:] = [start_offset]
+        keep = min(bisect_left(epochs, epoch), bisect_left(starts, start_offset))
+        self._set((*epochs[:keep], epoch), (*starts[:keep], start_offset))
         return True
 
     def truncate_from_end(self, end_offset: int) -> bool:
         """Drop epochs that begin at or above `end_offset`; True when any did. See `flush`."""
         if end_offset < 0:
             return False
-        keep = bisect_left(self._starts, end_offset)
-        if keep == len(self._starts):
+        epochs, starts = self._table
+        keep = bisect_left(starts, end_offset)
+        if keep == len(starts):
             return False
-        del self._epochs[keep:]
-        del self._starts[keep:]
-        self._dirty = True
+        self._set(epochs[:keep], starts[:keep])
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
@@ -155,30 +159,25 @@ class LeaderEpochCache:
 
         True when something changed. See `flush`.
         """
-        covering = bisect_right(self._starts, start_offset) - 1
-        if covering < 0 or (covering == 0 and self._starts[0] == start_offset):
+        epochs, starts = self._table
+        covering = bisect_right(starts, start_offset) - 1
+        if covering < 0 or (covering == 0 and starts[0] == start_offset):
             return False
-        del self._epochs[:covering]
-        del self._starts[:covering]
-        self._starts[0] = start_offset
-        self._dirty = True
+        self._set(epochs[covering:], (start_offset, *starts[covering + 1 :]))
         return True
 
     def clear(self) -> None:
-        """Forget every epoch, durably. Raises OSError."""
-        self._epochs.clear()
-        self._starts.clear()
-        self._write()
+        """Forget every epoch. See `flush`."""
+        self._set((), ())
 
     def flush(self) -> None:
-        """Write what truncation has changed, if anything. Raises OSError."""
-        if self._dirty:
-            self._write()
-
-    def _write(self) -> None:
-        lines = [f"{e} {s}" for e, s in zip(self._epochs, self._starts, strict=True)]
-        write_entries(self._fs, self.path, lines)
-        self._dirty = False
+        """Write what was changed, durably, if anything. Raises OSError. May run in a thread."""
+        with self._writing:
+            table = self._table
+            if table != self._written:
+                lines = [f"{e} {s}" for e, s in zip(*table, strict=True)]
+                write_entries(self._fs, self.path, lines)
+                self._written = table
 
     def update_parent_dir(self, directory: str) -> None:
         """The partition directory was renamed."""
@@ -186,8 +185,8 @@ class LeaderEpochCache:
 
     def _check(self) -> None:
         assert len(self._epochs) == len(self._starts)
-        assert self._epochs == sorted(set(self._epochs))
-        assert self._starts == sorted(set(self._starts))
+        assert list(self._epochs) == sorted(set(self._epochs))
+        assert list(self._starts) == sorted(set(self._starts))
         assert all(value >= 0 for value in self._epochs + self._starts)
 
 

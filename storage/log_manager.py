@@ -130,6 +130,14 @@ class LogManager(LogUpkeep):
             state.loaded = path not in failed
         for path, error in failed.items():
             self.handle_dir_failure(path, error)
+        lowered = {
+            job.log_dir
+            for job in loading.jobs
+            if job.log is not None and job.log.recovery_point < job.recovery_point
+        }
+        for path in lowered:
+            # What is appended next must not be taken for synced after another crash.
+            self._checkpoint(path, log_starts=False)
 
     def load_logs(
         self, topic_configs: TopicConfigs, progress: Callable[[int, int], None] | None = None

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from threading import Lock
 
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
@@ -97,6 +98,8 @@ class LogRegistry:
         self._to_unlink: list[tuple[int, str]] = []
         self._rolled: deque[tuple[LogState, int]] = deque()
         self._loading: Loading | None = None
+        # Threads and the owner write the same checkpoints: one after the other, newest values last.
+        self._checkpointing = Lock()
 
     # What there is.
 

@@ -176,16 +176,23 @@ class LogUpkeep(LogRegistry):
     def _checkpoint(
         self, log_dir: str, *, recovery_points: bool = True, log_starts: bool = True
     ) -> None:
+        with self._checkpointing:
+            error = self._write_checkpoints(log_dir, recovery_points, log_starts)
+        if error is not None:
+            _log.error("Disk error while writing checkpoints in directory %s: %s", log_dir, error)
+            self.report_failure(log_dir, error)
+
+    def _write_checkpoints(
+        self, log_dir: str, recovery_points: bool, log_starts: bool
+    ) -> OSError | None:
         state = self._dirs.get(log_dir)
         if state is None:
-            return
+            return None
         logs = self.logs_in(log_dir)
         # Named in advance: a topic that is deleted while this is written must be written out again.
         state.checkpointed = state.checkpointed | {log.topic_partition for log in logs}
         try:
             if recovery_points:
-                for log in logs:
-                    log.leader_epochs.flush()
                 points = {log.topic_partition: log.recovery_point for log in logs}
                 self._checkpoint_file(log_dir, RECOVERY_POINT_CHECKPOINT).write(points)
             if log_starts:
@@ -193,11 +200,12 @@ class LogUpkeep(LogRegistry):
                     log.topic_partition: log.log_start_offset
                     for log in logs
                     if log.log_start_offset > log.first_segment_base
+                    or (log.log_start_offset > 0 and not log.names_are_synced)
                 }
                 self._checkpoint_file(log_dir, LOG_START_OFFSET_CHECKPOINT).write(starts)
         except OSError as error:
-            _log.error("Disk error while writing checkpoints in directory %s: %s", log_dir, error)
-            self.report_failure(log_dir, error)
+            return error
+        return None
 
     def _checkpoint_file(self, log_dir: str, name: str) -> OffsetCheckpoint:
         return OffsetCheckpoint(self._fs, join(log_dir, name))

@@ -15,7 +15,8 @@ Four passes over the files, then the state beside them (Kafka's `LogLoader`)
 
 Then the log end offset is known. Above it nothing is believed: epochs are cut, snapshots beyond are
 removed, producer state is replayed up to it. The recovery point is not advanced by recovery itself,
-because nothing was synced (S-REC-10): a crash in the middle starts over.
+because what was kept was not synced (S-REC-10): a crash in the middle starts over. What is taken
+away is, in this order: later segments, then the end of the file.
 
 `load_log` is synchronous and touches one directory only, so that several may run in threads. Raises
 OSError; damaged data is repaired, not reported by exception.
@@ -25,6 +26,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from config.topic_config import TopicConfig
 from protocol.records.batch import BatchHeader
@@ -63,6 +65,9 @@ from storage.producers.state import (
 )
 
 _log = logging.getLogger(__name__)
+
+_HEADERS: Final = 64 * 1024
+"""Read at a time where only headers are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +117,7 @@ class _Loader:
         self._options = options
         self._store = SegmentStore(fs, clock, directory, options.config, random)
         self._epochs = self._open_epochs()
+        self._unsynced_from: int | None = None
 
     def load(self) -> Log:
         names = self._fs.list_dir(self._directory)
@@ -137,6 +143,8 @@ class _Loader:
             end = options.log_start_offset
         start = max(options.log_start_offset, segments.first.base_offset)
         self._epochs.truncate_from_end(end)
+        if not options.clean:
+            self._relearn_epochs(start)
         self._epochs.truncate_from_start(start)
         self._epochs.flush()
         self._producers.remove_stray_snapshots(segments.base_offsets)
@@ -153,6 +161,7 @@ class _Loader:
             log_start_offset=start,
             log_end_offset=end,
             recovery_point=end if options.clean else min(options.recovery_point, end),
+            unsynced_from=self._unsynced_from if segments.size else None,
             topic_id=options.topic_id,
         )
 
@@ -244,6 +253,10 @@ class _Loader:
             segment.offset_index.sanity_check(log_size=segment.size)
             segment.time_index.sanity_check()
             segment.txn_index.sanity_check()
+            following = self._store.segments.higher(segment.base_offset)
+            if following is not None and following.base_offset == self._options.recovery_point:
+                # It may have been rolled after the sync: its last entry was written then.
+                return segment.time_index_is_complete()
         except CorruptIndex as error:
             _log.warning("Found a corrupted index file: %s", str(error))
             return False
@@ -264,6 +277,9 @@ class _Loader:
     def _recover(self) -> None:
         segments = self._store.segments
         unflushed = segments.from_offset(self._options.recovery_point)
+        # The epochs of what is read now are learned from it: a leader may have been followed by one
+        # whose epoch is not the newest this file names (unsynced truncation, unclean election).
+        self._epochs.truncate_from_end(unflushed[0].base_offset)
         for at, segment in enumerate(unflushed):
             if self._recover_segment(segment, unflushed[at + 1 :]):
                 return
@@ -279,23 +295,64 @@ class _Loader:
             replay.rebuild(
                 producers,
                 self._store.segments,
-                self._options.log_start_offset,
+                max(self._options.log_start_offset, self._store.segments.first.base_offset),
                 segment.base_offset,
                 self._clock.wall_ms(),
             )
         cut = SegmentRecovery(segment, producers, self._epochs).run()
-        if cut:
+        lost = cut > 0 or self._is_hole(producers.map_end_offset, later)
+        if lost:
             _log.warning(
-                "Corruption found in segment %s: %d bytes and %d later segments go",
+                "Corruption found in segment %s, which now ends at offset %d: %d bytes, %d later "
+                "segments go",
                 segment.path,
+                producers.map_end_offset,
                 cut,
                 len(later),
             )
             self._drop(reversed(later))
+            self._fs.fsync_dir(self._directory)
         segment.become_inactive()
+        if cut:
+            # What was cut off must not come back behind what is appended next.
+            segment.file.fsync()
         producers.take_snapshot()
+        self._rebuilt(segment)
         segment.release()
-        return cut > 0
+        return lost
+
+    def _relearn_epochs(self, start: int) -> None:
+        """The log start went back, as a deletion was lost: the first epochs are in the batches."""
+        earliest = self._epochs.earliest_entry
+        known = earliest.start_offset if earliest is not None else 2**63 - 1
+        if known <= start:
+            return
+        found: dict[int, int] = {}
+        for segment in self._store.segments:
+            if segment.base_offset >= known:
+                break
+            for _, header, _, _ in Walk(segment.file, 0, segment.size, chunk=_HEADERS):
+                if header.base_offset >= known or header.partition_leader_epoch < 0:
+                    break
+                found.setdefault(header.partition_leader_epoch, header.base_offset)
+        later = self._epochs.entries
+        self._epochs.clear()
+        for epoch, offset in (*found.items(), *later):
+            self._epochs.assign(epoch, offset)
+
+    def _is_hole(self, end: int, later: Sequence[LogSegment]) -> bool:
+        """The end of an unsynced segment was lost without a trace, and what followed it was not.
+
+        Compaction leaves holes, too, so compacted logs are believed. (Kafka believes all.)
+        """
+        if not later or self._options.config.compact:
+            return False
+        following = later[0].base_offset
+        return end < following and following > self._options.recovery_point
+
+    def _rebuilt(self, segment: LogSegment) -> None:
+        if self._unsynced_from is None or segment.base_offset < self._unsynced_from:
+            self._unsynced_from = segment.base_offset
 
     def _drop(self, segments: Iterable[LogSegment]) -> None:
         for gone in self._store.delete(segments, DeletionReason.RECOVERY):
@@ -310,8 +367,10 @@ class _Loader:
             end,
             start,
         )
-        self._drop(list(self._store.segments))
-        self._store.create(start)
+        doomed = list(self._store.segments)
+        # First the new one: a crash in between must not leave a log that begins at 0.
+        self._rebuilt(self._store.create(start))
+        self._drop(doomed)
         self._epochs.clear()
         self._producers.truncate_fully_and_start_at(start)
 

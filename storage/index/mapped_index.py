@@ -235,12 +235,12 @@ class MappedIndex:
             file.close()
         return True
 
-    def trim_to_valid_size(self) -> None:
-        """Cut the file to its entries (S-ROLL-4), making an empty one if need be.
+    def trim_to_valid_size(self) -> bool:
+        """Cut the file to its entries (S-ROLL-4), making an empty one if need be; False if it was.
 
         Raises OSError.
         """
-        self.resize(self.entries * self.ENTRY_SIZE)
+        return self.resize(self.entries * self.ENTRY_SIZE)
 
     def release(self) -> None:
         """Forget the mapping of an index nobody appends to; the next question opens it again."""

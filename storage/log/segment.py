@@ -309,6 +309,13 @@ class LogSegment:
         self._max_timestamp = timestamp if self.size else NO_TIMESTAMP
         self._offset_of_max_timestamp = offset
 
+    def time_index_is_complete(self) -> bool:
+        """Whether the last entry names the greatest timestamp, as in a segment that was rolled."""
+        timestamp, offset = self.time_index.last_entry
+        start = self.offset_index.lookup(offset)[1]
+        walk = Walk(self.file, start, self.size, chunk=_END_CHUNK)
+        return all(header.max_timestamp <= timestamp for _, header, _, _ in walk)
+
     def restart(self) -> None:
         """Forget what is known of the content: recovery notes every batch anew."""
         self.size = 0
@@ -329,21 +336,37 @@ class LogSegment:
         if self.file.size() > self.size:
             self.file.truncate(self.size)
 
-    def _finish_indexes(self) -> None:
+    def _finish_indexes(self) -> bool:
+        before = self.time_index.entries
         if self.offset_of_max_timestamp - self.base_offset <= MAX_RELATIVE_OFFSET:
             self.time_index.maybe_append(
                 self.max_timestamp, self.offset_of_max_timestamp, skip_full_check=True
             )
-        self.offset_index.trim_to_valid_size()
-        self.time_index.trim_to_valid_size()
+        trimmed = self.offset_index.trim_to_valid_size()
+        return self.time_index.trim_to_valid_size() or trimmed or self.time_index.entries > before
+
+    def finish(self) -> bool:
+        """Bring opened files into the form of a closed segment; True when that changed any."""
+        changed = False
+        if self._offset_index is not None or self._time_index is not None:
+            changed = self._finish_indexes()
+        if self._file is not None and self._file.size() > self.size:
+            self._file.truncate(self.size)
+            changed = True
+        return changed
 
     def flush(self) -> None:
         """Records and indexes are on the disk when this returns. May block for long."""
-        if self._file is not None:
-            self._file.fsync()
-        for index in (self._offset_index, self._time_index, self._txn_index):
-            if index is not None:
-                index.flush()
+        for path in self.paths:
+            # By path: what a recovery has read, or an earlier process has written, is not open.
+            try:
+                file = self._fs.open(path)
+            except FileNotFoundError:
+                continue  # never made; or deleted meanwhile, and then it matters no more
+            try:
+                file.fsync()  # stores through a mapping included
+            finally:
+                file.close()
 
     def ensure_files(self) -> None:
         """Make the record file and empty indexes, so that the directory is complete."""
@@ -353,11 +376,8 @@ class LogSegment:
 
     def close(self) -> None:
         """Trim and close what was opened, slices in use included; it may be opened again."""
-        if self._offset_index is not None or self._time_index is not None:
-            self._finish_indexes()
+        self.finish()
         if self._file is not None:
-            if self._file.size() > self.size:
-                self._file.truncate(self.size)
             self._file.close()
         self.release()
 

@@ -50,7 +50,8 @@ class ShrinkingLog(LogState):
         self._changed(old)
         # A snapshot at the new base lets recovery start there (S-ROLL-4).
         self.producers.map_end_offset = base
-        self.producers.take_snapshot()
+        # Not synced here, on the event loop: `flush` does it before the recovery point gets there.
+        self.producers.take_snapshot(sync=False)
         if self._high_watermark >= self._log_end_offset:
             self._hw_place = None
         if self._rolled is not None:
@@ -76,6 +77,8 @@ class ShrinkingLog(LogState):
             if self.segments.first.base_offset > offset:
                 self.truncate_fully_and_start_at(offset)
                 return True
+            # Before the segments: none may come back once these are cut, and the names are synced.
+            self.producers.snapshots.delete_above(offset)
             self._forget_deleted(self._store.truncate_to(offset))
             self.leader_epochs.truncate_from_end(offset)
             self._shrunk_to(offset, min(offset, self.log_start_offset))
@@ -85,9 +88,9 @@ class ShrinkingLog(LogState):
         """Drop everything; the next record gets `offset`. Raises StorageError."""
         self._expect_idle()
         with self._writing():
+            self.producers.truncate_fully_and_start_at(offset)
             self._forget_deleted(self._store.restart_at(offset))
             self.leader_epochs.clear()
-            self.producers.truncate_fully_and_start_at(offset)
             self._shrunk_to(offset, offset if log_start_offset is None else log_start_offset)
             self.update_high_watermark(offset)
 
@@ -148,6 +151,7 @@ class ShrinkingLog(LogState):
             following.base_offset, StartOffsetReason.SEGMENT_DELETION
         )
         gone = self._store.delete(doomed, reason)
+        self._changed(self.segments.active)
         for one in gone:
             _log.info(
                 "Deleted segment %d (%d bytes) of %s due to %s",

@@ -8,6 +8,7 @@ can be read alone: this state, `ShrinkingLog` (rolling, truncation, retention) a
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import NoReturn
 
 from config.topic_config import TopicConfig
@@ -46,6 +47,7 @@ class LogState:
         "_dirty_from",
         "_failed",
         "_first_unstable",
+        "_flushing",
         "_high_watermark",
         "_hw_place",
         "_latest_epoch",
@@ -78,9 +80,13 @@ class LogState:
         log_start_offset: int,
         log_end_offset: int,
         recovery_point: int,
+        unsynced_from: int | None = None,
         topic_id: bytes = ZERO_UUID,
     ) -> None:
-        """Over parts that the loader (`storage.recovery`) has made consistent."""
+        """Over parts that the loader (`storage.recovery`) has made consistent.
+
+        `unsynced_from`: the base of the first segment that may not be on the disk as it is.
+        """
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.segments = store.segments
@@ -96,7 +102,9 @@ class LogState:
         self._high_watermark = log_start_offset
         self._hw_place: Place | None = None
         self._first_unstable: int | None = None
-        self._dirty_from: int | None = None
+        self._dirty_from: int | None = unsynced_from
+        # Several threads may flush; the recovery point must not pass what a slower one syncs.
+        self._flushing = Lock()
         self._pending: PendingAppend | None = None
         self._offline: OSError | None = None
         self._failed: Failed | None = None
@@ -149,6 +157,11 @@ class LogState:
     def first_segment_base(self) -> int:
         """Where the log would start if nobody had moved its start. Any thread may ask."""
         return self.segments.snapshot_from(0)[0].base_offset
+
+    @property
+    def names_are_synced(self) -> bool:
+        """Whether segments that were deleted stay so after a crash. Any thread may ask."""
+        return self._dirty_from is None and not self._flushing.locked()
 
     def update_config(self, config: TopicConfig) -> None:
         """From now on these rules hold. Open segments keep their index size and jitter."""
@@ -245,29 +258,36 @@ class LogState:
 
         May run in a thread. Raises StorageError.
         """
-        end = self._log_end_offset if offset is None else offset
-        start, dirty = self.recovery_point, self._dirty_from
-        self._dirty_from = None
-        if dirty is None:
-            if end <= start:
+        with self._flushing:
+            end = self._log_end_offset if offset is None else offset
+            start, dirty = self.recovery_point, self._dirty_from
+            self._dirty_from = None
+            if dirty is None and end <= start:
                 return
-            dirty = start
-        try:
-            # A segment that was cut may be empty now and start at the end.
-            self._store.flush(min(start, dirty), max(end, dirty + 1))
-            if offset is not None:
-                self.producers.flush_snapshot(offset)
-        except OSError as error:
-            self._fail(error)
-        # Truncated meanwhile: nothing above the end can be called synced.
-        self.recovery_point = max(self.recovery_point, min(end, self._log_end_offset))
-        self.last_flush_ms = self._clock.wall_ms()
+            try:
+                # A segment that was cut may be empty now and start at the end.
+                first = start if dirty is None else min(start, dirty)
+                self._store.flush(first, end if dirty is None else max(end, dirty + 1))
+                self.producers.flush_snapshots(end)
+                if dirty is not None or not self._store.dir_is_synced:
+                    self._store.flush_names()
+                # After the names: a segment that comes back must find its epochs.
+                self.leader_epochs.flush()
+            except OSError as error:
+                self._fail(error)
+            # Truncated meanwhile: nothing above the end can be called synced.
+            self.recovery_point = max(self.recovery_point, min(end, self._log_end_offset))
+            self.last_flush_ms = self._clock.wall_ms()
 
     def close(self) -> None:
-        """Write a producer snapshot at the end, trim and close all files. Raises StorageError."""
+        """Snapshot the producers at the end; trim, sync, close all files. Raises StorageError."""
         with self._writing():
             self.producers.map_end_offset = self._log_end_offset
             self.producers.take_snapshot()
+            for segment in self.segments:
+                if segment.finish():
+                    self._changed(segment)
+            self.flush()
             for segment in self.segments:
                 segment.close()
 
@@ -295,7 +315,7 @@ class LogState:
         self.release()
 
     def _changed(self, segment: LogSegment) -> None:
-        """Files below the recovery point were changed: the next flush has to start there."""
+        """Files of `segment`, or names, were changed: the next flush has to start there."""
         base = segment.base_offset
         self._dirty_from = base if self._dirty_from is None else min(base, self._dirty_from)
 

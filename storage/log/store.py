@@ -18,7 +18,7 @@ from storage.filesystem import FileSystem
 from storage.log.results import Deleted, DeletionReason, PendingDeletion
 from storage.log.segment import LogSegment
 from storage.log.segments import LogSegments
-from storage.paths import DELETED_SUFFIX
+from storage.paths import DELETED_SUFFIX, parent_dir
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +26,16 @@ _log = logging.getLogger(__name__)
 class SegmentStore:
     """See the module docstring."""
 
-    __slots__ = ("_pending", "_random", "clock", "config", "directory", "fs", "segments")
+    __slots__ = (
+        "_pending",
+        "_random",
+        "clock",
+        "config",
+        "dir_is_synced",
+        "directory",
+        "fs",
+        "segments",
+    )
 
     def __init__(
         self,
@@ -43,6 +52,8 @@ class SegmentStore:
         self.segments = LogSegments()
         self._random = random or Random()
         self._pending: list[PendingDeletion] = []
+        self.dir_is_synced = False
+        """The directory itself is found after a crash."""
 
     def open_segment(self, base_offset: int, *, size: int, state: str = "") -> LogSegment:
         """A segment over files that exist (or will be made at first use); not added to the list."""
@@ -116,13 +127,24 @@ class SegmentStore:
         doomed = [segment for segment in self.segments if segment.base_offset > offset]
         # The last first: a crash in between leaves a shorter log, not one with a hole.
         gone = self.delete(reversed(doomed), DeletionReason.TRUNCATION)
-        self.segments.active.truncate_to(offset, self.clock.wall_ms())
+        self.fs.fsync_dir(self.directory)
+        active = self.segments.active
+        if active.truncate_to(offset, self.clock.wall_ms()):
+            # What was cut off must not come back behind what is appended next.
+            active.file.fsync()
         return gone
 
     def restart_at(self, offset: int) -> list[Deleted]:
         """Drop everything; one empty segment at `offset` is left."""
-        gone = self.delete(list(self.segments), DeletionReason.TRUNCATION)
-        self.create(offset)
+        doomed = list(self.segments)
+        if offset in self.segments:
+            gone = self.delete(doomed, DeletionReason.TRUNCATION)
+            self.create(offset)
+        else:
+            # First the new one: a crash in between must not leave a log that begins at 0.
+            self.create(offset)
+            gone = self.delete(doomed, DeletionReason.TRUNCATION)
+        self.fs.fsync_dir(self.directory)
         return gone
 
     def flush(self, start_offset: int, end_offset: int) -> None:
@@ -130,12 +152,17 @@ class SegmentStore:
         dirty = [s for s in self.segments.snapshot_from(start_offset) if s.base_offset < end_offset]
         for segment in dirty:
             segment.flush()
-        if any(segment.base_offset >= start_offset for segment in dirty):
-            # New files are found again after a crash only if the directory is synced, too.
-            self.fs.fsync_dir(self.directory)
+
+    def flush_names(self) -> None:
+        """What was made, renamed and removed until now is so after a crash, too. May block."""
+        self.fs.fsync_dir(self.directory)
+        if not self.dir_is_synced:
+            self.fs.fsync_dir(parent_dir(self.directory))
+            self.dir_is_synced = True
 
     def moved_to(self, directory: str) -> None:
         """The partition directory has a new name."""
         self.directory = directory
+        self.dir_is_synced = False
         for segment in self.segments:
             segment.moved_to(directory)

@@ -4,7 +4,7 @@ Kept apart from `storage.producers.state` because this is about files and that a
 Offsets stand for files (`storage.paths.snapshot_file`). Every method may raise OSError.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable
 
 from storage.filesystem import FileSystem
@@ -17,12 +17,13 @@ class SnapshotFiles:
     `names` are the directory's file names where the caller has listed it already.
     """
 
-    __slots__ = ("_fs", "_offsets", "directory")
+    __slots__ = ("_fs", "_offsets", "_unsynced", "directory")
 
     def __init__(self, fs: FileSystem, directory: str, names: Iterable[str] | None = None) -> None:
         self._fs = fs
         self.directory = directory
         self._offsets: list[int] = []
+        self._unsynced: frozenset[int] = frozenset()
         self.reload(names)
 
     def reload(self, names: Iterable[str] | None = None) -> None:
@@ -61,10 +62,12 @@ class SnapshotFiles:
         index = bisect_left(self._offsets, offset)
         return index < len(self._offsets) and self._offsets[index] == offset
 
-    def add(self, offset: int) -> None:
+    def add(self, offset: int, *, is_synced: bool = True) -> None:
         """A snapshot was written."""
         if offset not in self:
             insort(self._offsets, offset)
+        if not is_synced:
+            self._unsynced |= {offset}
 
     def delete(self, offset: int) -> None:
         """Remove a snapshot if it is there."""
@@ -75,6 +78,11 @@ class SnapshotFiles:
     def delete_before(self, offset: int) -> None:
         """Remove the snapshots below `offset`."""
         for candidate in self._offsets[: bisect_left(self._offsets, offset)]:
+            self.delete(candidate)
+
+    def delete_above(self, offset: int) -> None:
+        """Remove the snapshots above `offset`."""
+        for candidate in self._offsets[bisect_right(self._offsets, offset) :]:
             self.delete(candidate)
 
     def delete_all(self) -> None:
@@ -114,16 +122,20 @@ class SnapshotFiles:
             return None
         return renamed
 
-    def flush(self, offset: int) -> None:
-        """Make a snapshot that was written without sync durable. May run in a thread."""
-        try:
-            file = self._fs.open(self.path(offset))
-        except FileNotFoundError:
-            return  # deleted meanwhile
-        try:
-            file.fsync()
-        finally:
-            file.close()
+    def flush(self, end_offset: int) -> None:
+        """Make snapshots up to there that were written without sync durable; maybe in a thread."""
+        due = {offset for offset in self._unsynced if offset <= end_offset}
+        for offset in due:
+            try:
+                file = self._fs.open(self.path(offset))
+            except FileNotFoundError:
+                continue  # deleted meanwhile
+            try:
+                file.fsync()
+            finally:
+                file.close()
+        if due:
+            self._unsynced -= due
 
     def _check(self) -> None:
         assert self._offsets == sorted(set(self._offsets))

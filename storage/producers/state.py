@@ -392,7 +392,7 @@ class ProducerStateManager:
     def take_snapshot(self, *, sync: bool = True) -> int | None:
         """Write a snapshot at `map_end_offset`, unless nothing was appended since the last one.
 
-        Returns its offset. Without `sync`, `flush_snapshot` makes it durable later. Raises OSError.
+        Returns its offset. Without `sync`, `flush_snapshots` syncs it later. Raises OSError.
         """
         offset = self.map_end_offset
         if offset <= self._last_snapshot_offset:
@@ -400,13 +400,13 @@ class ProducerStateManager:
         order = java_map_order(self._producers, self._largest_size)
         entries = [self._producers[producer_id] for producer_id in order]
         write_snapshot(self._fs, self.snapshots.path(offset), entries, sync=sync)
-        self.snapshots.add(offset)
+        self.snapshots.add(offset, is_synced=sync)
         self._last_snapshot_offset = offset
         return offset
 
-    def flush_snapshot(self, offset: int) -> None:
-        """Make the snapshot at `offset` durable. Raises OSError. May run in a thread."""
-        self.snapshots.flush(offset)
+    def flush_snapshots(self, end_offset: int) -> None:
+        """Make the snapshots up to `end_offset` durable. Raises OSError. May run in a thread."""
+        self.snapshots.flush(end_offset)
 
     @property
     def latest_snapshot_offset(self) -> int | None:

@@ -228,8 +228,15 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def killed(self) -> None:
+        if self._has_hole():
+            # Unsynced, a hole between two segments cannot be told from an end that was lost.
+            self.flush()
         self.fs = self.fs.crash(keep_unsynced=True)
         self._reopened(clean=False)
+
+    def _has_hole(self) -> bool:
+        bases = [*(batch.base for batch in self.batches[1:]), self.end]
+        return any(batch.last + 1 != at for batch, at in zip(self.batches, bases, strict=False))
 
     @rule()
     def power_lost(self) -> None:

@@ -81,8 +81,14 @@ def test_assigning_what_is_known_writes_nothing(
     assert fs.operations == []
 
 
-def test_a_new_epoch_is_durable_when_assigned(fs: MemoryFileSystem) -> None:
-    LeaderEpochCache(fs, PATH).assign(3, 5)
+def test_a_new_epoch_is_durable_when_flushed_and_no_append_waits_for_it(
+    fs: MemoryFileSystem,
+) -> None:
+    cache = LeaderEpochCache(fs, PATH)
+    fs.operations.clear()
+    cache.assign(3, 5)
+    assert fs.operations == []
+    cache.flush()
     after = LeaderEpochCache(fs.crash(forget_names=True), PATH)
     assert starts(after) == [(3, 5)]
 
@@ -138,6 +144,7 @@ def test_s_rec_6_truncation_from_the_start(
 
 
 def test_truncation_is_written_by_flush(fs: MemoryFileSystem, cache: LeaderEpochCache) -> None:
+    cache.flush()
     cache.truncate_from_end(50)
     assert cache.is_dirty
     assert len(LeaderEpochCache(fs, PATH).entries) == 3
@@ -148,6 +155,7 @@ def test_truncation_is_written_by_flush(fs: MemoryFileSystem, cache: LeaderEpoch
     cache.flush()
     assert fs.operations == []
     cache.clear()
+    cache.flush()
     assert fs.read_bytes(PATH) == b"0\n0\n"
     cache.update_parent_dir("/q")
     assert cache.path == "/q/leader-epoch-checkpoint"

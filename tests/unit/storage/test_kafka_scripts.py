@@ -254,6 +254,7 @@ def test_leader_epochs_answer_and_store_as_kafka() -> None:
                 found = " ".join(f"{e.epoch}:{e.start_offset}" for e in cache.entries)
         assert str(found) == answer, f"line {number}"
         cache._check()
+    cache.flush()
     golden = (GOLDEN / "leader-epoch-checkpoint").read_bytes()
     assert fs.read_bytes("/p/leader-epoch-checkpoint") == golden
     assert LeaderEpochCache(fs, "/p/leader-epoch-checkpoint").entries == cache.entries

@@ -327,8 +327,8 @@ def test_a_snapshot_is_taken_only_when_something_was_appended(partition: Partiti
     assert partition.state.take_snapshot() is None
     assert partition.fs.list_dir("/p") == ["00000000000000000001.snapshot"]
     assert partition.fs.crash().read_bytes("/p/00000000000000000001.snapshot") == b""
-    partition.state.flush_snapshot(1)
-    partition.state.flush_snapshot(77)
+    partition.state.flush_snapshots(1)
+    partition.state.flush_snapshots(77)
     assert len(partition.fs.crash().read_bytes("/p/00000000000000000001.snapshot")) == 56
 
 

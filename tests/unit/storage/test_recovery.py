@@ -48,7 +48,7 @@ def test_s_rec_3_everything_is_rebuilt_after_a_kill() -> None:
     for base in (0, 8, 16):
         for kind in ("index", "timeindex"):
             built.fs.write_bytes(path(base, kind), b"\xff" * 100)
-    built.fs.unlink(f"{DIRECTORY}/leader-epoch-checkpoint")
+    built.fs.unlink(f"{DIRECTORY}/leader-epoch-checkpoint", missing_ok=True)
     for name in built.names():
         if name.endswith(".snapshot"):
             built.fs.unlink(f"{DIRECTORY}/{name}")

@@ -1,0 +1,120 @@
+"""Power losses: whatever part of the unsynced work is on the disk, the log is a prefix of itself.
+
+Each scenario lets a partition work on a recorded disk (`tests.support.crash_lab`) and opens it as
+it may look after a power loss at any operation (`tests.support.recording_filesystem`); some of
+these starts are interrupted by a second power loss (S-REC-10). The small portion of the default
+suite draws a few hundred states from fixed seeds; `-m crash` draws thousands.
+
+A failure names its seed: CRASH_SEED=<seed> runs that one workload alone, CRASH_STATES sets how many
+states are drawn in all.
+"""
+
+import os
+import time
+from random import Random
+
+import pytest
+
+from tests.support.crash_lab import Expectation, Truth, Workload, started, verify
+from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
+
+SCENARIOS = {
+    "append": {"append": 12, "flush": 2},
+    "roll": {"append": 10, "roll": 2, "flush_rolled": 3, "flush": 1, "checkpoint": 1},
+    "retention": {
+        "append": 12,
+        "flush_rolled": 2,
+        "retention": 2,
+        "delete_logs": 1,
+        "delete_records": 1,
+        "checkpoint_starts": 1,
+        "checkpoint": 1,
+    },
+    "truncation": {"append": 10, "truncate": 3, "start_over": 1, "flush": 2, "checkpoint": 1},
+    "checkpoint": {"append": 8, "flush": 2, "checkpoint": 3, "restart": 1, "checkpoint_starts": 1},
+    "recovery": {"append": 10, "killed": 2, "flush": 1, "truncate": 1, "checkpoint": 1},
+    "all": {
+        "append": 20,
+        "flush": 1,
+        "roll": 1,
+        "flush_rolled": 2,
+        "retention": 1,
+        "delete_logs": 1,
+        "delete_records": 1,
+        "checkpoint_starts": 1,
+        "checkpoint": 2,
+        "truncate": 2,
+        "start_over": 1,
+        "restart": 1,
+        "killed": 1,
+    },
+}
+STATES_PER_WORKLOAD = 25
+
+
+def run(scenario: str, seed: int, states: int) -> int:
+    """Draw `states` states of one workload; returns how many starts were tried."""
+    random = Random(f"{scenario}-{seed}")
+    work = Workload(random)
+    work.begin()
+    work.run(SCENARIOS[scenario], random.randint(8, 30))
+    loss = PowerLoss(work.fs)
+    tried = 0
+    for number in range(states):
+        at = random.randint(1, loss.last)
+        kind = ("state", "kept", "lost", "state", "state", "state")[number % 6]
+        state = loss.state(at, random) if kind == "state" else getattr(loss, kind)(at)
+        before = RecordingFileSystem(state)
+        expected = work.expectation(at)
+        try:
+            truth = verify(state, expected, work.config, work.clock)
+            tried += 1
+            if number % 3 == 0:
+                tried += crash_again(before, truth, work, random)
+        except Exception as error:
+            error.add_note(
+                f"CRASH_SEED={seed} {scenario}, state {number} ({kind} at {at})\n{work.story(at)}"
+            )
+            raise
+    return tried
+
+
+def crash_again(fs: RecordingFileSystem, truth: Truth, work: Workload, random: Random) -> int:
+    """Power goes while the log is being recovered: the next start finds the same (S-REC-10)."""
+    started(fs, work.clock, work.config)
+    loss = PowerLoss(fs)
+    expected = Expectation(
+        lines=(truth.line,),
+        flushed=truth.end,
+        start=truth.start,
+        promised_start=truth.promised_start,
+        end=truth.end,
+    )
+    for _ in range(2):
+        at = random.randint(0, loss.last)
+        verify(loss.state(at, random), expected, work.config, work.clock)
+    return 2
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_power_loss_leaves_a_prefix_with_all_that_was_flushed(scenario):
+    for seed in range(2):
+        run(scenario, seed, 12)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_thousands_of_power_losses(scenario, record_property, capsys):
+    only = os.environ.get("CRASH_SEED")
+    wanted = int(os.environ.get("CRASH_STATES", "7000")) // len(SCENARIOS)
+    first = int(only) if only else Random().randrange(1_000_000)  # printed when it fails
+    tried, seed, begin = 0, first, time.monotonic()
+    while tried < wanted:
+        tried += run(scenario, seed, STATES_PER_WORKLOAD)
+        seed += 1
+        if only:
+            break
+    per_minute = tried / (time.monotonic() - begin) * 60
+    record_property("states_per_minute", round(per_minute))
+    with capsys.disabled():
+        print(f"\n{scenario}: {tried} states, {per_minute:.0f} a minute, seeds {first}-{seed - 1}")

@@ -1,0 +1,511 @@
+"""A partition at work on a recorded disk, and what must be true of it after any power loss.
+
+`Workload` acts on one partition through a real `LogManager` and notes, for each action, what the
+log held before and after. `expectation(at)` is what a start after a power loss must find;
+`verify` starts on a state of the disk and compares:
+
+  * the records are those of one moment of the log, without its end, and hold all that was flushed;
+  * log start, leader epochs, indexes, times and producers fit those records;
+  * appending goes on.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+
+from config.broker_config import BrokerConfig
+from config.topic_config import TopicConfig
+from protocol.records.batch import iter_batches, read_header
+from protocol.records.builder import build_batch
+from protocol.records.compression import CompressionType
+from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.records.record import iter_records
+from protocol.types import TopicPartition
+from storage.append_origin import AppendOrigin
+from storage.log import replay
+from storage.log.log import Log
+from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason
+from storage.log_manager import LogManager
+from storage.producers.state import ProducerStateManager
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.recording_filesystem import RecordingFileSystem
+
+TP = TopicPartition("t", 0)
+TOPIC_ID = bytes(range(16))
+LOG_DIR = "/d"
+BROKER = BrokerConfig.parse({"log.dirs": LOG_DIR, "broker.id": "1"})
+PLAIN, TRANSACTIONAL = 7, 8
+"""Producer ids."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One batch as it lies in the log."""
+
+    base: int
+    last: int
+    epoch: int
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"{self.base}-{self.last}(e{self.epoch})"
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The log at one moment."""
+
+    line: tuple[Sent, ...] = ()
+    """Every batch since the beginning, deleted ones too, truncated ones not."""
+    start: int = 0
+    end: int = 0
+    flushed: int = 0
+    promised_start: int = 0
+    """Log start as it was checkpointed."""
+
+    def __str__(self) -> str:
+        return f"{self.start}..{self.end}, flushed {self.flushed}, ends in {self.line[-3:]}"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What may be found after a power loss: one of `lines`, as far as it came."""
+
+    lines: tuple[tuple[Sent, ...], ...]
+    flushed: int
+    start: int
+    """The log start is not above this."""
+    promised_start: int
+    end: int
+
+
+@dataclass
+class Step:
+    """One action: operations `begin` to `end` - 1 of the journal."""
+
+    name: str
+    begin: int
+    end: int
+    before: Truth
+    after: Truth
+
+
+def topic_config(random: Random) -> TopicConfig:
+    """Small segments and indexes, so that everything happens within a few appends."""
+    return TopicConfig(
+        segment_bytes=random.choice([400, 900, 2500]),
+        index_interval_bytes=random.choice([0, 100, 400]),
+        segment_index_bytes=random.choice([24, 96, 4096]),
+        retention_bytes=-1,
+        file_delete_delay_ms=random.choice([0, 60_000]),
+        flush_messages=random.choice([2**63 - 1, 2**63 - 1, 5]),
+    )
+
+
+class Workload:
+    """See the module docstring. The methods without argument are actions."""
+
+    def __init__(
+        self, random: Random, fs: MemoryFileSystem | None = None, config: TopicConfig | None = None
+    ) -> None:
+        self.random = random
+        self.config = config or topic_config(random)
+        self.clock = ManualClock()
+        self.steps: list[Step] = []
+        self.truth = Truth()
+        self.epoch = 0
+        self.in_transaction = False
+        if fs is None:
+            fs = MemoryFileSystem()
+            fs.make_dirs(LOG_DIR)
+        self.fs = RecordingFileSystem(fs)
+
+    # Acting.
+
+    def act(self, name: str, action: Callable[[], Truth]) -> None:
+        """Do it and note what was true before and after."""
+        before, begin = self.truth, self.fs.now
+        self.truth = action()
+        self.fs.note_stores()
+        self.steps.append(Step(name, begin, self.fs.now, before, self.truth))
+
+    def _grown(self, line: tuple[Sent, ...]) -> Truth:
+        """The truth with this line and the log's own offsets."""
+        log = self.log
+        return replace(
+            self.truth,
+            line=line,
+            start=log.log_start_offset,
+            end=log.log_end_offset,
+            flushed=log.recovery_point,
+        )
+
+    def begin(self) -> None:
+        """The broker starts and makes the partition."""
+
+        def start() -> Truth:
+            self._start()
+            return self._grown(self.truth.line)
+
+        self.act("start", start)
+
+    def _start(self) -> None:
+        self.manager = started(self.fs, self.clock, self.config)
+        self.log = self.manager.get_or_create_log(TP, TOPIC_ID, self.config)
+        self.log.update_high_watermark(self.log.log_end_offset)
+
+    def append(self) -> None:
+        random = self.random
+        kind = random.choice(("plain", "idempotent", "transactional", "marker", "follower"))
+        if kind == "marker" and not self.in_transaction:
+            kind = "transactional"
+        if random.random() < 0.1:
+            self.epoch += 1
+
+        def go() -> Truth:
+            self.clock.advance(ms=random.randint(0, 5000))
+            if kind == "follower":
+                sent = self._copied()
+                self.log.append_as_follower(b"".join(batch.data for batch in sent))
+            else:
+                sent = [self._produced(kind)]
+            self.log.update_high_watermark(self.log.log_end_offset)
+            return self._grown((*self.truth.line, *sent))
+
+        self.act(f"append {kind}", go)
+
+    def _produced(self, kind: str) -> Sent:
+        origin, data = AppendOrigin.CLIENT, b""
+        if kind == "marker":
+            self.in_transaction = False
+            origin = AppendOrigin.COORDINATOR
+            data = build_end_transaction_marker(
+                self.random.choice((ControlType.ABORT, ControlType.COMMIT)),
+                producer_id=TRANSACTIONAL,
+                producer_epoch=0,
+                coordinator_epoch=0,
+                timestamp=self.clock.wall_ms(),
+            )
+        elif kind == "transactional":
+            self.in_transaction = True
+            data = self._sequenced(TRANSACTIONAL, transactional=True)
+        elif kind == "idempotent":
+            data = self._sequenced(PLAIN)
+        else:
+            data = build_batch(self._records())
+        buffer = bytearray(data)
+        info = self.log.append_as_leader(buffer, leader_epoch=self.epoch, origin=origin)
+        return Sent(info.first_offset, info.last_offset, self.epoch, bytes(buffer))
+
+    def _sequenced(self, producer_id: int, *, transactional: bool = False) -> bytes:
+        known = self.log.producers.entry(producer_id)
+        return build_batch(
+            self._records(),
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=known.last_sequence + 1 if known is not None else 0,
+            transactional=transactional,
+        )
+
+    def _records(self) -> list:
+        random = self.random
+        # Equal sizes now and then: a batch that replaces another may fit its place exactly.
+        size = random.choice((20, 20, random.randint(0, 300)))
+        stamp = self.clock.wall_ms() - random.choice((0, 0, 3000))
+        count = random.choice((1, 1, 3))
+        return [(stamp, b"k", random.randbytes(size // count), ())] * count
+
+    def _copied(self) -> list[Sent]:
+        first, sent = self.log.log_end_offset, []
+        for _ in range(self.random.randint(1, 2)):
+            records = [(self.clock.wall_ms(), None, self.random.randbytes(30), ())]
+            codec = self.random.choice((CompressionType.NONE, CompressionType.LZ4))
+            data = build_batch(records, base_offset=first, leader_epoch=self.epoch, codec=codec)
+            sent.append(Sent(first, first, self.epoch, data))
+            first += 1
+        return sent
+
+    def _plain(self, name: str, action: Callable[[], object]) -> None:
+        def go() -> Truth:
+            action()
+            return self._grown(self.truth.line)
+
+        self.act(name, go)
+
+    def flush(self) -> None:
+        self._plain("flush", self.log.flush)
+
+    def roll(self) -> None:
+        self._plain("roll", self.log.roll)
+
+    def flush_rolled(self) -> None:
+        self._plain("flush rolled", self.manager.flush_rolled)
+
+    def checkpoint(self) -> None:
+        self._plain("checkpoint", self.manager.checkpoint_recovery_points)
+
+    def delete_records(self) -> None:
+        target = self.random.randint(self.log.log_start_offset, self.log.high_watermark)
+        reason = StartOffsetReason.CLIENT_RECORD_DELETION
+        self._plain(
+            "delete records", lambda: self.log.maybe_increment_log_start_offset(target, reason)
+        )
+
+    def checkpoint_starts(self) -> None:
+        def go() -> Truth:
+            self.manager.checkpoint_log_start_offsets()
+            return replace(self.truth, promised_start=self.log.log_start_offset)
+
+        self.act("checkpoint starts", go)
+
+    def retention(self) -> None:
+        limit = self.random.choice((0, self.log.size // 2))
+        self.log.update_config(replace(self.config, retention_bytes=limit))
+        self._plain("retention", self.manager.cleanup_logs)
+        self.log.update_config(self.config)
+
+    def delete_logs(self) -> None:
+        self.clock.advance(61)
+        self._plain("delete files", self.manager.delete_logs)
+
+    def truncate(self) -> None:
+        start, line = self.log.log_start_offset, self.truth.line
+        # Back to a batch's first offset, as followers are told to.
+        target = self.random.choice([*(b.base for b in line[-6:] if b.base >= start), start])
+        self.epoch += 1
+
+        def go() -> Truth:
+            self.manager.truncate_to({TP: target})
+            self._after_truncation()
+            return self._grown(tuple(batch for batch in line if batch.last < target))
+
+        self.act(f"truncate to {target}", go)
+
+    def start_over(self) -> None:
+        target = self.log.log_end_offset + self.random.randint(0, 9)
+
+        def go() -> Truth:
+            self.manager.truncate_fully_and_start_at(TP, target)
+            self._after_truncation()
+            return self._grown(())
+
+        self.act(f"start over at {target}", go)
+
+    def _after_truncation(self) -> None:
+        entry = self.log.producers.entry(TRANSACTIONAL)
+        self.in_transaction = entry is not None and entry.current_txn_first_offset >= 0
+
+    def restart(self) -> None:
+        """Stop in order and start."""
+
+        def go() -> Truth:
+            self.manager.shutdown()
+            self._start()
+            return self._grown(self.truth.line)
+
+        self.act("restart", go)
+
+    def killed(self) -> None:
+        """The process dies between two actions, the machine lives."""
+
+        def go() -> Truth:
+            abandon(self.manager)
+            self._start()
+            return self._grown(self.truth.line)
+
+        self.act("killed", go)
+
+    def run(self, actions: dict[str, int], count: int) -> None:
+        """`count` actions, drawn by weight."""
+        names = self.random.choices(list(actions), list(actions.values()), k=count)
+        for name in names:
+            getattr(self, name)()
+
+    # What must be found.
+
+    def expectation(self, at: int) -> Expectation:
+        """After a power loss when operations 0 to `at` - 1 were begun."""
+        done = [step for step in self.steps if step.end <= at]
+        after = done[-1].after if done else self.steps[0].before
+        possible = [after]
+        # Actions may do nothing to the disk: only the one under way can be half done.
+        under_way = [step for step in self.steps if step.begin < at < step.end]
+        possible += [step.after for step in under_way]
+        return Expectation(
+            lines=tuple(dict.fromkeys(truth.line for truth in possible)),
+            flushed=min(truth.flushed for truth in possible),
+            start=max(truth.start for truth in possible),
+            promised_start=min(truth.promised_start for truth in possible),
+            end=max(truth.end for truth in possible),
+        )
+
+    def story(self, at: int) -> str:
+        """For a failure's message."""
+        lines = []
+        for step in self.steps:
+            mark = ">" if step.begin < at <= step.end else " "
+            lines.append(f"{mark} {step.begin:4}-{step.end:<4} {step.name}: {step.after}")
+        for number in range(max(0, at - 12), min(self.fs.now, at + 3)):
+            op = self.fs.journal[number]
+            lines.append(f"{'>' if number == at else ' '} {number:4} {op.operation} {op.path}")
+        return "\n".join(lines)
+
+
+def started(fs: MemoryFileSystem, clock: ManualClock, config: TopicConfig) -> LogManager:
+    """A log manager that has loaded what is there. Raises AssertionError when the disk failed."""
+    failures: list[object] = []
+    manager = LogManager(BROKER, clock, fs, on_offline=failures.append, random=Random(1))
+    manager.startup(lambda _: config)
+    assert not failures, failures
+    return manager
+
+
+def abandon(manager: LogManager) -> None:
+    """The process is gone: its locks are, too."""
+    manager._unlock_all()
+
+
+def batches_of(log: Log) -> list[Sent]:
+    """What a reader finds from the log start on."""
+    found: list[Sent] = []
+    offset = log.log_start_offset
+    while True:
+        info = log.read(offset, 1 << 20, FetchIsolation.LOG_END)
+        if not info.records:
+            return found
+        data = info.records.read() if isinstance(info.records, FileSlice) else info.records
+        for at, header in iter_batches(data):
+            epoch = header.partition_leader_epoch
+            found.append(
+                Sent(header.base_offset, header.last_offset, epoch, data[at : at + header.size])
+            )
+            offset = header.last_offset + 1
+
+
+def verify(
+    fs: MemoryFileSystem, expected: Expectation, config: TopicConfig, clock: ManualClock
+) -> Truth:
+    """Start on `fs`, compare, append. Returns what was found (before the appends)."""
+    manager = started(fs, clock, config)
+    log = manager.get_or_create_log(TP, TOPIC_ID, config)
+    log.update_high_watermark(log.log_end_offset)
+    log._check()
+    found = batches_of(log)
+    start, end = log.log_start_offset, log.log_end_offset
+    assert expected.promised_start <= start <= expected.start, (start, expected)
+    assert end <= expected.end, (end, expected)
+    line = _line_of(found, start, end, expected)
+    assert log.recovery_point <= end
+    _check_epochs(log, found)
+    _check_times(log, found)
+    _check_producers(log, line)
+    _check_indexes(log)
+    truth = Truth(line=line, start=start, end=end, flushed=end, promised_start=start)
+    _append_on(log)
+    abandon(manager)
+    return truth
+
+
+def _line_of(found: list[Sent], start: int, end: int, expected: Expectation) -> tuple[Sent, ...]:
+    """The one of the expected lines that the log holds, without what lies beyond its end."""
+    for line in expected.lines:
+        kept = tuple(batch for batch in line if batch.last < end)
+        if [batch for batch in kept if batch.last >= start] == found:
+            lost = [b for b in line if b.last >= end and b.last < expected.flushed]
+            assert not lost, f"flushed up to {expected.flushed}, end {end}: lost {lost}"
+            return kept
+    raise AssertionError(f"start {start}, end {end}: found {found}, expected {expected.lines}")
+
+
+def _check_epochs(log: Log, found: list[Sent]) -> None:
+    log.leader_epochs._check()
+    for batch in found:
+        assert log.leader_epochs.epoch_for_offset(max(batch.base, log.log_start_offset)) == (
+            batch.epoch
+        ), (batch, log.leader_epochs.entries)
+    for entry in log.leader_epochs.entries:
+        assert log.log_start_offset <= entry.start_offset <= log.log_end_offset
+
+
+def _check_times(log: Log, found: list[Sent]) -> None:
+    records = [
+        (record.offset, record.timestamp)
+        for batch in found
+        for record in iter_records(batch.data)
+        if record.offset >= log.log_start_offset
+    ]
+    for stamp in {stamp for _, stamp in records[:: max(1, len(records) // 4)]}:
+        first = next(record for record in records if record[1] >= stamp)
+        got = log.offset_for_timestamp(stamp)
+        assert got is not None
+        assert (got.offset, got.timestamp) == first, (stamp, got, first)
+
+
+def _check_indexes(log: Log) -> None:
+    for segment in log.segments:
+        segment.offset_index._check()
+        segment.time_index._check()
+        segment.txn_index._check()
+
+
+def _check_producers(log: Log, line: tuple[Sent, ...]) -> None:
+    """Each producer is known as by a replay of all records, or of those that are left."""
+    everything = _replayed(line)
+    left = _replayed(tuple(b for b in line if b.last >= log.log_start_offset))
+    # What lies below the log start in the first segment is read as well.
+    readable = _replayed(tuple(b for b in line if b.base >= log.first_segment_base))
+    known = {producer_id: _shown(entry) for producer_id, entry in log.producers.producers.items()}
+    for producer_id, shown in known.items():
+        possible = [state.get(producer_id) for state in (everything, left, readable)]
+        assert shown in possible, (producer_id, shown, possible)
+    assert left.keys() <= known.keys(), (left, known)
+
+
+def _replayed(line: tuple[Sent, ...]) -> dict[int, tuple]:
+    producers = ProducerStateManager(_NOWHERE, TP, LOG_DIR, names=())
+    for batch in line:
+        header = read_header(batch.data)
+        if header.producer_id >= 0:
+            completed = replay.remember(producers, header, batch.data, 0)
+            if completed is not None:
+                replay.settle(producers, None, completed)
+    return {producer_id: _shown(entry) for producer_id, entry in producers.producers.items()}
+
+
+_NOWHERE = MemoryFileSystem()
+
+
+def _shown(entry) -> tuple:
+    """What a snapshot keeps of a producer."""
+    last = entry.last_batch
+    return (
+        entry.producer_epoch,
+        entry.coordinator_epoch,
+        entry.current_txn_first_offset,
+        entry.last_timestamp,
+        last and (last.last_sequence, last.last_offset, last.offset_delta),
+    )
+
+
+def _append_on(log: Log) -> None:
+    """A few appends over a roll, a flush, and all is still well."""
+    end = log.log_end_offset
+    known = log.producers.entry(PLAIN)
+    sequence = known.last_sequence + 1 if known is not None else 0
+    for at in range(2):
+        data = build_batch(
+            [(1_700_000_500_000, b"k", b"after", ())],
+            producer_id=PLAIN,
+            producer_epoch=0,
+            base_sequence=sequence + at,
+        )
+        info = log.append_as_leader(data, leader_epoch=1000)
+        assert info.first_offset == end + at
+        if at == 0:
+            log.roll()
+    log.update_high_watermark(log.log_end_offset)
+    log.flush()
+    assert log.recovery_point == end + 2
+    log._check()
+    assert [batch.base for batch in batches_of(log)][-2:] == [end, end + 1]

@@ -1,0 +1,414 @@
+"""A file system that keeps a journal, and from it every state that a power loss may leave.
+
+    fs = RecordingFileSystem(before)         what stands in `before` is on the disk
+    … work …
+    PowerLoss(fs).state(k, random)           the disk after a power loss that followed operation k
+
+What is legal
+  * Content of a file: what was there at its last fsync is there. Of what was done to it afterwards
+    (writes, stores through a mapping, truncations) any part may be there: nothing; everything; the
+    first few operations, the last one cut at any byte; or any mixture of sectors (512 bytes) or
+    pages (4 KB), each as of any moment, in a file as long as it was at any moment. Where the length
+    reached the disk and the data did not, there are zeros. Files are independent of each other.
+  * Names in a directory: what was there at its last fsync is there; of later creations, renames and
+    removals the first few, in the order they were made (as every journalling file system does it).
+    Directories are independent of each other. A rename is there as a whole or not at all.
+
+Stores through a mapping have no call that could be recorded: before each recorded operation, mapped
+files are compared with what is known of them.
+"""
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NamedTuple
+
+from tests.support.memory_filesystem import (
+    Inode,
+    MemoryFile,
+    MemoryFileSystem,
+    _normal,
+    _parent,
+    _prefix,
+)
+
+SECTOR = 512
+PAGE = 4096
+_MOST_VERSIONS = 7
+"""Moments between which the sectors of one file are mixed: more would only cost time."""
+
+
+class Op(NamedTuple):
+    """One thing that was done to one file; `data` is None for a truncation to `position`."""
+
+    at: int
+    position: int
+    data: bytes | None
+
+
+class NameOp(NamedTuple):
+    """One atomic change of a directory: name -> node, None where the name goes."""
+
+    at: int
+    changes: tuple[tuple[str, "Node | None"], ...]
+
+
+class Node:
+    """A file or directory with its history. Identity is what counts: names come and go."""
+
+    def __init__(self, content: bytes | None = None) -> None:
+        self.is_dir = content is None
+        self.ops: list[Op] = []
+        self.synced: list[tuple[int, bytes]] = [(-1, content or b"")]
+        self.known = content or b""
+        """Content as of the last recorded operation, to find stores through mappings."""
+        self.mapped = False
+        self.entries: dict[str, Node] = {}
+        self.name_ops: list[NameOp] = []
+        self.synced_names: list[tuple[int, dict[str, Node]]] = [(-1, {})]
+
+    def __repr__(self) -> str:
+        return f"Node({'directory' if self.is_dir else 'file'}, {len(self.ops)} operations)"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One line of the journal, for people: what was done at this number."""
+
+    operation: str
+    path: str
+
+
+class RecordingFile(MemoryFile):
+    """Tells the file system what it does."""
+
+    def _write(self, operation: str, data: bytes, position: int) -> None:
+        super()._write(operation, data, position)
+        self._fs._content(self, operation, position, data)
+
+    def truncate(self, size: int) -> None:
+        super().truncate(size)
+        self._fs._content(self, "truncate", size, None)
+
+    def allocate(self, size: int) -> None:
+        before = self.inode.length
+        super().allocate(size)
+        if self.inode.length > before:
+            self._fs._content(self, "allocate", self.inode.length, None)
+
+    def map(self, size: int, *, writable: bool) -> memoryview:
+        view = super().map(size, writable=writable)
+        if writable:
+            node = self._fs._node_of(self.inode)
+            if not node.mapped:
+                node.mapped, node.known = True, self.inode.content()
+        return view
+
+    def fsync(self) -> None:
+        super().fsync()
+        self._fs._synced(self)
+
+
+class RecordingFileSystem(MemoryFileSystem):
+    """See the module docstring. `journal` says what was done, in order."""
+
+    def __init__(self, before: MemoryFileSystem | None = None) -> None:
+        super().__init__()
+        self.journal: list[Recorded] = []
+        self.root = Node()
+        self._nodes: dict[int, Node] = {}
+        self._inodes: dict[int, Inode] = {}
+        if before is not None:
+            self.total_bytes, self.now_ms = before.total_bytes, before.now_ms
+            for path in sorted(before._dirs):
+                if path not in ("/", "."):
+                    self._dirs.add(path)
+                    self._directory(path)
+            for path, inode in before._files.items():
+                content = inode.content()
+                self.write_bytes(path, content)
+                self._files[path].mtime_ms = inode.mtime_ms
+                node = self._node_of(self._files[path], content)
+                self._directory(_parent(path)).entries[os.path.basename(path)] = node
+        self._settle(self.root)
+
+    def _settle(self, directory: Node) -> None:
+        """What stands now is on the disk."""
+        directory.synced_names = [(-1, dict(directory.entries))]
+        directory.name_ops = []
+        for node in directory.entries.values():
+            if node.is_dir:
+                self._settle(node)
+
+    # --- recording
+
+    @property
+    def now(self) -> int:
+        """How many operations were recorded."""
+        return len(self.journal)
+
+    def note_stores(self) -> None:
+        """Record what was stored through mappings since the last operation."""
+        for number, node in self._nodes.items():
+            if not node.mapped:
+                continue
+            inode = self._inodes[number]
+            size = min(inode.length, len(node.known))
+            if inode.store[:size] == node.known[:size]:
+                continue
+            content = inode.content()
+            first, last = _difference(node.known, content)
+            self.journal.append(Recorded("store", f"[{first}:{last}]"))
+            node.ops.append(Op(self.now - 1, first, content[first:last]))
+            node.known = content
+
+    def _record(self, operation: str, path: str) -> int:
+        self.note_stores()
+        self.journal.append(Recorded(operation, path))
+        return self.now - 1
+
+    def _node_of(self, inode: Inode, content: bytes = b"") -> Node:
+        node = self._nodes.get(id(inode))
+        if node is None:
+            node = self._nodes[id(inode)] = Node(content)
+            self._inodes[id(inode)] = inode  # kept, so that the id stays its own
+        return node
+
+    def _content(
+        self, file: RecordingFile, operation: str, position: int, data: bytes | None
+    ) -> None:
+        node = self._node_of(file.inode)
+        if node.mapped:
+            # What was just done shows in the mapping: it must not be taken for a store.
+            node.known = _applied(node.known, position, data)
+        at = self._record(operation, file.path)
+        node.ops.append(Op(at, position, data))
+
+    def _synced(self, file: RecordingFile) -> None:
+        at = self._record("fsync", file.path)
+        self._node_of(file.inode).synced.append((at, file.inode.content()))
+
+    def _directory(self, path: str) -> Node:
+        """The directory's node; made, with its parents, where there is none yet."""
+        node = self.root
+        for name in _names(path):
+            if name not in node.entries:
+                node.entries[name] = Node()
+            node = node.entries[name]
+        return node
+
+    def _change(self, operation: str, path: str, *changes: tuple[str, Node | None]) -> None:
+        """One atomic change of the names in the directory of `path`; changes are of whole paths."""
+        at = self._record(operation, path)
+        directory = self._directory(_parent(path))
+        named = tuple((os.path.basename(name), node) for name, node in changes)
+        directory.name_ops.append(NameOp(at, named))
+        _change(directory.entries, named)
+
+    # --- the interface
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> RecordingFile:
+        path = _normal(path)
+        is_new = path not in self._files
+        file = super().open(path, create=create, writable=writable)
+        if is_new:
+            self._change("create", path, (path, self._node_of(file.inode)))
+        return RecordingFile(self, path, file.inode, writable)
+
+    def make_dirs(self, path: str) -> None:
+        path = _normal(path)
+        missing: list[str] = []
+        at = path
+        while at not in self._dirs:
+            missing.append(at)
+            at = _parent(at)
+        super().make_dirs(path)
+        for one in reversed(missing):
+            self._change("make_dirs", one, (one, Node()))
+
+    def rename(self, old: str, new: str) -> None:
+        old, new = _normal(old), _normal(new)
+        super().rename(old, new)
+        assert _parent(old) == _parent(new), "a rename between directories is not modelled"
+        node = self._directory(_parent(old)).entries[os.path.basename(old)]
+        self._change("rename", old, (old, None), (new, node))
+
+    def unlink(self, path: str, *, missing_ok: bool = False) -> None:
+        path = _normal(path)
+        there = path in self._files
+        super().unlink(path, missing_ok=missing_ok)
+        if there:
+            self._change("unlink", path, (path, None))
+
+    def remove_tree(self, path: str) -> None:
+        path = _normal(path)
+        everything = (*self._files, *self._dirs)
+        inside = sorted((p for p in everything if p.startswith(_prefix(path))), reverse=True)
+        super().remove_tree(path)
+        for one in (*inside, path):
+            self._change("unlink", one, (one, None))
+
+    def fsync_dir(self, path: str) -> None:
+        super().fsync_dir(path)
+        at = self._record("fsync_dir", _normal(path))
+        directory = self._directory(_normal(path))
+        directory.synced_names.append((at, dict(directory.entries)))
+
+
+class PowerLoss:
+    """Legal states after a power loss; one journal, any number of states."""
+
+    def __init__(self, fs: RecordingFileSystem) -> None:
+        fs.note_stores()
+        self._fs = fs
+        self.last = fs.now
+
+    def kept(self, at: int) -> MemoryFileSystem:
+        """Only the process died after operation `at`: everything that was done is there."""
+        return self._build(at, _Everything())
+
+    def lost(self, at: int) -> MemoryFileSystem:
+        """Nothing is there but what was synced."""
+        return self._build(at, _Nothing())
+
+    def state(self, at: int, random: Random) -> MemoryFileSystem:
+        """Some legal state: operations 0 to `at` - 1 were begun, what was synced is there."""
+        return self._build(at, _Chance(random))
+
+    def _build(self, at: int, choice: "_Everything") -> MemoryFileSystem:
+        after = MemoryFileSystem(total_bytes=self._fs.total_bytes)
+        after.now_ms = self._fs.now_ms
+        self._fill(after, "", self._fs.root, at, choice)
+        return after
+
+    def _fill(
+        self, after: MemoryFileSystem, path: str, directory: Node, at: int, choice: "_Everything"
+    ) -> None:
+        synced, entries = _last_before(directory.synced_names, at)
+        pending = _between(directory.name_ops, synced, at)
+        entries = dict(entries)
+        for op in pending[: choice.names(len(pending))]:
+            _change(entries, op.changes)
+        for name, node in entries.items():
+            inside = f"{path}/{name}"
+            if node.is_dir:
+                after._dirs.add(inside)
+                self._fill(after, inside, node, at, choice)
+            else:
+                synced, content = _last_before(node.synced, at)
+                ops = _between(node.ops, synced, at)
+                after.write_bytes(inside, choice.content(content, ops) if ops else content)
+
+
+class _Everything:
+    def names(self, pending: int) -> int:
+        return pending
+
+    def content(self, synced: bytes, ops: list[Op]) -> bytes:
+        for op in ops:
+            synced = _applied(synced, op.position, op.data)
+        return synced
+
+
+class _Nothing(_Everything):
+    def names(self, pending: int) -> int:
+        return 0
+
+    def content(self, synced: bytes, ops: list[Op]) -> bytes:
+        return synced
+
+
+class _Chance(_Everything):
+    """Some files and directories are lost or kept whole, some are torn: drawn anew for each."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        # A state in which all are torn has no room for the interplay of torn and whole ones.
+        self._weights = random.choice([(1, 1, 2, 2), (0, 3, 1, 1), (3, 1, 1, 1), (0, 0, 1, 1)])
+
+    def names(self, pending: int) -> int:
+        return self._random.choice((0, pending, self._random.randint(0, pending)))
+
+    def content(self, synced: bytes, ops: list[Op]) -> bytes:
+        random = self._random
+        (kind,) = random.choices(("lost", "kept", "prefix", "mixed"), self._weights)
+        if kind == "lost":
+            return synced
+        if kind == "kept":
+            return super().content(synced, ops)
+        if kind == "prefix":
+            return self._prefix_of(synced, ops)
+        return self._mixed(synced, ops)
+
+    def _prefix_of(self, synced: bytes, ops: list[Op]) -> bytes:
+        """The first operations in order, the last of them cut at any byte or sector."""
+        count = self._random.randint(1, len(ops))
+        content = super().content(synced, ops[: count - 1])
+        last = ops[count - 1]
+        data = last.data
+        if data is None:
+            return _applied(content, last.position, None)
+        cut = self._random.randint(0, len(data))
+        if self._random.random() < 0.5:
+            cut = max(0, (last.position + cut) // SECTOR * SECTOR - last.position)
+        if self._random.random() < 0.3:
+            # The length is there, the data is not.
+            content = content.ljust(last.position + len(data), b"\0")
+        return _applied(content, last.position, data[:cut])
+
+    def _mixed(self, synced: bytes, ops: list[Op]) -> bytes:
+        random = self._random
+        moments = sorted(random.sample(range(len(ops)), min(len(ops), _MOST_VERSIONS)))
+        versions, done = [synced], 0
+        content = synced
+        for moment in moments:
+            content = super().content(content, ops[done : moment + 1])
+            done = moment + 1
+            versions.append(content)
+        size = len(random.choice(versions))
+        unit = random.choice((SECTOR, PAGE))
+        pieces = []
+        for start in range(0, size, unit):
+            length = min(unit, size - start)
+            piece = random.choice(versions)[start : start + length]
+            pieces.append(piece.ljust(length, b"\0"))
+        return b"".join(pieces)
+
+
+def _change(entries: dict[str, Node], changes: Iterable[tuple[str, Node | None]]) -> None:
+    for name, node in changes:
+        if node is None:
+            entries.pop(name, None)
+        else:
+            entries[name] = node
+
+
+def _last_before(history: list[Any], at: int) -> Any:
+    return history[bisect_left(history, at, key=lambda entry: entry[0]) - 1]
+
+
+def _between(ops: list[Any], after: int, at: int) -> list[Any]:
+    first = bisect_left(ops, after + 1, key=lambda op: op.at)
+    return ops[first : bisect_left(ops, at, key=lambda op: op.at)]
+
+
+def _applied(content: bytes, position: int, data: bytes | None) -> bytes:
+    head = content[:position].ljust(position, b"\0")
+    if data is None:
+        return head
+    return head + data + content[position + len(data) :] if data else content
+
+
+def _difference(old: bytes, new: bytes) -> tuple[int, int]:
+    """The smallest range of `new` outside which both agree."""
+    common = min(len(old), len(new))
+    first = next((i for i in range(common) if old[i] != new[i]), common)
+    if len(new) > len(old):
+        return first, len(new)
+    return first, next((i for i in range(common, first, -1) if old[i - 1] != new[i - 1]), first)
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name and name != "."]

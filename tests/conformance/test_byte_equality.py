@@ -98,7 +98,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return Written(tmp_path_factory.mktemp("equal"), request.param)
 
 
-@pytest.mark.parametrize("topic", sorted(TOPICS))
+@pytest.mark.parametrize("topic", sorted(TOPICS))  # "attributes" is S-FMT-4
 def test_s_fmt_3_partition_files_are_byte_equal(written: Written, topic: str) -> None:
     kafkas, ours = written.files(topic)
     if topic == "empty":

@@ -5,6 +5,7 @@ compared byte for byte (S-FMT-3). Every answer is kept, for they must agree as w
 """
 
 import random
+import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from protocol.records.batch import ATTRIBUTES_OFFSET, CRC_OFFSET, crc_of
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from tests.support.wire_client import WireClient
@@ -41,6 +43,8 @@ TOPICS = {
     "timed": {"segment.ms": "60000"},
     # The broker opens every batch and writes it anew.
     "rebuilt": {"compression.type": "uncompressed", "index.interval.bytes": "300"},
+    # Attribute bits that no client sets: a delete horizon, bits nobody has defined (S-FMT-4).
+    "attributes": {},
     # The start of the log is moved into the middle of a segment.
     "shortened": {},
     # Nothing was ever written here.
@@ -60,7 +64,7 @@ class Send:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a broker answered: (error, base offset, log start offset) of each batch, and the rest."""
+    """What a broker answered: for batches (topic, error, base offset, log start offset)."""
 
     answers: list[tuple[str, int, int, int]] = field(default_factory=list)
     deletions: list[tuple[int, int]] = field(default_factory=list)
@@ -90,8 +94,21 @@ def script() -> Iterator[Send]:
     for at in range(30):
         codec = CompressionType(at % 5)
         yield Send("rebuilt", build_batch(records(rng, 4, 60, BEGIN + at), codec=codec))
+    for bits in (0x40, 0x80, 0x100, 0x4000, 0x8000, 0x83C0):
+        for codec in CompressionType:
+            batch = build_batch(records(rng, 2, 30, BEGIN + bits), codec=codec)
+            yield Send("attributes", with_attributes(batch, bits))
     for at in range(20):
         yield Send("shortened", build_batch(records(rng, 5, 60, BEGIN + at)))
+
+
+def with_attributes(batch: bytes, bits: int) -> bytes:
+    """The batch with these attribute bits set as well, and its checksum."""
+    changed = bytearray(batch)
+    (attributes,) = struct.unpack_from(">H", batch, ATTRIBUTES_OFFSET)
+    struct.pack_into(">H", changed, ATTRIBUTES_OFFSET, attributes | bits)
+    struct.pack_into(">I", changed, CRC_OFFSET, crc_of(changed, 0, len(changed)))
+    return bytes(changed)
 
 
 def codecs(rng: random.Random) -> Iterator[Send]:

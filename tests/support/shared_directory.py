@@ -136,8 +136,11 @@ def write(bootstrap: str, mark: str, count: int = 300) -> None:
         assert producer.flush(30) == 0
 
 
-def transact(bootstrap: str, mark: str, *, leave_open: bool) -> list[Producer]:
-    """Transactions, every second one aborted; with `leave_open` the last one stays open."""
+def transact(bootstrap: str, mark: str, *, leave_open: bool = False) -> list[Producer]:
+    """Transactions, every second one aborted; with `leave_open` the last one stays open.
+
+    A transactional id that has one open, from before a change of brokers, aborts it first.
+    """
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"id-{mark}", **QUIET})
     producer.init_transactions(30)
     for turn in range(5):

@@ -83,23 +83,23 @@ def records(rng: random.Random, count: int, size: int, at: int) -> list[Any]:
     ]
 
 
-def script() -> Iterator[Send]:
-    """The whole workload."""
+def script(begin: int = BEGIN) -> Iterator[Send]:
+    """The whole workload; `begin` is the time of the first records."""
     rng = random.Random(SEED)
-    yield from codecs(rng)
+    yield from codecs(rng, begin)
     for at in range(60):
-        yield Send("narrow", build_batch(records(rng, 1 + at % 3, 20, BEGIN + at * 10)))
+        yield Send("narrow", build_batch(records(rng, 1 + at % 3, 20, begin + at * 10)))
     for step in (0, 10_000, 59_999, 60_001, 61_000, 30_000, 200_000, 200_001, 259_000, 900_000):
-        yield Send("timed", build_batch(records(rng, 3, 50, BEGIN + step)))
+        yield Send("timed", build_batch(records(rng, 3, 50, begin + step)))
     for at in range(30):
         codec = CompressionType(at % 5)
-        yield Send("rebuilt", build_batch(records(rng, 4, 60, BEGIN + at), codec=codec))
+        yield Send("rebuilt", build_batch(records(rng, 4, 60, begin + at), codec=codec))
     for bits in (0x40, 0x80, 0x100, 0x4000, 0x8000, 0x83C0):
         for codec in CompressionType:
-            batch = build_batch(records(rng, 2, 30, BEGIN + bits), codec=codec)
+            batch = build_batch(records(rng, 2, 30, begin + bits), codec=codec)
             yield Send("attributes", with_attributes(batch, bits))
     for at in range(20):
-        yield Send("shortened", build_batch(records(rng, 5, 60, BEGIN + at)))
+        yield Send("shortened", build_batch(records(rng, 5, 60, begin + at)))
 
 
 def with_attributes(batch: bytes, bits: int) -> bytes:
@@ -111,13 +111,13 @@ def with_attributes(batch: bytes, bits: int) -> bytes:
     return bytes(changed)
 
 
-def codecs(rng: random.Random) -> Iterator[Send]:
+def codecs(rng: random.Random, begin: int) -> Iterator[Send]:
     """Idempotent producers among others; repeated, broken and misplaced batches among good ones."""
     sequences: dict[int, int] = {}
     producers = (7, 23, 39, 4000, 1 << 33, 55, 12, 100_000_007)
     for at in range(260):
         count = rng.randrange(1, 30)
-        rows = records(rng, count, rng.choice((10, 200, 6000)), BEGIN + at * 1000)
+        rows = records(rng, count, rng.choice((10, 200, 6000)), begin + at * 1000)
         codec = CompressionType(at % 5)
         if at % 3 == 0:
             yield Send("codecs", build_batch(rows, codec=codec))

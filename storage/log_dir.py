@@ -181,12 +181,13 @@ def _listing(values: Mapping[str, object]) -> str:
 class LogDir:
     """One directory of `log.dirs`: its lock and its clean-shutdown marker."""
 
-    __slots__ = ("_fs", "_lock", "path")
+    __slots__ = ("_broker_epoch", "_fs", "_lock", "path")
 
     def __init__(self, fs: FileSystem, path: str) -> None:
         self._fs = fs
         self.path = path
         self._lock: File | None = None
+        self._broker_epoch = NO_BROKER_EPOCH
 
     @property
     def is_locked(self) -> bool:
@@ -218,12 +219,27 @@ class LogDir:
         """
         clean = self.was_cleanly_shut_down()
         if clean:
+            self._broker_epoch = self._read_broker_epoch()
             self._fs.unlink(join(self.path, CLEAN_SHUTDOWN_FILE), missing_ok=True)
             self._fs.fsync_dir(self.path)
         return clean
 
+    def _read_broker_epoch(self) -> int:
+        data = self._fs.read_bytes(join(self.path, CLEAN_SHUTDOWN_FILE))
+        try:
+            return int(json.loads(data)["brokerEpoch"])
+        except (ValueError, KeyError, TypeError):
+            return NO_BROKER_EPOCH  # Kafka up to 3.6 left the file empty.
+
     def write_clean_shutdown_marker(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
-        """Say that all logs were closed and synced. Raises OSError."""
+        """Say that all logs were closed and synced. Raises OSError.
+
+        Without an epoch of its own a broker hands on the one it found: a KRaft Kafka that gets the
+        directory back takes any other for the sign of an unclean stop and distrusts the replicas
+        (KIP-966).
+        """
+        if broker_epoch == NO_BROKER_EPOCH:
+            broker_epoch = self._broker_epoch
         text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
         self._fs.write_atomic(join(self.path, CLEAN_SHUTDOWN_FILE), (text.encode(),))
 

@@ -174,3 +174,18 @@ def test_malformed_partition_metadata_names_the_line(
     with pytest.raises(CheckpointError) as caught:
         read_partition_metadata(fs, "/d")
     assert caught.value.line == line
+
+
+def test_the_epoch_in_a_kraft_brokers_marker_is_handed_on() -> None:
+    fs = MemoryFileSystem()
+    fs.make_dirs("/d")
+    for found, left in (
+        (b'{"version":0,"brokerEpoch":12}', b'{"version":0,"brokerEpoch":12}'),
+        (b"", b'{"version":0,"brokerEpoch":-1}'),
+        (b"[1]", b'{"version":0,"brokerEpoch":-1}'),
+    ):
+        fs.write_atomic("/d/.kafka_cleanshutdown", (found,))
+        log_dir = LogDir(fs, "/d")
+        assert log_dir.take_clean_shutdown_marker()
+        log_dir.write_clean_shutdown_marker()
+        assert fs.read_bytes("/d/.kafka_cleanshutdown") == left

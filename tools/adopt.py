@@ -75,7 +75,7 @@ def _show(summary: dict[str, Any]) -> None:
     topics = summary["topics"]
     console.print(
         f"Broker {summary['broker_id']} of cluster {summary['cluster_id']}:"
-        f" {len(topics)} topics in {', '.join(summary['log_dirs'])}"
+        f" {_topics(len(topics))} in {', '.join(summary['log_dirs'])}"
     )
     if topics:
         headers = ("topic", "partitions", "action", "own configs", "remarks")
@@ -92,12 +92,16 @@ def _show(summary: dict[str, Any]) -> None:
         console.print(table)
     changed = sum(topic["action"] not in ("known already", "conflict") for topic in topics)
     left_out = sum(topic["action"] == "conflict" for topic in topics)
-    would = "would be" if summary["dry_run"] else "were"
+    done = "to register" if summary["dry_run"] else "registered"
     console.print(
-        f"{changed} topics {would} registered"
+        f"{_topics(changed)} {done}"
         + (f", [red]{left_out} left out[/]" if left_out else "")
         + (". Nothing was changed: this was a dry run." if summary["dry_run"] else ".")
     )
+
+
+def _topics(count: int) -> str:
+    return f"{count} topic" if count == 1 else f"{count} topics"
 
 
 def _configs(topic: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ TESTS = Path(__file__).resolve().parents[1]
 
 CLAIMED = {
     "S-START": range(1, 8),
+    "S-FMT": range(1, 6),
     "S-CFG": range(1, 7),
     "S-NET": (1,),
     "S-APP": range(1, 13),

@@ -1,0 +1,91 @@
+"""`pykafkalog adopt`: directories that the broker's metadata does not know."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.broker_process import BrokerProcess
+from tools.__main__ import main
+
+
+def fill(broker: BrokerProcess, *names: str) -> None:
+    """Topics with two partitions and three records each."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in admin.create_topics([NewTopic(name, 2, 1) for name in names]).values():
+        future.result(10)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for name in names:
+        for index in range(6):
+            producer.produce(name, value=f"{name} {index}", partition=index % 2)
+    assert producer.flush(10) == 0
+
+
+def values(capsys: pytest.CaptureFixture[str], broker: BrokerProcess, topic: str) -> list[str]:
+    words = ["consume", "-b", broker.bootstrap, topic, "--from-beginning", "--exit"]
+    assert main(words) == 0
+    return sorted(capsys.readouterr().out.splitlines())
+
+
+def expected(topic: str) -> list[str]:
+    return [f"{topic} {index}" for index in range(6)]
+
+
+def test_a_broker_with_a_new_store_takes_over_what_lies_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker = BrokerProcess(tmp_path)
+    with broker:
+        fill(broker, "t")
+    for path in broker.log_dir.glob("metadata.sqlite*"):
+        path.unlink()
+    with broker:
+        assert "Took over topic t with 2 partitions" in broker.output()
+        assert values(capsys, broker, "t") == expected("t")
+
+
+def test_topics_moved_here_are_told_of_adopted_and_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = BrokerProcess(tmp_path / "other")
+    with other:
+        fill(other, "moved", "t")
+    disks = (tmp_path / "disk1", tmp_path / "disk2")
+    setting = ",".join(map(str, disks))
+    broker = BrokerProcess(tmp_path / "here", {"log.dirs": setting})
+    with broker:
+        fill(broker, "t")
+        words = ["adopt", str(broker.properties)]
+        assert main(words) == 1
+        assert "lock" in capsys.readouterr().err
+    for index in range(2):
+        name = f"moved-{index}"
+        shutil.copytree(other.log_dir / name, disks[index] / name)
+    with broker:
+        assert "topics that the metadata does not know: moved" in broker.output()
+    assert main(["adopt", "--dry-run", str(broker.properties)]) == 0
+    assert "1 topic to register" in capsys.readouterr().out
+    assert main(["adopt", str(broker.properties)]) == 0
+    assert "1 topic registered" in capsys.readouterr().out
+    with broker:
+        assert values(capsys, broker, "moved") == expected("moved")
+        assert values(capsys, broker, "t") == expected("t")
+    # The other broker's `t` is another topic, whatever its name.
+    shutil.copytree(other.log_dir / "t-0", disks[0] / "t-2")
+    assert main(["adopt", str(broker.properties)]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert "1 left out" in out
+
+
+def test_what_cannot_be_read_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["adopt", str(tmp_path / "none.properties")]) == 1
+    properties = tmp_path / "server.properties"
+    properties.write_text(f"log.dirs={tmp_path}/nowhere\n")
+    assert main(["adopt", str(properties)]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert "does not exist" in lines[1]

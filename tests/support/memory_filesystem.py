@@ -88,9 +88,19 @@ class Inode:
         if size > len(self.store):
             self._grow(size)
         elif size < self.length:
-            # Kept capacity must read as zeros when the file grows again.
-            self.store[size : self.length] = bytes(self.length - size)
+            self._zero(size, self.length)
         self.length = size
+
+    def _zero(self, start: int, end: int) -> None:
+        """Kept capacity must read as zeros when the file grows again."""
+        page = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+        if isinstance(self.store, mmap.mmap) and end - page > _CAPACITY:
+            # A pre-sized index is a hole, mostly: whole pages are given back, not written.
+            pages = (end - page) // mmap.PAGESIZE * mmap.PAGESIZE
+            self.store.madvise(mmap.MADV_REMOVE, page, pages)
+            self._zero(start, page)
+            start = page + pages
+        self.store[start:end] = bytes(end - start)
 
     def _grow(self, size: int) -> None:
         if isinstance(self.store, bytearray) and size <= _CAPACITY:

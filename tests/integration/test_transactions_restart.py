@@ -1,0 +1,115 @@
+"""A broker that is killed in the middle of transactions (S-TXN-6)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+
+from tests.integration.test_transactions import (
+    PATIENCE_S,
+    committed,
+    make_topic,
+    producer,
+    send,
+    uncommitted,
+)
+from tests.support.broker_process import BrokerProcess
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    with BrokerProcess(
+        tmp_path,
+        {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"},
+    ) as process:
+        yield process
+
+
+def test_s_txn_6_an_open_transaction_is_committed_after_a_kill(broker: BrokerProcess) -> None:
+    make_topic(broker.bootstrap, "t", 2)
+    mine = producer(broker.bootstrap, "id")
+    other = producer(broker.bootstrap, "other")
+    for one, value in ((mine, "mine"), (other, "other")):
+        one.begin_transaction()
+        send(one, "t", value)
+        send(one, "t", value, partition=1)
+    broker.kill()
+    broker.start()
+    assert committed(broker.bootstrap, "t") == []
+    send(mine, "t", "after")
+    mine.commit_transaction(PATIENCE_S)
+    other.abort_transaction(PATIENCE_S)
+    assert committed(broker.bootstrap, "t", partitions=2) == ["mine", "after", "mine"] or sorted(
+        committed(broker.bootstrap, "t", partitions=2)
+    ) == ["after", "mine", "mine"]
+    assert "other" in uncommitted(broker.bootstrap, "t")
+
+
+def test_s_txn_6_the_timeout_of_an_open_transaction_survives_a_kill(broker: BrokerProcess) -> None:
+    make_topic(broker.bootstrap, "t", 1)
+    mine = producer(broker.bootstrap, "id", transaction_timeout_ms=3000)
+    mine.begin_transaction()
+    send(mine, "t", "late")
+    broker.kill()
+    broker.start()
+    plain = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+    plain.produce("t", b"plain", partition=0)
+    plain.flush(PATIENCE_S)
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "unused",
+            "isolation.level": "read_committed",
+        }
+    )
+    try:
+        consumer.assign([confluent_kafka.TopicPartition("t", 0, 0)])
+        message = consumer.poll(PATIENCE_S)
+        assert message is not None and message.value() == b"plain"
+    finally:
+        consumer.close()
+
+
+def test_s_txn_6_kills_between_many_transactions_lose_and_double_nothing(
+    broker: BrokerProcess,
+) -> None:
+    make_topic(broker.bootstrap, "t", 3)
+    mine = producer(broker.bootstrap, "id")
+    expected = []
+    for number in range(60):
+        mine.begin_transaction()
+        for partition in range(3):
+            mine.produce("t", f"{number}".encode(), partition=partition)
+        if number % 10 == 3:
+            broker.kill()
+            broker.start()
+        if number % 4 == 1:
+            mine.flush(PATIENCE_S)
+            mine.abort_transaction(PATIENCE_S)
+        else:
+            mine.commit_transaction(PATIENCE_S)
+            expected += [f"{number}"] * 3
+            if number % 10 == 7:
+                broker.kill()  # The decision is on disk, the markers may not be.
+                broker.start()
+    assert sorted(committed(broker.bootstrap, "t", partitions=3)) == sorted(expected)
+
+
+def test_s_txn_5_offsets_in_an_open_transaction_survive_a_kill(broker: BrokerProcess) -> None:
+    make_topic(broker.bootstrap, "t", 1)
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": "g", "enable.auto.commit": False}
+    )
+    place = confluent_kafka.TopicPartition("t", 0, 5)
+    mine = producer(broker.bootstrap, "id")
+    try:
+        mine.begin_transaction()
+        send(mine, "t", "x")
+        mine.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), PATIENCE_S)
+        broker.kill()
+        broker.start()
+        mine.commit_transaction(PATIENCE_S)
+        assert consumer.committed([place], PATIENCE_S)[0].offset == 5
+    finally:
+        consumer.close()

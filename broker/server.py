@@ -45,6 +45,7 @@ from broker.network.listening import SYSTEM_DEFAULT, BindError, BoundListener
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
 from broker.replication.fetch_session import FetchSessionCache
+from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
 from config.broker_config import BrokerConfig
@@ -211,6 +212,7 @@ class BrokerServer:
         self._parts.callback(self.socket_server.unbind)
         await self._load_logs()
         await self._lead(bound)
+        self.log_mover.resume()
         self._at_stop_in_thread(self.replica_manager.checkpoint_high_watermarks)
         services.start_soon(self.deadlines.run, name="deadlines")
         await services.start(self.group_coordinator.run)
@@ -263,6 +265,7 @@ class BrokerServer:
             ),
         )
         self._offline_listeners.append(self.replica_manager.directory_offline)
+        self.log_mover = LogMover(self.replica_manager, self.log_manager)
         self.controller = Controller(
             store=self.store,
             image=self.image,
@@ -312,6 +315,7 @@ class BrokerServer:
                 marker_writer=self.marker_writer,
                 clock=self._clock,
                 log_manager=self.log_manager,
+                log_mover=self.log_mover,
                 volumes=self._fs,
             )
         )
@@ -403,7 +407,9 @@ class BrokerServer:
         )
         try:
             with self._background_scope:
-                await self.background.run([*self.log_manager.tasks(), checkpoint])
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self.log_mover.run, name="log-mover")
+                    await self.background.run([*self.log_manager.tasks(), checkpoint])
         finally:
             self._background_ended.set()
 

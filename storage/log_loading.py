@@ -56,6 +56,8 @@ class LoadJob:
     fs: FileSystem
     clock: Clock
     producer_expiration_ms: int
+    is_future: bool = False
+    """It is the copy of a log that was being moved here."""
     log: Log | None = None
     error: OSError | None = None
 
@@ -128,7 +130,7 @@ def jobs_of(
             continue
         if parsed.state is DirState.DELETE:
             loading.to_delete.append(path)
-        elif parsed.state is not DirState.LIVE:
+        elif parsed.state is DirState.STRAY:
             _log.warning("Leaving %s alone: it is no live partition", path)
         else:
             tp = parsed.topic_partition
@@ -144,6 +146,7 @@ def jobs_of(
                     fs=fs,
                     clock=clock,
                     producer_expiration_ms=producer_expiration_ms,
+                    is_future=parsed.state is DirState.FUTURE,
                 )
             )
     return loading

@@ -27,8 +27,8 @@ from storage.errors import DirectoryLocked, StorageError
 from storage.log.log import Log
 from storage.log_dir import LogDir, write_partition_metadata
 from storage.log_loading import Loading, LoadJob, TopicConfigs, jobs_of
+from storage.log_moves import LogMoves
 from storage.log_registry import LogManagerStatistics, ManagedDir, OfflineDir
-from storage.log_upkeep import LogUpkeep
 from storage.paths import (
     DirState,
     join,
@@ -43,7 +43,7 @@ __all__ = ["LogManager", "LogManagerStatistics", "OfflineDir"]
 _log = logging.getLogger(__name__)
 
 
-class LogManager(LogUpkeep):
+class LogManager(LogMoves):
     """See the module docstring."""
 
     # Starting.
@@ -122,7 +122,10 @@ class LogManager(LogUpkeep):
         for job in loading.jobs:
             self.finished_initializing(job.topic_partition, job.log)
             if job.log is not None and job.log_dir not in failed:
-                self._adopt(job.log)
+                if job.is_future:
+                    self._adopt_future(job.log)
+                else:
+                    self._adopt(job.log)
         now = self._clock.wall_ms()
         self._to_delete.extend((now, path) for path in loading.to_delete)
         self._loading = None
@@ -138,6 +141,7 @@ class LogManager(LogUpkeep):
         for path in lowered:
             # What is appended next must not be taken for synced after another crash.
             self._checkpoint(path, log_starts=False)
+        self.adopt_orphans()
 
     def load_logs(
         self, topic_configs: TopicConfigs, progress: Callable[[int, int], None] | None = None
@@ -240,7 +244,7 @@ class LogManager(LogUpkeep):
         if len(self._dirs) == 1:
             return list(self._dirs)
         counts = dict.fromkeys(self._dirs, 0)
-        for log in self._logs.values():
+        for log in self._with_future_logs():
             counts[parent_dir(log.dir)] += 1
         return sorted(counts, key=counts.__getitem__)
 
@@ -259,8 +263,8 @@ class LogManager(LogUpkeep):
         for topic_partition in self._initializing:
             if topic_partition.topic == topic:
                 self._initializing[topic_partition] = config
-        for topic_partition, log in self._logs.items():
-            if topic_partition.topic == topic:
+        for log in self._with_future_logs():
+            if log.topic_partition.topic == topic:
                 log.update_config(config)
 
     def async_delete(self, topic_partition: TopicPartition) -> None:
@@ -279,6 +283,8 @@ class LogManager(LogUpkeep):
         touched: set[str] = set()
         due = self._clock.wall_ms() + self._config.log_segment_delete_delay_ms
         for topic_partition in partitions:
+            # The copy first: alone it would be taken for a move that has to be finished.
+            self.cancel_move(topic_partition)
             log = self._logs.pop(topic_partition, None)
             if log is None:
                 if self._offline:
@@ -360,6 +366,7 @@ class LogManager(LogUpkeep):
                 _log.error("No clean shutdown marker in %s: %s", log_dir, error)
         self._unlock_all()
         self._logs.clear()
+        self._future.clear()
 
     def _unlock_all(self) -> None:
         for state in self._dirs.values():

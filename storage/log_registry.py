@@ -93,6 +93,7 @@ class LogRegistry:
         self._offline: dict[str, OSError] = {}
         self._reported: set[str] = set()
         self._logs: dict[TopicPartition, Log] = {}
+        self._future: dict[TopicPartition, Log] = {}
         self._initializing: dict[TopicPartition, TopicConfig | None] = {}
         self._to_delete: deque[tuple[int, str]] = deque()
         self._to_unlink: list[tuple[int, str]] = []
@@ -131,9 +132,13 @@ class LogRegistry:
         log = self._logs.get(topic_partition)
         return None if log is None else log.leader_epochs.latest_epoch
 
+    def _with_future_logs(self) -> list[Log]:
+        """Every log in service, and the copies of those that are being moved."""
+        return [*self._logs.values(), *self._future.values()]
+
     def logs_in(self, log_dir: str) -> list[Log]:
-        """Logs of one log directory."""
-        return [log for log in self.all_logs() if parent_dir(log.dir) == log_dir]
+        """Logs of one log directory, those that are being moved there included."""
+        return [log for log in self._with_future_logs() if parent_dir(log.dir) == log_dir]
 
     def statistics(self) -> LogManagerStatistics:
         """For metrics."""
@@ -169,6 +174,9 @@ class LogRegistry:
         lost = [tp for tp, log in self._logs.items() if parent_dir(log.dir) == log_dir]
         for topic_partition in lost:
             self._logs.pop(topic_partition).take_offline(error)
+        for log in list(self._future.values()):
+            if parent_dir(log.dir) == log_dir:
+                self._future.pop(log.topic_partition).take_offline(error)
         state.log_dir.unlock()
         if not self._dirs:
             _log.critical("All log dirs in %s have failed", ", ".join(self._all_dirs))

@@ -105,7 +105,7 @@ class LogUpkeep(LogRegistry):
     def flush_dirty_logs(self) -> None:
         """Sync every log whose last sync is `flush.ms` ago (S-FL-1)."""
         now = self._clock.wall_ms()
-        for log in self.all_logs():
+        for log in self._with_future_logs():
             if now - log.last_flush_ms >= log.config.flush_ms:
                 self._flush(log, None)
 
@@ -132,7 +132,7 @@ class LogUpkeep(LogRegistry):
 
     def delete_logs(self) -> int:
         """Remove what is due: partition directories and segment files; ms until the next is due."""
-        for log in self.all_logs():
+        for log in self._with_future_logs():
             self._collect(log)
         now = self._clock.wall_ms()
         while self._to_delete and self._to_delete[0][0] <= now:

@@ -5,15 +5,15 @@ Versions: 0-4.
 Behaviour
 * One result per configured directory; one that is offline has KAFKA_STORAGE_ERROR and no topics.
 * Null topics mean all; a named partition that is not here is left out.
-* The lag is how far a replica is behind its high watermark: 0 for a leader. Logs that move between
-  directories (future logs) do not exist here yet.
+* The lag is how far a replica is behind its high watermark: 0 for a leader. A log that is being
+  moved is named twice: where it is served, and as a future log, whose lag is what is left to copy.
 
 Version notes
 * v3+: an error for the response as a whole. v4+: size and free space of the volume, -1 where the
   system does not say; asked in a thread, for a dead network volume blocks.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
 import trio
@@ -31,6 +31,7 @@ from protocol.types import TopicPartition
 VERSIONS: Final = (0, 4)
 
 UNKNOWN_SIZE: Final = -1
+UNKNOWN_LAG: Final = -1
 
 
 class SizedLog(Protocol):
@@ -51,6 +52,16 @@ class SizedLog(Protocol):
         """Bytes of all segments."""
         ...
 
+    @property
+    def high_watermark(self) -> int:
+        """The offset below which all is replicated."""
+        ...
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record."""
+        ...
+
 
 class LogDirectories(Protocol):
     """What is needed of `storage.log_manager.LogManager`."""
@@ -67,6 +78,14 @@ class LogDirectories(Protocol):
 
     def all_logs(self) -> Iterable[SizedLog]:
         """All logs that are open."""
+        ...
+
+    def future_logs(self) -> Iterable[SizedLog]:
+        """Their copies on the way to another directory."""
+        ...
+
+    def get_log(self, topic_partition: TopicPartition, /) -> SizedLog | None:
+        """The log that is served."""
         ...
 
 
@@ -89,12 +108,12 @@ class DescribeLogDirsHandler:
         """The response; waits for the volumes' sizes."""
         live = list(self._log_manager.live_dirs)
         usages = await trio.to_thread.run_sync(self._usages, live)
-        sizes = self._sizes(_wanted(request))
+        found = self._partitions(_wanted(request))
         results = [
             DescribeLogDirsResult(
                 error_code=ErrorCode.NONE,
                 log_dir=directory,
-                topics=_topics(sizes.get(directory, {})),
+                topics=_topics(found.get(directory, [])),
                 total_bytes=usages[directory][0],
                 usable_bytes=usages[directory][1],
             )
@@ -117,14 +136,30 @@ class DescribeLogDirsHandler:
                 usages[directory] = (UNKNOWN_SIZE, UNKNOWN_SIZE)
         return usages
 
-    def _sizes(self, wanted: set[tuple[str, int]] | None) -> dict[str, dict[TopicPartition, int]]:
-        """Log directory to the sizes of its partitions."""
-        sizes: dict[str, dict[TopicPartition, int]] = {}
+    def _partitions(
+        self, wanted: set[tuple[str, int]] | None
+    ) -> dict[str, list[tuple[TopicPartition, Any]]]:
+        """Log directory to what lies in it."""
+        found: dict[str, list[tuple[TopicPartition, Any]]] = {}
+
+        def add(log: SizedLog, lag: int, *, is_future: bool) -> None:
+            tp = log.topic_partition
+            if wanted is None or tp in wanted:
+                described = DescribeLogDirsPartition(
+                    partition_index=tp.partition,
+                    partition_size=log.size,
+                    offset_lag=lag,
+                    is_future_key=is_future,
+                )
+                found.setdefault(log.dir.rpartition("/")[0], []).append((tp, described))
+
         for log in self._log_manager.all_logs():
-            if wanted is None or log.topic_partition in wanted:
-                directory = log.dir.rpartition("/")[0]
-                sizes.setdefault(directory, {})[log.topic_partition] = log.size
-        return sizes
+            add(log, max(log.high_watermark - log.log_end_offset, 0), is_future=False)
+        for log in self._log_manager.future_logs():
+            source = self._log_manager.get_log(log.topic_partition)
+            lag = UNKNOWN_LAG if source is None else source.log_end_offset - log.log_end_offset
+            add(log, lag, is_future=True)
+        return found
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """The code for the response as a whole (v3+; older versions show no directory)."""
@@ -137,10 +172,8 @@ def _wanted(request: Any) -> set[tuple[str, int]] | None:
     return {(topic.topic, index) for topic in request.topics for index in topic.partitions}
 
 
-def _topics(sizes: Mapping[TopicPartition, int]) -> list[Any]:
+def _topics(found: list[tuple[TopicPartition, Any]]) -> list[Any]:
     by_topic: dict[str, list[Any]] = {}
-    for tp, size in sorted(sizes.items()):
-        by_topic.setdefault(tp.topic, []).append(
-            DescribeLogDirsPartition(partition_index=tp.partition, partition_size=size)
-        )
+    for tp, described in sorted(found, key=lambda pair: pair[0]):
+        by_topic.setdefault(tp.topic, []).append(described)
     return [DescribeLogDirsTopic(name=name, partitions=p) for name, p in by_topic.items()]

@@ -13,6 +13,7 @@ from broker.api import (
     add_offsets_to_txn,
     add_partitions_to_txn,
     alter_configs,
+    alter_replica_log_dirs,
     api_versions,
     create_partitions,
     create_topics,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from broker.coordinator.marker_writer import MarkerWriter
     from broker.coordinator.transaction.coordinator import TransactionCoordinator
     from broker.replication.fetch_session import FetchSessionCache
+    from broker.replication.log_mover import LogMover
     from broker.replication.replica_manager import ReplicaManager
     from broker.request import Handler
     from config.broker_config import BrokerConfig
@@ -81,6 +83,7 @@ class Services:
     marker_writer: "MarkerWriter"
     clock: "Clock"
     log_manager: "LogManager"
+    log_mover: "LogMover"
     volumes: "Volumes"
     """The file system, asked for the size of volumes."""
 
@@ -169,6 +172,11 @@ _TABLE: Final = (
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         incremental_alter_configs,
         lambda s: incremental_alter_configs.IncrementalAlterConfigsHandler(s.controller, s.config),
+    ),
+    _Entry(
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        alter_replica_log_dirs,
+        lambda s: alter_replica_log_dirs.AlterReplicaLogDirsHandler(s.log_mover),
     ),
     _Entry(
         ApiKey.DESCRIBE_LOG_DIRS,

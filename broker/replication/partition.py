@@ -18,7 +18,8 @@ Called by `replica_manager`, `read_plan`, the delayed operations and the handler
 After `kafka.cluster.Partition`.
 """
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -261,6 +262,20 @@ class Partition:
         info = log.complete_append(pending)
         self._appended(info)
         return info
+
+    @asynccontextmanager
+    async def appends_held_back(self) -> AsyncIterator[None]:
+        """Nobody appends in here: those who want to queue. Not for internal topics."""
+        self.appending += 1
+        try:
+            async with self._append_lock():
+                yield
+        finally:
+            self.appending -= 1
+
+    def replace_log(self, log: "Log") -> None:
+        """The partition was moved: `log` holds the same. Not while anybody appends."""
+        self.log = log
 
     def _append_lock(self) -> trio.Lock:
         if self._lock is None:

@@ -68,6 +68,7 @@ SPECS: dict[int, ApiSpec] = {
         ApiSpec(ApiKey.TXN_OFFSET_COMMIT, 0, 5, 3, "txn_offset_commit"),
         ApiSpec(ApiKey.DESCRIBE_CONFIGS, 0, 4, 4, "describe_configs"),
         ApiSpec(ApiKey.ALTER_CONFIGS, 0, 2, 2, "alter_configs"),
+        ApiSpec(ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2, 2, "alter_replica_log_dirs"),
         ApiSpec(ApiKey.DESCRIBE_LOG_DIRS, 0, 5, 2, "describe_log_dirs"),
         ApiSpec(ApiKey.CREATE_PARTITIONS, 0, 3, 2, "create_partitions"),
         ApiSpec(ApiKey.DELETE_GROUPS, 0, 2, 2, "delete_groups"),

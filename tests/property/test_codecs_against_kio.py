@@ -45,6 +45,7 @@ FIRST_VERSIONS = {
     "WriteTxnMarkers": 1,
     "DescribeConfigs": 1,
     "DescribeLogDirs": 1,
+    "AlterReplicaLogDirs": 1,
 }
 """Where kio begins above 0: Kafka 4 dropped what came before. Kafka's own classes cover those."""
 RECORDS = ("OffsetCommitKey", "GroupMetadataKey", "TransactionLogKey")

@@ -17,6 +17,8 @@ class FakeLog:
     topic_partition: TopicPartition
     dir: str
     size: int
+    high_watermark: int = 5
+    log_end_offset: int = 5
 
 
 @dataclass
@@ -33,6 +35,12 @@ class FakeDirectories:
 
     def all_logs(self) -> list[FakeLog]:
         return self.logs
+
+    def future_logs(self) -> list[FakeLog]:
+        return []
+
+    def get_log(self, topic_partition: TopicPartition) -> FakeLog | None:
+        return None
 
 
 class FakeVolumes:

@@ -1,0 +1,81 @@
+"""AlterReplicaLogDirs (key 34): move partitions between the directories of `log.dirs`.
+
+Versions: 0-2.
+
+Behaviour
+* The answer says whether a move was begun, not that it is over: DescribeLogDirs shows its future
+  log and lag until then.
+* The directory it lies in already: a move that is under way is given up; no error. Another one
+  than before: it starts over.
+* LOG_DIR_NOT_FOUND for a path outside `log.dirs`, KAFKA_STORAGE_ERROR when that directory or the
+  partition's own is offline, REPLICA_NOT_AVAILABLE for a partition that is not here,
+  INVALID_TOPIC_EXCEPTION when the name leaves no room for a future log's.
+* A partition named for several directories goes to the last one.
+* Results are grouped by topic.
+"""
+
+from typing import Any, Final, Protocol
+
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from protocol.types import TopicPartition
+
+VERSIONS: Final = (0, 2)
+
+
+class Mover(Protocol):
+    """What is needed of `broker.replication.log_mover.LogMover`."""
+
+    def move(self, tp: TopicPartition, directory: str) -> None:
+        """Begin, redirect or give up a move. Raises KafkaError."""
+        ...
+
+
+class AlterReplicaLogDirsHandler:
+    """See the module."""
+
+    def __init__(self, mover: Mover) -> None:
+        self._mover = mover
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        codes = {}
+        for tp, directory in _wishes(request).items():
+            try:
+                self._mover.move(tp, directory)
+                codes[tp] = ErrorCode.NONE
+            except KafkaError as error:
+                codes[tp] = error.code
+        return _response(codes)
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """`code` for every partition."""
+        return _response(dict.fromkeys(_wishes(request), code))
+
+
+def _wishes(request: Any) -> dict[TopicPartition, str]:
+    return {
+        TopicPartition(topic.name, index): asked.path
+        for asked in request.dirs
+        for topic in asked.topics
+        for index in topic.partitions
+    }
+
+
+def _response(codes: dict[TopicPartition, ErrorCode]) -> Any:
+    by_topic: dict[str, list[Any]] = {}
+    for tp, code in codes.items():
+        by_topic.setdefault(tp.topic, []).append(
+            AlterReplicaLogDirPartitionResult(partition_index=tp.partition, error_code=code)
+        )
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions)
+            for name, partitions in by_topic.items()
+        ]
+    )

@@ -1,0 +1,244 @@
+"""Moves partitions between log directories while they are written to and read.
+
+For every move there is a future log (`storage.log_moves`). One task copies batches, as a follower
+appends them, in slices of `SLICE_BYTES` and in turn, so that many moves go on side by side and none
+of them keeps the event loop: reading, checking and writing a slice is one hop to a thread. Nobody
+else changes a future log.
+
+When a copy has caught up, it is synced, and then, with appends held back, given the rest and put
+in the place of the log it was made from. Appends queue for that long (a few milliseconds); reads go
+on. Coordinators cannot queue, so their partitions are switched without a pause in the event loop.
+
+What the copy follows: log start offset, truncations (by leader epoch), high watermark,
+configuration. Producer state and transaction index grow from the batches.
+
+A move that fails because a disk does ends with that directory; because of a damaged batch, it stays
+where it is until it is asked for again or the broker is started again. A move survives a restart.
+
+Belongs to the event loop. `broker.api.alter_replica_log_dirs` calls it, `broker.server` runs it.
+After `kafka.server.ReplicaAlterLogDirsThread`.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import trio
+
+from broker.cluster.image import INTERNAL_TOPICS
+from broker.replication.partition import Partition
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+from storage.errors import StorageError
+from storage.log.following import UnexpectedAppendOffset
+from storage.log.log import Log
+from storage.log.results import FetchIsolation, StartOffsetReason
+from storage.paths import parent_dir
+
+if TYPE_CHECKING:
+    from broker.replication.replica_manager import ReplicaManager
+    from storage.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+SLICE_BYTES: Final = 512 * 1024
+"""Copied per hop: a few milliseconds in a thread."""
+
+NEARLY_THERE_BYTES: Final = SLICE_BYTES
+"""With no more than this left to copy, the copy is synced and put in place."""
+
+
+class _Abandoned(Exception):
+    """The partition was closed, or the move given up, while something was waited for."""
+
+
+class _Hop(Protocol):
+    """Runs blocking work: in a thread, or here and now."""
+
+    async def __call__(self, work: Callable[..., Any], *args: Any) -> Any: ...
+
+
+async def _here(work: Callable[..., Any], *args: Any) -> Any:
+    return work(*args)
+
+
+class LogMover:
+    """See the module."""
+
+    def __init__(self, replicas: "ReplicaManager", log_manager: "LogManager") -> None:
+        self._replicas = replicas
+        self._logs = log_manager
+        self._moving: dict[TopicPartition, Log] = {}
+        self._wake = trio.Event()
+
+    # ------------------------------------------------------------------ what is to be moved
+
+    def move(self, tp: TopicPartition, directory: str) -> None:
+        """Let `tp` lie in `directory` soon; where it lies now: cancel a move. Raises KafkaError."""
+        self._logs.check_move(tp, directory)
+        partition = self._replicas.find(tp)
+        if partition is not None and partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {tp} is offline.")
+        source = self._logs.get_log(tp)
+        if partition is None or partition.unavailable or source is None:
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"Partition {tp} is not here.")
+        future = self._logs.future_log(tp)
+        if future is not None and parent_dir(future.dir) != directory:
+            self._moving.pop(tp, None)
+            self._logs.cancel_move(tp)
+            future = None
+        if parent_dir(source.dir) == directory:
+            return
+        if future is None:
+            future = self._logs.create_future_log(tp, directory)
+        self._begin(tp, future)
+
+    def resume(self) -> None:
+        """Go on with what the last run left unfinished."""
+        for future in self._logs.future_logs():
+            if self._replicas.find(future.topic_partition) is not None:
+                self._begin(future.topic_partition, future)
+
+    def _begin(self, tp: TopicPartition, future: Log) -> None:
+        if self._moving.get(tp) is not future:
+            log.info("Moving %s to %s", tp, parent_dir(future.dir))
+            self._moving[tp] = future
+        self._wake.set()
+
+    # ------------------------------------------------------------------ copying
+
+    async def run(self) -> None:
+        """Copy for ever."""
+        while True:
+            if not self._moving:
+                self._wake = trio.Event()
+                await self._wake.wait()
+            for tp, future in list(self._moving.items()):
+                await self._turn(tp, future)
+
+    async def _turn(self, tp: TopicPartition, future: Log) -> None:
+        try:
+            if await self._advance(tp, future):
+                self._forget(tp, future)
+        except _Abandoned:
+            self._forget(tp, future)
+        except StorageError as error:
+            log.error("The move of %s ends with its disk: %s", tp, error)
+            self._forget(tp, future)
+        except KafkaError as error:
+            log.error("The move of %s to %s stopped: %s", tp, parent_dir(future.dir), error)
+            self._forget(tp, future)
+        except Exception:
+            log.exception("The move of %s to %s stopped", tp, parent_dir(future.dir))
+            self._forget(tp, future)
+
+    def _forget(self, tp: TopicPartition, future: Log) -> None:
+        if self._moving.get(tp) is future:
+            del self._moving[tp]
+
+    async def _advance(self, tp: TopicPartition, future: Log) -> bool:
+        """Copy one slice, or finish the move: then True."""
+        partition = self._check(tp, future)
+        await trio.lowlevel.checkpoint()
+        partition = self._check(tp, future)
+        hop = _in_thread
+        left = await self._copy_slice(partition, future, hop)
+        if left > NEARLY_THERE_BYTES:
+            return False
+        await hop(future.flush)
+        self._check(tp, future)
+        with trio.CancelScope(shield=True):
+            if tp.topic in INTERNAL_TOPICS:
+                if partition.appending:
+                    return False
+                await self._put_in_place(partition, future, _here)
+            else:
+                async with partition.appends_held_back():
+                    await self._put_in_place(partition, future, hop)
+        return True
+
+    def _check(self, tp: TopicPartition, future: Log) -> Partition:
+        """The partition, if the move is still wanted. Raises _Abandoned."""
+        partition = self._replicas.find(tp)
+        if partition is None or partition.unavailable or self._logs.future_log(tp) is not future:
+            raise _Abandoned
+        return partition
+
+    async def _copy_slice(self, partition: Partition, future: Log, hop: _Hop) -> int:
+        """Copy at most `SLICE_BYTES`; about how many bytes are left (0: none at all)."""
+        source = partition.log
+        self._follow_ends(source, future)
+        start = future.log_end_offset
+        if start >= source.log_end_offset:
+            return 0
+        most = min(SLICE_BYTES, source.config.segment_bytes)
+        found = source.read(start, most, FetchIsolation.LOG_END)
+        if not len(found.records):
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Nothing to be read at {start}.")
+        await hop(_append, future, found.records)
+        self._check(partition.topic_partition, future)
+        future.update_high_watermark(source.high_watermark)
+        if future.log_end_offset >= source.log_end_offset:
+            return 0
+        active = source.segments.active
+        if future.log_end_offset < active.base_offset:
+            return active.size + NEARLY_THERE_BYTES + 1
+        place = active.find(future.log_end_offset)
+        return 1 if place is None else max(active.size - place.position, 1)
+
+    def _follow_ends(self, source: Log, future: Log) -> None:
+        """Drop from the copy what the source has no more, at either end."""
+        if future.log_end_offset < source.log_start_offset:
+            future.truncate_fully_and_start_at(source.log_start_offset)
+        latest = future.leader_epochs.latest_epoch
+        agreed = source.log_end_offset
+        if latest is not None:
+            _, end = source.leader_epochs.end_offset_for(latest, source.log_end_offset)
+            agreed = end if end >= 0 else agreed
+        if future.log_end_offset > agreed:
+            future.truncate_to(agreed)
+        if source.log_start_offset > future.log_start_offset:
+            future.update_high_watermark(source.high_watermark)
+            future.maybe_increment_log_start_offset(
+                source.log_start_offset, StartOffsetReason.LEADER_OFFSET_INCREMENTED
+            )
+            future.delete_old_segments()
+
+    # ------------------------------------------------------------------ the end of a move
+
+    async def _put_in_place(self, partition: Partition, future: Log, hop: _Hop) -> None:
+        """Nobody appends meanwhile. See `storage.log_moves` for the order."""
+        tp = partition.topic_partition
+        while await self._copy_slice(partition, future, hop):
+            pass
+        self._follow_ends(partition.log, future)
+        source = partition.log
+        await hop(future.flush)
+        self._check(tp, future)
+        self._logs.retire_source(tp)
+        try:
+            await hop(self._logs.sync_dir_of, source)
+            self._check(tp, future)
+            promoted = self._logs.promote_future(tp)
+        except BaseException:
+            if not partition.unavailable:
+                self._logs.restore_source(tp)
+            raise
+        partition.replace_log(promoted)
+        await hop(self._logs.checkpoint_move, parent_dir(source.dir), parent_dir(promoted.dir))
+
+
+def _append(future: Log, records: Any) -> None:
+    data = records if isinstance(records, bytes) else records.read()
+    try:
+        future.append_as_follower(data)
+    except UnexpectedAppendOffset as error:
+        if future.size:
+            raise
+        # The log start lies within a batch (records were deleted): the copy begins with all of it.
+        future.truncate_fully_and_start_at(error.first_offset)
+        future.append_as_follower(data)
+
+
+async def _in_thread(work: Callable[..., Any], *args: Any) -> Any:
+    return await trio.to_thread.run_sync(work, *args)

@@ -1,0 +1,108 @@
+"""Partitions move between log directories under the hands of real clients (AlterReplicaLogDirs)."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from protocol.records.batch import iter_batches
+from tests.support.broker_process import BrokerProcess
+
+MOVES = 6
+
+
+def broker_with_two_directories(directory: Path) -> BrokerProcess:
+    directories = f"{directory}/a,{directory}/b"
+    return BrokerProcess(
+        directory, {"log.dirs": directories, "log.segment.bytes": "4000000", "num.partitions": "1"}
+    )
+
+
+def lies_in(admin: Any, topic: str) -> list[tuple[str, bool]]:
+    """(log directory, whether it is a future log) of partition 0."""
+    return sorted(
+        (Path(directory["log_dir"]).name, partition["is_future_key"])
+        for broker in admin.describe_log_dirs()
+        for directory in broker["log_dirs"]
+        for described in directory["topics"]
+        if described["name"] == topic
+        for partition in described["partitions"]
+    )
+
+
+def test_nothing_is_lost_or_doubled_while_a_partition_moves_to_and_fro(tmp_path: Path) -> None:
+    with broker_with_two_directories(tmp_path) as broker:
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        admin.create_topics([NewTopic("moved", 1, 1)])
+        producer = Producer(
+            {"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "linger.ms": 2}
+        )
+        acknowledged: list[int] = []
+        failures: list[Any] = []
+
+        def told(number: int) -> Any:
+            return lambda error, _: failures.append(error) if error else acknowledged.append(number)
+
+        sent = 0
+
+        def produce(count: int) -> None:
+            nonlocal sent
+            for _ in range(count):
+                value = b"%012d" % sent + b"x" * 1000
+                producer.produce("moved", value, partition=0, on_delivery=told(sent))
+                sent += 1
+                producer.poll(0)
+
+        produce(20_000)
+        producer.flush(30)
+        ((here, _),) = lies_in(admin, "moved")
+        for _ in range(MOVES):
+            target = "b" if here == "a" else "a"
+            replies = admin.alter_replica_log_dirs({("moved", 0, 1): f"{tmp_path}/{target}"})
+            assert [getattr(code, "errno", code) for code in replies.values()] == [0]
+            deadline = time.monotonic() + 30
+            while lies_in(admin, "moved") != [(target, False)]:
+                assert time.monotonic() < deadline, broker.output()
+                produce(500)
+            here = target
+        producer.flush(30)
+        assert failures == []
+        assert sorted(acknowledged) == list(range(sent))
+        assert numbers(broker, sent) == list(range(sent))
+        broker.kill()
+        broker.start()
+        assert numbers(broker, sent) == list(range(sent))
+        admin.close()
+        broker.stop()
+        assert whole_batches(tmp_path / here / "moved-0") == sent
+        assert not (tmp_path / ("b" if here == "a" else "a") / "moved-0").exists()
+
+
+def numbers(broker: BrokerProcess, count: int) -> list[int]:
+    """What a consumer reads, in its order."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "reader"})
+    consumer.assign([TopicPartition("moved", 0, 0)])
+    found: list[int] = []
+    deadline = time.monotonic() + 60
+    while len(found) < count and time.monotonic() < deadline:
+        found += [int(message.value()[:12]) for message in consumer.consume(5000, timeout=1)]
+    found += [int(message.value()[:12]) for message in consumer.consume(10, timeout=0.3)]
+    consumer.close()
+    return found
+
+
+def names_of(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.glob("*.log"))
+
+
+def whole_batches(directory: Path) -> int:
+    """Records counted in the files; offsets must follow each other without a gap."""
+    count = 0
+    for name in names_of(directory):
+        data = (directory / name).read_bytes()
+        for _, header in iter_batches(data):
+            assert header.base_offset == count
+            count += header.record_count
+    return count

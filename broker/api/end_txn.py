@@ -1,6 +1,6 @@
 """EndTxn (key 26): commit or abort a transaction.
 
-Versions: 0-4, and 5 with transactions of version 2.
+Versions: 0-5.
 
 Behaviour (S-TXN-4)
 * Answered when the decision is durable; the markers follow on their own. Until they are written
@@ -26,7 +26,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.end_txn import EndTxnResponse
 from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
-VERSIONS: Final = (0, 4)
+VERSIONS: Final = (0, 5)
 
 FIRST_VERSION_OF_VERSION_2: Final = 5
 

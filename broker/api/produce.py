@@ -1,6 +1,6 @@
 """Produce (key 0): append record batches.
 
-Versions: 0-11 (v12 and v13 come with transactions v2 and produce by topic id).
+Versions: 0-12 (v13 comes with produce by topic id).
 
 Behaviour
 * Each partition is appended to in the order of the request and answered on its own: one refused
@@ -22,6 +22,7 @@ Version notes
 * v3 and below: KAFKA_STORAGE_ERROR is not known yet; they are told NOT_LEADER_OR_FOLLOWER.
 * v6 and below: zstd is refused with UNSUPPORTED_COMPRESSION_TYPE (KIP-110).
 * v8+: error message, and which records made the batch fail (KIP-467).
+* v12: transactions of version 2. The partitions of a request are added to the transaction by it.
 * v11+: TRANSACTION_ABORTABLE instead of INVALID_TXN_STATE.
 * v10+: leader hints are never sent: there is no other leader to hint at yet.
 
@@ -31,6 +32,7 @@ This is the path the broker is measured by: nothing is built per partition but t
 import logging
 from collections.abc import Coroutine
 from functools import partial
+from inspect import isawaitable
 from typing import Any, Final, NamedTuple
 
 from broker.api.transaction_gate import TransactionGate
@@ -51,7 +53,7 @@ from protocol.types import TopicPartition
 from storage.errors import StorageError
 from storage.log.results import AppendInfo
 
-VERSIONS: Final = (0, 11)
+VERSIONS: Final = (0, 12)
 
 ADMIN_CLIENT: Final = "__admin_client"
 """The client id that Kafka's tools may write to internal topics with (`AdminUtils`)."""
@@ -59,6 +61,7 @@ ADMIN_CLIENT: Final = "__admin_client"
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 4
 FIRST_VERSION_WITH_ZSTD: Final = 7
 FIRST_VERSION_WITH_ABORTABLE: Final = 11
+FIRST_VERSION_OF_VERSION_2: Final = 12
 
 _VALID_ACKS: Final = frozenset((-1, 0, 1))
 _NO_OFFSET: Final = -1
@@ -100,9 +103,11 @@ class _Later(NamedTuple):
 class _Progress:
     """One request on its way to its answer."""
 
-    __slots__ = ("appended", "awaited", "failed", "later", "topics")
+    __slots__ = ("appended", "awaited", "failed", "later", "not_added", "topics")
 
-    def __init__(self) -> None:
+    def __init__(self, not_added: KafkaError | None) -> None:
+        self.not_added = not_added
+        """Why partitions could not be added to the transaction (v12)."""
         self.topics: list[Any] = []
         self.appended: list[Partition] = []
         self.awaited: list[Awaited] = []
@@ -124,9 +129,36 @@ class ProduceHandler:
         acks = request.acks
         if acks not in _VALID_ACKS:
             return self._refused(ctx, request, Refusal(ErrorCode.INVALID_REQUIRED_ACKS, None, []))
+        if request.transactional_id is not None and ctx.api_version >= FIRST_VERSION_OF_VERSION_2:
+            return self._add_first(ctx, request)
+        return self._append(ctx, request, None)
+
+    def _add_first(self, ctx: RequestContext, request: Any) -> Any:
+        """Add what the transaction does not have yet, then append."""
+        added = self._gate.add(
+            request.transactional_id,
+            [
+                (partition, data.records)
+                for topic in request.topic_data
+                for data in topic.partition_data
+                if data.records is not None
+                and (partition := self._find((topic.name, data.index))) is not None
+                and _is_transactional(data.records)
+            ],
+        )
+        if isinstance(added, Pending):
+            return self._append_when_added(ctx, request, added)
+        return self._append(ctx, request, added)
+
+    async def _append_when_added(self, ctx: RequestContext, request: Any, adding: Pending) -> Any:
+        reply = self._append(ctx, request, await adding.wait_reply())
+        return await reply if isawaitable(reply) else reply
+
+    def _append(self, ctx: RequestContext, request: Any, not_added: KafkaError | None) -> Any:
+        acks = request.acks
         version = ctx.api_version
         find = self._find
-        progress = _Progress()
+        progress = _Progress(not_added)
         topics = progress.topics
         for topic in request.topic_data:
             name = topic.name
@@ -148,7 +180,7 @@ class ProduceHandler:
                     partition.statistics.total_produce_requests += 1
                     size = len(records)
                     if special or (size > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL):
-                        self._check_special(name, partition, records, ctx, request)
+                        self._check_special(name, partition, records, ctx, request, progress)
                     if size >= partition.threaded_append_bytes or partition.appending:
                         progress.later.append(_Later(partition, records, reply))
                         continue
@@ -177,7 +209,7 @@ class ProduceHandler:
                     records,
                     required_acks=request.acks,
                     request_version=version,
-                    admit=partial(self._admit, partition, records, request, version),
+                    admit=partial(self._admit, partition, records, request, version, progress),
                 )
             except REFUSALS as error:
                 self._failed(progress, partition, records, reply, error, version)
@@ -223,6 +255,7 @@ class ProduceHandler:
         records: memoryview,
         ctx: RequestContext,
         request: Any,
+        progress: _Progress,
     ) -> None:
         """What concerns only some topics, versions and batches. Raises KafkaError."""
         if topic in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT:
@@ -238,20 +271,25 @@ class ProduceHandler:
                 f"Produce requests with version {ctx.api_version} are not allowed to use ZStandard "
                 "compression",
             )
-        self._admit(partition, records, request, ctx.api_version)
+        self._admit(partition, records, request, ctx.api_version, progress)
 
-    def _admit(self, partition: Partition, records: memoryview, request: Any, version: int) -> None:
+    def _admit(
+        self,
+        partition: Partition,
+        records: memoryview,
+        request: Any,
+        version: int,
+        progress: _Progress,
+    ) -> None:
         """At the moment of the append: may a transactional batch go in? Raises KafkaError."""
-        if (
-            len(records) > _ATTRIBUTES
-            and records[_MAGIC] == 2
-            and records[_ATTRIBUTES] & _TRANSACTIONAL
-        ):
+        if _is_transactional(records):
             self._gate.admit(
                 partition,
                 records,
                 request.transactional_id,
                 knows_abortable=version >= FIRST_VERSION_WITH_ABORTABLE,
+                begins_at_zero=version >= FIRST_VERSION_OF_VERSION_2,
+                not_added=progress.not_added,
             )
 
     # ------------------------------------------------------------------ failures
@@ -321,6 +359,14 @@ class ProduceHandler:
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """`code` for every partition; None for acks=0."""
         return self._refused(ctx, request, Refusal(code, None, []))
+
+
+def _is_transactional(records: memoryview) -> bool:
+    return (
+        len(records) > _ATTRIBUTES
+        and records[_MAGIC] == 2
+        and records[_ATTRIBUTES] & _TRANSACTIONAL != 0
+    )
 
 
 def _await(progress: _Progress, partition: Partition, reply: Any, info: AppendInfo) -> None:

@@ -12,16 +12,22 @@ Used by `broker.api.produce` and `broker.api.txn_offset_commit`.
 import struct
 from typing import Final
 
+from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.state import VERSION_2
 from broker.replication.partition import Partition
+from broker.request import Pending
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BATCH_OVERHEAD
 from protocol.types import TopicPartition
+from storage.producers.entry import ProducerStateEntry
 
 # Where a v2 batch header has producer id and epoch (protocol.records.batch).
 _PRODUCER: Final = struct.Struct(">qh")
 _PRODUCER_AT: Final = 43
+_SEQUENCE: Final = struct.Struct(">i")
+_SEQUENCE_AT: Final = 53
 
 NOT_NOW: Final = frozenset(
     (
@@ -48,10 +54,15 @@ class TransactionGate:
         transactional_id: str | None,
         *,
         knows_abortable: bool,
+        begins_at_zero: bool = False,
+        not_added: KafkaError | None = None,
     ) -> None:
         """A transactional batch is about to be appended. Raises KafkaError.
 
-        `knows_abortable`: the client's version knows TRANSACTION_ABORTABLE.
+        `knows_abortable`: the client's version knows TRANSACTION_ABORTABLE. `begins_at_zero`: each
+        of the client's transactions has its own epoch, so a partition's first batch of it has
+        sequence 0; a later one that overtook it is refused also where nothing is known of the
+        producer. `not_added`: what to say when the batch needed `add` and that was refused.
         """
         if transactional_id is None:
             raise KafkaError(
@@ -62,18 +73,51 @@ class TransactionGate:
             return  # The log says what is wrong with it.
         producer_id, epoch = _PRODUCER.unpack_from(records, _PRODUCER_AT)
         entry = partition.log.producers.entry(producer_id)
-        if (
-            entry is not None
-            and entry.current_txn_first_offset >= 0
-            and entry.producer_epoch == epoch
-        ):
+        if entry is not None and _is_open(entry, epoch):
             return
+        if not_added is not None:
+            raise not_added
+        if begins_at_zero and entry is None and _SEQUENCE.unpack_from(records, _SEQUENCE_AT)[0]:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                "The first batch of a transaction in a partition must have sequence 0",
+            )
         self.verify(
             transactional_id,
             Producer(producer_id, epoch),
             partition.topic_partition,
             knows_abortable=knows_abortable,
         )
+
+    def add(
+        self, transactional_id: str, batches: list[tuple[Partition, memoryview]]
+    ) -> KafkaError | Pending | None:
+        """Add partitions that are about to be written to for the first time (KIP-890, part 2).
+
+        None: done, or there was nothing to do. Else why it was refused, or a `Pending` that
+        completes with one of the two.
+        """
+        producer = None
+        missing = []
+        for partition, records in batches:
+            if len(records) < BATCH_OVERHEAD:
+                continue
+            producer_id, epoch = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+            entry = partition.log.producers.entry(producer_id)
+            if entry is None or not _is_open(entry, epoch):
+                producer = Producer(producer_id, epoch)
+                missing.append(partition.topic_partition)
+        if producer is None:
+            return None
+        answer = ParkedAnswer(lambda code: translated(code, knows_abortable=True) if code else None)
+        try:
+            self._transactions.add_partitions(
+                transactional_id, producer, missing, answer, version=VERSION_2
+            )
+        except KafkaError as error:
+            return translated(error.code, knows_abortable=True)
+        outcome: KafkaError | Pending | None = answer.handed_over()
+        return outcome
 
     def verify(
         self,
@@ -92,6 +136,10 @@ class TransactionGate:
             raise translated(error.code, knows_abortable=knows_abortable) from None
 
 
+def _is_open(entry: ProducerStateEntry, epoch: int) -> bool:
+    return entry.current_txn_first_offset >= 0 and entry.producer_epoch == epoch
+
+
 def translated(code: ErrorCode, *, knows_abortable: bool) -> KafkaError:
     """What a client of Produce is told: codes that it takes as Kafka means them.
 
@@ -107,4 +155,4 @@ def translated(code: ErrorCode, *, knows_abortable: bool) -> KafkaError:
         return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, code.text)
     if code is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
         code = ErrorCode.INVALID_TXN_STATE
-    return KafkaError(code, "Partition was not added to the transaction")
+    return KafkaError(code, "The partition does not belong to the transaction")

@@ -1,6 +1,6 @@
 """TxnOffsetCommit (key 28): store how far a group has read, within a transaction.
 
-Versions: 0-4, and 5 with transactions of version 2.
+Versions: 0-5.
 
 Behaviour (S-TXN-5)
 * The offsets are written to `__consumer_offsets` as one transactional batch, and are seen when the
@@ -37,7 +37,7 @@ from protocol.messages.txn_offset_commit import (
 )
 from protocol.types import TopicPartition
 
-VERSIONS: Final = (0, 4)
+VERSIONS: Final = (0, 5)
 
 FIRST_VERSION_WITH_LOADING: Final = 2
 FIRST_VERSION_WITH_ABORTABLE: Final = 4

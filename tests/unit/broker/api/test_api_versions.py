@@ -30,8 +30,12 @@ def test_every_version_lists_every_api(version: int) -> None:
     listed = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
     assert listed == {int(key): versions for key, versions in ADVERTISED.items()}
     assert [api.api_key for api in response.api_keys] == sorted(listed)
-    assert list(response.supported_features) == []
-    assert list(response.finalized_features) == []
+    # S-TXN-7; a supported feature that begins at level 0 is for v4 only.
+    supported = [(f.name, f.min_version, f.max_version) for f in response.supported_features]
+    assert supported == ([("transaction.version", 0, 2)] if version >= 4 else [])
+    finalized = [(f.name, f.max_version_level) for f in response.finalized_features]
+    assert finalized == ([("transaction.version", 2)] if version >= 3 else [])
+    assert response.finalized_features_epoch == (0 if version >= 3 else -1)
 
 
 def test_produce_begins_at_0_and_no_range_is_empty() -> None:

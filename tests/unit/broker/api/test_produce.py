@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+import trio.testing
 
 from broker.api.produce import ProduceHandler
 from broker.api.transaction_gate import TransactionGate
@@ -265,6 +266,70 @@ def test_s_txn_7_a_partition_that_was_not_added_is_not_written_to(version):
     sent = request(marked, transactional_id="id", version=version)
     assert asked.reply(sent, version).error_code == 0
     assert asked.partitions[0].log.log_end_offset == 1
+
+
+def test_s_txn_7_v12_adds_the_partitions_itself():
+    asked = Asked(partitions=2)
+    owner = asked.transactions.owner()
+    marked = in_transaction(owner)
+    both = request(marked, transactional_id="id", version=12, indexes=(0, 1))
+    replies = through(asked.raw(both, 12), 12).responses[0].partition_responses
+    assert [reply.error_code for reply in replies] == [0, 0]
+    value = asked.transactions.value()
+    assert value.partitions == {TopicPartition("t", 0), TopicPartition("t", 1)}
+    assert value.client_version == 2
+    written = len(asked.transactions.log.all_records())
+    following = in_transaction(asked.transactions.end(owner, version=2).producer)
+    zombie = request(marked, transactional_id="id", version=12)
+    assert asked.reply(zombie, 12).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert asked.reply(request(following, transactional_id="id", version=12), 12).error_code == 0
+    assert len(asked.transactions.log.all_records()) == written + 3
+
+
+def test_s_txn_7_v12_a_batch_that_overtook_the_first_one_is_refused():
+    asked = Asked()
+    owner = asked.transactions.owner()
+    second = request(in_transaction(owner, base_sequence=5), transactional_id="id", version=12)
+    for _ in range(2):
+        reply = asked.reply(second, 12)
+        assert reply.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+@pytest.mark.parametrize("hold", ["log", "markers"])
+def test_s_txn_7_v12_while_the_coordinator_is_busy_it_is_to_be_sent_again(hold):
+    asked = Asked()
+    owner = asked.transactions.owner()
+    asked.transactions.add(owner, TopicPartition("t", 0), version=2)
+    getattr(asked.transactions, hold).hold = True
+    if hold == "log":
+        asked.transactions.add(owner, TopicPartition("t", 1), version=2)
+    else:
+        owner = asked.transactions.end(owner, version=2).producer
+    sent = request(in_transaction(owner), "t", transactional_id="id", version=12)
+    assert asked.reply(sent, 12).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert asked.partitions[0].log.log_end_offset == 0
+
+
+def test_s_txn_7_v12_waits_until_the_followers_have_what_was_added():
+    asked = Asked()
+    owner = asked.transactions.owner()
+    asked.transactions.log.hold = True
+    sent = request(in_transaction(owner), transactional_id="id", version=12)
+
+    async def scenario():
+        replies = []
+
+        async def wait():
+            replies.append(await asked.raw(sent, 12))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await trio.testing.wait_all_tasks_blocked()
+            assert asked.partitions[0].log.log_end_offset == 0
+            asked.transactions.log.release()
+        assert only(through(replies[0], 12)).error_code == 0
+
+    trio.run(scenario)
 
 
 def test_s_txn_7_who_is_not_the_owner_does_not_write():

@@ -33,7 +33,7 @@ def test_handlers_are_made_for_exactly_what_is_advertised() -> None:
 
 def test_the_apis_of_the_issue_are_served_in_their_versions() -> None:
     wanted = {
-        ApiKey.PRODUCE: (0, 11),
+        ApiKey.PRODUCE: (0, 12),
         ApiKey.FETCH: (0, 17),
         ApiKey.METADATA: (0, 13),
         ApiKey.API_VERSIONS: (0, 4),
@@ -46,5 +46,13 @@ def test_the_apis_of_the_issue_are_served_in_their_versions() -> None:
         ApiKey.DESCRIBE_CLUSTER: (0, 2),
         ApiKey.DESCRIBE_LOG_DIRS: (0, 4),
         ApiKey.INIT_PRODUCER_ID: (0, 5),
+        ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),
+        ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
+        ApiKey.END_TXN: (0, 5),
+        ApiKey.WRITE_TXN_MARKERS: (0, 1),
+        ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+        ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
+        ApiKey.LIST_TRANSACTIONS: (0, 2),
+        ApiKey.DESCRIBE_PRODUCERS: (0, 0),
     }
     assert wanted.items() <= ADVERTISED.items()

@@ -168,7 +168,7 @@ class LogManager(LogMoves):
                 f"and {previous.dir}. Recover broker from this failure by manually deleting one of "
                 "the two directories for this partition.",
             )
-        log.connect(failed=self._log_failed, rolled=self._log_rolled)
+        log.connect(failed=self._log_failed, rolled=self._log_rolled, rolling=self._log_rolling)
         self._logs[log.topic_partition] = log
 
     # Topics come, change and go.
@@ -277,8 +277,8 @@ class LogManager(LogMoves):
     def async_delete_all(self, partitions: Iterable[TopicPartition]) -> None:
         """`async_delete` for many, with one write of the checkpoints. Raises StorageError.
 
-        The checkpoints are written at once: an old offset in them would be taken for one of a new
-        log of the same name.
+        An old offset in them would be taken for one of a new log of the same name. So they are
+        written at once where there may be an old log start, else by `flush_rolled` (see there).
         """
         touched: set[str] = set()
         due = self._clock.wall_ms() + self._config.log_segment_delete_delay_ms
@@ -309,7 +309,8 @@ class LogManager(LogMoves):
                 target,
             )
             self._to_delete.append((due, target))
-            if topic_partition in self._dirs[log_dir].checkpointed:
+            self._outdated[log_dir] = object()
+            if topic_partition in self._dirs[log_dir].checkpointed and log.log_start_offset > 0:
                 touched.add(log_dir)
         for log_dir in touched:
             self._checkpoint(log_dir)
@@ -317,8 +318,8 @@ class LogManager(LogMoves):
     def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Cut logs back, for a follower; unknown partitions are left out. Raises StorageError.
 
-        The checkpoint follows at once: with an old recovery point in it, what is appended next
-        would be taken for synced after a crash.
+        The checkpoints follow: with an old recovery point in them, what is appended next would be
+        taken for synced after a crash; with an old log start above its end, the log for lost.
         """
         self._cut(
             {tp: offset for tp, offset in offsets.items() if tp in self._logs}, Log.truncate_to
@@ -334,10 +335,12 @@ class LogManager(LogMoves):
         touched = set()
         for topic_partition, offset in offsets.items():
             log = self._logs[topic_partition]
-            before = log.recovery_point
+            log_dir, start, point = parent_dir(log.dir), log.log_start_offset, log.recovery_point
             cut(log, offset)
-            if log.recovery_point < before:
-                touched.add(parent_dir(log.dir))
+            if log.recovery_point < point:
+                self._outdated[log_dir] = object()
+            if log.log_start_offset < start:
+                touched.add(log_dir)
         for log_dir in touched:
             self._checkpoint(log_dir)
 

@@ -106,7 +106,7 @@ class LogMoves(LogUpkeep):
                 f"{future.dir} and {previous.dir}. Recover broker from this failure by manually "
                 "deleting one of the two directories for this partition.",
             )
-        future.connect(failed=self._log_failed, rolled=self._log_rolled)
+        future.connect(failed=self._log_failed, rolled=self._log_rolled, rolling=self._log_rolling)
         self._future[future.topic_partition] = future
 
     def cancel_move(self, topic_partition: TopicPartition) -> None:

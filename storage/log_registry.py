@@ -101,6 +101,8 @@ class LogRegistry:
         self._loading: Loading | None = None
         # Threads and the owner write the same checkpoints: one after the other, newest values last.
         self._checkpointing = Lock()
+        self._outdated: dict[str, object] = {}
+        """Log directories whose recovery point checkpoint says too much; see `_log_rolling`."""
 
     # What there is.
 

@@ -21,6 +21,7 @@ from storage.paths import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     join,
+    parent_dir,
 )
 
 _log = logging.getLogger(__name__)
@@ -114,6 +115,10 @@ class LogUpkeep(LogRegistry):
         while self._rolled:
             log, offset = self._rolled.popleft()
             self._flush(log, offset)
+        for log_dir, mark in tuple(self._outdated.items()):
+            self._checkpoint(log_dir)
+            if self._outdated.get(log_dir) is mark:
+                del self._outdated[log_dir]
 
     def _flush(self, log: LogState, offset: int | None) -> None:
         try:
@@ -123,6 +128,13 @@ class LogUpkeep(LogRegistry):
 
     def _log_rolled(self, log: LogState, offset: int) -> None:
         self._rolled.append((log, offset))
+
+    def _log_rolling(self, log: LogState) -> None:
+        log_dir = parent_dir(log.dir)
+        if log_dir in self._outdated:
+            # An old recovery point, of a deleted log of this name or from before a truncation, does
+            # no harm as long as there is one segment above it: that one is recovered whole.
+            self._checkpoint(log_dir, log_starts=False)
 
     def remove_expired_producers(self) -> None:
         """Forget producers that were silent for `producer.id.expiration.ms` (S-IDEM-2)."""

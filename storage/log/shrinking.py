@@ -38,6 +38,8 @@ class ShrinkingLog(LogState):
         """`first_offset` is that of the batch to come: a follower's may lie beyond the log end."""
         old = self.segments.active
         base = max(first_offset, self._log_end_offset)
+        if self._rolling is not None:
+            self._rolling(self)
         segment = self._store.roll(base)
         _log.debug(
             "Rolled %s at offset %d: %s (segment %d, %d bytes)",

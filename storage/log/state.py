@@ -35,6 +35,9 @@ _log = logging.getLogger(__name__)
 Failed = Callable[[str, OSError], None]
 """Told (partition directory, cause) when the disk failed."""
 
+Rolling = Callable[["LogState"], None]
+"""Told (log) before a segment ends."""
+
 Rolled = Callable[["LogState", int], None]
 """Told (log, offset) when a segment ended: everything below the offset should be flushed soon."""
 
@@ -56,6 +59,7 @@ class LogState:
         "_pending",
         "_reader",
         "_rolled",
+        "_rolling",
         "_segment_ms",
         "_store",
         "_validator",
@@ -109,14 +113,16 @@ class LogState:
         self._offline: OSError | None = None
         self._failed: Failed | None = None
         self._rolled: Rolled | None = None
+        self._rolling: Rolling | None = None
         self._epoch_changed()
         self.update_config(store.config)
         self._refresh_first_unstable()
 
-    def connect(self, *, failed: Failed, rolled: Rolled) -> None:
+    def connect(self, *, failed: Failed, rolled: Rolled, rolling: Rolling | None = None) -> None:
         """Tell the log whom to tell."""
         self._failed = failed
         self._rolled = rolled
+        self._rolling = rolling
 
     # What it is.
 

@@ -260,17 +260,37 @@ def test_s_ret_8_left_over_directories_go_after_a_restart() -> None:
     assert [name for name in managed.fs.list_dir("/a") if name.startswith("t-")] == []
 
 
-def test_s_ret_8_offsets_of_a_deleted_topic_do_not_haunt_its_successor() -> None:
+@pytest.mark.parametrize("written_by", ["task", "roll"])
+def test_s_ret_8_offsets_of_a_deleted_topic_do_not_haunt_its_successor(written_by: str) -> None:
     managed = Managed("/a")
     log = managed.log()
     managed.fill(log)
     log.flush()
     managed.manager.checkpoint_recovery_points()
+    managed.fs.operations.clear()
     managed.manager.async_delete(TopicPartition("t", 0))
     managed.fill(managed.log(), 1)
+    assert not [op for op, _ in managed.fs.operations if op.startswith("fsync")]
+    if written_by == "task":
+        managed.manager.flush_rolled()
+    else:
+        # Before there is a second segment, which an old recovery point would be believed of.
+        managed.log().roll()
     managed.kill()
     assert managed.log().recovery_point == 0
     assert managed.log().log_end_offset == 2
+
+
+def test_a_log_start_that_was_checkpointed_does_not_outlive_its_topic() -> None:
+    managed = Managed("/a")
+    log = managed.log()
+    managed.fill(log)
+    log.maybe_increment_log_start_offset(3, StartOffsetReason.CLIENT_RECORD_DELETION)
+    managed.manager.checkpoint_log_start_offsets()
+    managed.manager.async_delete(TopicPartition("t", 0))
+    managed.fill(managed.log(), 1)
+    managed.kill()
+    assert (managed.log().log_start_offset, managed.log().log_end_offset) == (0, 2)
 
 
 def test_s_ret_1_retention_leaves_compacted_logs_alone() -> None:

@@ -83,7 +83,7 @@ class ApacheKafka:
             self.process = subprocess.Popen(
                 [
                     *("java", f"-Xmx{self.heap}", f"-Xms{self.heap}"),
-                    *(*self.java_options, *LOGGING),
+                    *(*LOGGING, *self.java_options),
                     *("-cp", kafka_jars(self.version), "kafka.Kafka", str(self.properties)),
                 ],
                 stdout=out,

@@ -29,6 +29,14 @@ def test_s_txn_5_a_copy_in_transactions_is_exact(bootstrap: str, topic: str, gro
     assert copied.pop(copied.index("heir")) == "heir"
     assert sorted(copied, key=int) == [str(number) for number in range(100)]
     assert len(uncommitted(bootstrap, f"{topic}-out", partitions=2)) > 101
+    # S-TXN-7: the epoch rose with every transaction, not only with the two owners.
+    result = java(
+        f"{TOOLS}.TransactionsCommand",
+        *("--bootstrap-server", bootstrap, "describe", "--transactional-id", f"{group}-id"),
+    )
+    head, row = (line.split("\t") for line in result.stdout.splitlines()[-2:])
+    described = dict(zip((name.strip() for name in head), row, strict=False))
+    assert int(described["ProducerEpoch"]) > 20, described
 
 
 def test_transactional_perf_test(bootstrap: str, topic: str) -> None:

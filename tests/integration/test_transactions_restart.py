@@ -1,5 +1,7 @@
 """A broker that is killed in the middle of transactions (S-TXN-6)."""
 
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from tests.integration.test_transactions import (
     uncommitted,
 )
 from tests.support.broker_process import BrokerProcess
+from tests.support.kafka_jars import LOGGING, ROOT, kafka_jars
 
 
 @pytest.fixture
@@ -113,3 +116,40 @@ def test_s_txn_5_offsets_in_an_open_transaction_survive_a_kill(broker: BrokerPro
         assert consumer.committed([place], PATIENCE_S)[0].offset == 5
     finally:
         consumer.close()
+
+
+def test_s_txn_7_a_java_copy_is_exact_over_kills(broker: BrokerProcess) -> None:
+    make_topic(broker.bootstrap, "in", 2)
+    make_topic(broker.bootstrap, "out", 2)
+    count = 12_000
+    source = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(count):
+        source.produce("in", str(number).encode(), partition=number % 2)
+    source.flush(PATIENCE_S)
+    program = str(ROOT / "tests/conformance/TransactionalCopy.java")
+    copy = subprocess.Popen(
+        [
+            *("java", "-Xmx512m", *LOGGING, "-cp", kafka_jars(), program),
+            *(broker.bootstrap, "in", "out", "g", str(count)),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        kills = 0
+        time.sleep(4)  # It compiles itself first.
+        while copy.poll() is None and kills < 4:
+            broker.kill()
+            broker.start()
+            kills += 1
+            time.sleep(1.5)
+        printed, _ = copy.communicate(timeout=120)
+    finally:
+        copy.kill()
+    assert kills >= 2, "it was done before the broker was killed"
+    assert copy.returncode == 0, printed
+    assert f"copied {count} in" in printed and "zombie fenced" in printed, printed
+    copied = committed(broker.bootstrap, "out", partitions=2)
+    copied.remove("heir")
+    assert sorted(copied, key=int) == [str(number) for number in range(count)]

@@ -12,7 +12,7 @@ from tests.support.manual_clock import ManualClock
 
 @dataclass
 class Job:
-    """Waits until as many run as may run at a time, so the peak is seen whatever the machine does."""
+    """Waits until as many run as may at a time, so that the peak is seen on any machine."""
 
     log_dir: str
     counts: dict[str, int]

@@ -23,6 +23,7 @@ CLAIMED = {
     "S-FL": range(1, 5),
     "S-REC": range(1, 12),
     "S-IDEM": range(1, 4),
+    "S-TXN": range(1, 8),
     "S-GRP": range(1, 8),
     "S-META": (1, 2),
     "S-TIME": (1,),

@@ -1,0 +1,252 @@
+"""The transaction APIs over the wire, in every version (S-TXN-4, S-TXN-5, KIP-664)."""
+
+from typing import Any
+
+import pytest
+
+from broker.api.add_offsets_to_txn import AddOffsetsToTxnHandler
+from broker.api.add_partitions_to_txn import AddPartitionsToTxnHandler
+from broker.api.describe_transactions import DescribeTransactionsHandler
+from broker.api.end_txn import EndTxnHandler
+from broker.api.list_transactions import ListTransactionsHandler
+from broker.api.transaction_gate import TransactionGate
+from broker.api.txn_offset_commit import TxnOffsetCommitHandler
+from broker.api.write_txn_markers import WriteTxnMarkersHandler
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from protocol.messages.describe_transactions import DescribeTransactionsRequest
+from protocol.messages.end_txn import EndTxnRequest
+from protocol.messages.list_transactions import ListTransactionsRequest
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from protocol.types import TopicPartition
+from tests.support.api_calls import call
+from tests.support.group_handlers import GroupApi
+from tests.support.transaction_harness import T0, MemoryMarkers, TransactionHarness
+
+
+class Api(GroupApi):
+    """Group and transaction APIs of one broker; topics "t" (3 partitions) and "u" (1)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.transactions = TransactionHarness()
+        coordinator, ids = self.transactions.coordinator, None
+        gate = TransactionGate(coordinator)
+        self.handlers |= {
+            ApiKey.ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnHandler(coordinator, self.image),
+            ApiKey.ADD_OFFSETS_TO_TXN: AddOffsetsToTxnHandler(coordinator, self.coordinator),
+            ApiKey.END_TXN: EndTxnHandler(coordinator, ids),  # type: ignore[arg-type]
+            ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(
+                self.coordinator, coordinator, gate, self.image
+            ),
+            ApiKey.DESCRIBE_TRANSACTIONS: DescribeTransactionsHandler(coordinator),
+            ApiKey.LIST_TRANSACTIONS: ListTransactionsHandler(coordinator, self.clock),
+        }
+
+    def add(self, version: int, producer_id: int, epoch: int, *topics: tuple[str, int]) -> Any:
+        response = self.call(
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            version,
+            AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id="id",
+                v3_and_below_producer_id=producer_id,
+                v3_and_below_producer_epoch=epoch,
+                v3_and_below_topics=[
+                    AddPartitionsToTxnTopic(name=name, partitions=[index]) for name, index in topics
+                ],
+            ),
+        )
+        return [
+            one.partition_error_code
+            for topic in response.results_by_topic_v3_and_below
+            for one in topic.results_by_partition
+        ]
+
+    def commit(self, version: int, producer_id: int, epoch: int, *, metadata: str = "") -> Any:
+        response = self.call(
+            ApiKey.TXN_OFFSET_COMMIT,
+            version,
+            TxnOffsetCommitRequest(
+                transactional_id="id",
+                group_id="g",
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                topics=[
+                    TxnOffsetCommitRequestTopic(
+                        name=name,
+                        partitions=[
+                            TxnOffsetCommitRequestPartition(
+                                partition_index=0, committed_offset=5, committed_metadata=metadata
+                            )
+                        ],
+                    )
+                    for name in ("t", "missing")
+                ],
+            ),
+        )
+        return [one.error_code for topic in response.topics for one in topic.partitions]
+
+    def add_offsets(self, version: int, producer_id: int, epoch: int) -> Any:
+        request = AddOffsetsToTxnRequest(
+            transactional_id="id", producer_id=producer_id, producer_epoch=epoch, group_id="g"
+        )
+        return self.call(ApiKey.ADD_OFFSETS_TO_TXN, version, request).error_code
+
+    def end(self, version: int, producer_id: int, epoch: int, *, committed: bool = True) -> Any:
+        request = EndTxnRequest(
+            transactional_id="id",
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            committed=committed,
+        )
+        return self.call(ApiKey.END_TXN, version, request)
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api()
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_s_txn_4_add_partitions(api: Api, version: int) -> None:
+    owner = api.transactions.owner()
+    assert api.add(version, 1000, 0, ("t", 0), ("nope", 0), ("t", 9)) == [
+        ErrorCode.OPERATION_NOT_ATTEMPTED,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert api.add(version, 1000, 0, ("t", 0), ("u", 0)) == [0, 0]
+    assert api.transactions.value().partitions == {T0, TopicPartition("u", 0)}
+    fenced = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
+    assert api.add(version, owner.producer_id, 5, ("t", 0)) == [fenced]
+    assert api.add(version, 7, 0, ("t", 0)) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_s_txn_4_and_7_end(api: Api, version: int) -> None:
+    api.transactions.owner()
+    fenced = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
+    assert api.end(version, 1000, 7).error_code == fenced
+    assert api.end(version, 1000, 0).error_code == ErrorCode.INVALID_TXN_STATE
+    api.add(3, 1000, 0, ("t", 0))
+    response = api.end(version, 1000, 0)
+    assert response.error_code == 0
+    if version >= 5:
+        assert (response.producer_id, response.producer_epoch) == (1000, 1)
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_s_txn_5_offsets_in_a_transaction(api: Api, version: int) -> None:
+    api.transactions.owner()
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if version < 5:
+        refused = ErrorCode.TRANSACTION_ABORTABLE if version >= 4 else ErrorCode.INVALID_TXN_STATE
+        assert api.commit(version, 1000, 0) == [refused, unknown]
+        assert api.add_offsets(min(version, 4), 1000, 0) == 0
+    assert api.commit(version, 1000, 0) == [0, unknown]
+    partition = TopicPartition("__consumer_offsets", api.coordinator.partition_for("g"))
+    assert api.transactions.value().partitions == {partition}
+    too_long = api.commit(version, 1000, 0, metadata="x" * 5000)
+    assert too_long == [ErrorCode.OFFSET_METADATA_TOO_LARGE, unknown]
+    assert api.commit(version, 1000, 3)[0] == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert api.committed() is None
+    api.coordinator.on_marker(partition.partition, 1000, commit=True)
+    assert api.committed() == 5
+
+
+@pytest.mark.parametrize("version", [1, 2, 5])
+def test_s_txn_5_while_the_last_transaction_is_completed(api: Api, version: int) -> None:
+    owner = api.transactions.owner()
+    api.transactions.add(owner, T0)
+    api.transactions.markers.hold = True
+    api.transactions.end(owner)
+    told = (
+        ErrorCode.CONCURRENT_TRANSACTIONS if version >= 5 else ErrorCode.COORDINATOR_NOT_AVAILABLE
+    )
+    assert api.commit(version, 1000, 0)[0] == told
+
+
+@pytest.mark.parametrize("version", range(2))
+def test_s_txn_2_markers_by_an_administrator(version: int) -> None:
+    markers = MemoryMarkers()
+    markers.refusals = {TopicPartition("t", 1): ErrorCode.NOT_LEADER_OR_FOLLOWER}
+    response = call(
+        WriteTxnMarkersHandler(markers),
+        ApiKey.WRITE_TXN_MARKERS,
+        version,
+        WriteTxnMarkersRequest(
+            markers=[
+                WritableTxnMarker(
+                    producer_id=5,
+                    producer_epoch=1,
+                    transaction_result=False,
+                    topics=[WritableTxnMarkerTopic(name="t", partition_indexes=[0, 1])],
+                    coordinator_epoch=3,
+                )
+            ]
+        ),
+    )
+    [result] = response.markers
+    codes = [one.error_code for topic in result.topics for one in topic.partitions]
+    assert codes == [0, ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    [(tp, marker)] = markers.written
+    assert (tp, marker.coordinator_epoch, marker.commit) == (T0, 3, False)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_kip_664_list(api: Api, version: int) -> None:
+    harness = api.transactions
+    for name in ("idle", "open-1", "open-2"):
+        owner = harness.owner(name)
+        if name != "idle":
+            harness.add(owner, T0, transactional_id=name)
+
+    def listed(**filters: Any) -> tuple[Any, set[str]]:
+        response = api.call(ApiKey.LIST_TRANSACTIONS, version, ListTransactionsRequest(**filters))
+        names = {one.transactional_id for one in response.transaction_states}
+        return response, names
+
+    assert listed()[1] == {"idle", "open-1", "open-2"}
+    assert listed(state_filters=["Ongoing"])[1] == {"open-1", "open-2"}
+    assert listed(producer_id_filters=[1000])[1] == {"idle"}
+    response, names = listed(state_filters=["Bogus"])
+    assert (list(response.unknown_state_filters), names) == (["Bogus"], set())
+    if version >= 1:
+        api.clock.advance(5)
+        assert listed(duration_filter=1_000, state_filters=["Ongoing"])[1] == {"open-1", "open-2"}
+        assert listed(duration_filter=10_000, state_filters=["Ongoing"])[1] == set()
+    if version >= 2:
+        assert listed(transactional_id_pattern="open-.*")[1] == {"open-1", "open-2"}
+        assert listed(transactional_id_pattern="open")[1] == set()
+        bad, _ = listed(transactional_id_pattern="(")
+        assert bad.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_kip_664_describe(api: Api) -> None:
+    api.transactions.owner()
+    api.add(3, 1000, 0, ("t", 2), ("t", 0))
+    request = DescribeTransactionsRequest(transactional_ids=["id", "unknown", ""])
+    response = api.call(ApiKey.DESCRIBE_TRANSACTIONS, 0, request)
+    found, unknown, empty = response.transaction_states
+    assert (found.transaction_state, found.producer_id, found.producer_epoch) == (
+        "Ongoing",
+        1000,
+        0,
+    )
+    assert [(topic.topic, list(topic.partitions)) for topic in found.topics] == [("t", [0, 2])]
+    assert unknown.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert empty.error_code == ErrorCode.INVALID_REQUEST

@@ -1,0 +1,169 @@
+"""S-TXN-5: offsets in a transaction are seen when it commits; KIP-447 fences its zombies."""
+
+import pytest
+
+from broker.coordinator.group.values import CommitRequest, PartitionCommit, TransactionalCommit
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import read_header
+from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.types import TopicPartition
+from tests.support.group_harness import GroupHarness
+
+PRODUCER_ID = 9
+
+
+@pytest.fixture
+def groups() -> GroupHarness:
+    return GroupHarness()
+
+
+def commit(
+    groups: GroupHarness,
+    offset: int,
+    *,
+    producer_id: int = PRODUCER_ID,
+    member_id: str = "",
+    generation: int = -1,
+    instance: str | None = None,
+) -> ErrorCode:
+    codes: list[ErrorCode] = []
+    request = CommitRequest(
+        group_id="g",
+        member_id=member_id,
+        generation=generation,
+        instance_id=instance,
+        partitions=(PartitionCommit(topic="t", partition=0, offset=offset),),
+    )
+    try:
+        groups.coordinator.commit_in_transaction(
+            TransactionalCommit(commit=request, producer_id=producer_id, producer_epoch=0),
+            codes.append,
+        )
+    except KafkaError as error:
+        return error.code
+    groups.check()
+    return codes[0] if codes else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def end(groups: GroupHarness, *, commit: bool, producer_id: int = PRODUCER_ID) -> None:
+    """What the marker writer does: into the log, then tell."""
+    partition = groups.coordinator.partition_for("g")
+    assert groups.coordinator.marker_refusal(partition) is ErrorCode.NONE
+    marker = build_end_transaction_marker(
+        ControlType.COMMIT if commit else ControlType.ABORT,
+        producer_id=producer_id,
+        producer_epoch=0,
+        coordinator_epoch=0,
+        timestamp=groups.clock.wall_ms(),
+    )
+    groups.log.append(TopicPartition("__consumer_offsets", partition), marker, lambda *_: None)
+    groups.coordinator.on_marker(partition, producer_id, commit=commit)
+    groups.check()
+
+
+def unstable(groups: GroupHarness) -> bool:
+    return groups.coordinator.is_unstable("g", "t", 0)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_s_txn_5_a_marker_shows_or_drops_what_is_pending(
+    groups: GroupHarness, committed: bool
+) -> None:
+    groups.commit(3)
+    assert commit(groups, 7) is ErrorCode.NONE
+    assert groups.committed() == 3
+    assert unstable(groups)
+    end(groups, commit=committed)
+    assert groups.committed() == (7 if committed else 3)
+    assert not unstable(groups)
+    [*_, batch, _] = groups.log.batches[
+        TopicPartition("__consumer_offsets", groups.coordinator.partition_for("g"))
+    ]
+    header = read_header(batch)
+    assert header.is_transactional and header.producer_id == PRODUCER_ID
+
+
+def test_s_txn_5_two_transactions_do_not_know_each_other(groups: GroupHarness) -> None:
+    commit(groups, 1)
+    commit(groups, 2, producer_id=10)
+    end(groups, commit=True)
+    assert groups.committed() == 1
+    assert unstable(groups)
+    end(groups, commit=True, producer_id=10)
+    assert groups.committed() == 2
+
+
+def test_s_txn_5_a_plain_commit_after_a_pending_one_wins(groups: GroupHarness) -> None:
+    commit(groups, 7)
+    groups.commit(9)
+    end(groups, commit=True)
+    assert groups.committed() == 9
+
+
+def test_s_txn_5_a_write_that_fails_leaves_nothing_pending(groups: GroupHarness) -> None:
+    groups.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert commit(groups, 7) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert not unstable(groups)
+    groups.log.fail_with = ErrorCode.INVALID_PRODUCER_EPOCH
+    assert commit(groups, 7) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_s_txn_5_pending_while_the_followers_do_not_have_it(groups: GroupHarness) -> None:
+    groups.commit(3)
+    groups.log.hold = True
+    commit(groups, 7)
+    assert unstable(groups)
+    groups.log.release()
+    end(groups, commit=True)
+    assert groups.committed() == 7
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_s_txn_6_pending_offsets_are_loaded(groups: GroupHarness, committed: bool) -> None:
+    groups.commit(3)
+    commit(groups, 7)
+    after = GroupHarness(log=groups.log, clock=groups.clock)
+    with pytest.raises(KafkaError):
+        after.shard()
+    partition = after.coordinator.partition_for("g")
+    # While the partition loads a marker must wait: it could be missed.
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert after.coordinator.marker_refusal(partition) is loading
+    after.load()
+    assert unstable(after)
+    end(after, commit=committed)
+    assert after.committed() == (7 if committed else 3)
+    again = GroupHarness(log=groups.log, clock=groups.clock)
+    again.load()
+    assert again.committed() == (7 if committed else 3)
+    assert not unstable(again)
+
+
+def test_s_txn_5_a_member_is_checked_as_far_as_it_is_named(groups: GroupHarness) -> None:
+    generation, [member] = groups.stable_group()
+    assert commit(groups, 1, member_id=member, generation=generation) is ErrorCode.NONE
+    old = commit(groups, 1, member_id=member, generation=generation - 1)
+    assert old is ErrorCode.ILLEGAL_GENERATION
+    unknown = commit(groups, 1, member_id="x", generation=generation)
+    assert unknown is ErrorCode.UNKNOWN_MEMBER_ID
+    assert commit(groups, 1, member_id="x") is ErrorCode.UNKNOWN_MEMBER_ID
+    # Before v3 clients named nobody: KIP-447 cannot fence them.
+    assert commit(groups, 1) is ErrorCode.NONE
+
+
+def test_s_txn_5_static_members_are_fenced(groups: GroupHarness) -> None:
+    generation, [member] = groups.stable_group(instance="i")
+    assert commit(groups, 1, member_id=member, generation=generation, instance="i") is (
+        ErrorCode.NONE
+    )
+    fenced = commit(groups, 1, member_id="other", generation=generation, instance="i")
+    assert fenced is ErrorCode.FENCED_INSTANCE_ID
+    unknown = commit(groups, 1, member_id=member, generation=generation, instance="j")
+    assert unknown is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_s_txn_5_a_group_that_is_not_there(groups: GroupHarness) -> None:
+    assert commit(groups, 1, member_id="x", generation=3) is ErrorCode.ILLEGAL_GENERATION
+    assert commit(groups, 1) is ErrorCode.NONE
+    groups.advance_ms(8 * 24 * 3_600_000)
+    assert groups.shard().group("g") is not None, "it must not vanish under a transaction"

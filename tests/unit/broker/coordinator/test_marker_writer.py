@@ -1,0 +1,167 @@
+"""Markers over the real log: stable offsets, woken readers, turns (S-TXN-1, S-TXN-2, S-TXN-3)."""
+
+import threading
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from broker.coordinator.marker_writer import Marker, ReplicaMarkerWriter
+from protocol.errors import ErrorCode
+from protocol.types import TopicPartition
+from storage.log.results import AppendInfo
+from tests.support.broker_bench import batch
+from tests.support.memory_filesystem import MemoryFile
+from tests.support.real_bench import RealBench, fetched
+from tests.support.transaction_harness import T0
+
+READ_COMMITTED = 1
+
+
+class Listener:
+    """A coordinator whose topic is "t"."""
+
+    def __init__(self) -> None:
+        self.refusal = ErrorCode.NONE
+        self.told: list[tuple[int, int, bool]] = []
+
+    def marker_refusal(self, partition: int) -> ErrorCode:
+        return self.refusal
+
+    def on_marker(self, partition: int, producer_id: int, *, commit: bool) -> None:
+        self.told.append((partition, producer_id, commit))
+
+
+class Lab:
+    def __init__(self) -> None:
+        self.bench = RealBench()
+        [self.partition] = self.bench.topic()
+        self.listener = Listener()
+        self.writer = ReplicaMarkerWriter(
+            self.bench.replicas, self.bench.clock, timeout_ms=1000, listeners={"t": self.listener}
+        )
+        self.codes: list[ErrorCode] = []
+
+    def data(self, producer_id: int = 5, epoch: int = 0, size: int = 1) -> None:
+        """A batch of an open transaction."""
+        info = self.partition.append_as_leader_nowait(
+            batch(
+                [b"x" * size],
+                transactional=True,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=0,
+            )
+        )
+        assert isinstance(info, AppendInfo)
+
+    def mark(self, *, producer_id: int = 5, commit: bool = True, **fields: int) -> None:
+        marker = Marker(
+            producer_id=producer_id,
+            commit=commit,
+            **{"producer_epoch": 0, "coordinator_epoch": 0, **fields},
+        )
+        self.writer.write(T0, marker, self.codes.append)
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab()
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_s_txn_1_a_marker_moves_the_stable_offset_and_wakes_a_reader(
+    lab: Lab, commit: bool
+) -> None:
+    lab.data()
+    assert lab.partition.log.last_stable_offset == 0
+    parked: Any = lab.bench.fetch(0, max_wait_ms=500, isolation_level=READ_COMMITTED)
+    assert not parked.done
+    lab.mark(commit=commit)
+    assert lab.codes == [ErrorCode.NONE]
+    assert lab.partition.log.last_stable_offset == lab.partition.log.log_end_offset == 2
+    assert parked.done
+    response = fetched(trio.run(parked.wait_reply))
+    aborted = [(one.producer_id, one.first_offset) for one in response.aborted_transactions or ()]
+    assert aborted == ([] if commit else [(5, 0)])
+    assert lab.listener.told == [(0, 5, commit)]
+
+
+def test_s_txn_2_an_older_epoch_or_coordinator_is_refused(lab: Lab) -> None:
+    lab.data(epoch=3)
+    lab.mark(producer_epoch=2)
+    lab.mark(producer_epoch=4, coordinator_epoch=7)
+    lab.mark(producer_epoch=4, coordinator_epoch=6)
+    lab.mark(producer_epoch=4, coordinator_epoch=7)  # Again: harmless.
+    assert lab.codes == [
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.NONE,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+        ErrorCode.NONE,
+    ]
+    assert len(lab.listener.told) == 2
+
+
+def test_s_txn_2_a_marker_without_a_transaction_is_written(lab: Lab) -> None:
+    lab.mark(producer_id=77)
+    assert lab.codes == [ErrorCode.NONE]
+    assert lab.partition.log.last_stable_offset == 1
+
+
+def test_a_partition_that_is_not_here(lab: Lab) -> None:
+    marker = Marker(producer_id=5, producer_epoch=0, coordinator_epoch=0, commit=True)
+    lab.writer.write(TopicPartition("gone", 0), marker, lab.codes.append)
+    lab.bench.replicas.delete_partition(T0)  # It is about to go, or to come back.
+    lab.mark()
+    assert lab.codes == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ]
+
+
+def test_s_txn_5_a_listener_that_loads_makes_the_marker_wait(lab: Lab) -> None:
+    lab.data()
+    lab.listener.refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    lab.mark()
+    assert lab.codes == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    assert lab.partition.log.log_end_offset == 1
+
+
+def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+    write = MemoryFile.pwrite
+
+    def held(file: MemoryFile, data: Any, position: int) -> Any:
+        if len(data) > 100_000:
+            assert goes_on.wait(5)
+        return write(file, data, position)
+
+    async def big() -> None:
+        await lab.bench.produce(batch([b"x" * 400_000]))
+
+    async def main() -> None:
+        lab.data()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(lab.writer.run)
+            nursery.start_soon(big)
+            await trio.testing.wait_all_tasks_blocked()
+            lab.mark()
+            await trio.testing.wait_all_tasks_blocked()
+            assert lab.codes == []
+            goes_on.set()
+            with trio.fail_after(5):
+                while not lab.codes:
+                    await trio.sleep(0)
+            nursery.cancel_scope.cancel()
+
+    monkeypatch.setattr(MemoryFile, "pwrite", held)
+    trio.run(main)
+    assert lab.codes == [ErrorCode.NONE]
+    assert lab.partition.log.last_stable_offset == 3
+    # Without the task that waits (the broker is stopping) it is to be tried again.
+    lab.partition.appending = 1
+    lab.mark()
+    assert lab.codes[-1] is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -28,11 +28,11 @@ from confluent_kafka import Consumer, TopicPartition  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: E402
 from rich.table import Table  # noqa: E402
-from tests.support.broker_process import BrokerProcess  # noqa: E402
 
 from pipeline.flights import aggregate, consume, produce  # noqa: E402
 from pipeline.flights.table import CarrierTotals, load_table, records, totals_by_pandas  # noqa: E402
 from tests.support.apache_kafka import ApacheKafka  # noqa: E402
+from tests.support.broker_process import BrokerProcess  # noqa: E402
 
 SOURCE = "flights"
 SINK = "carrier-totals"

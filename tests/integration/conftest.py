@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.broker_process import BrokerProcess
 
 from tests.support.apache_kafka import ApacheKafka
+from tests.support.broker_process import BrokerProcess
 
 QUICK_GROUPS = {"group.initial.rebalance.delay.ms": "100"}
 _numbers = itertools.count(1)

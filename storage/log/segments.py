@@ -31,7 +31,7 @@ class LogSegments:
         return len(self._by_base)
 
     def __iter__(self) -> Iterator[LogSegment]:
-        return iter(self._by_base.values())
+        return iter(self._snapshot)
 
     def __contains__(self, base_offset: int) -> bool:
         return base_offset in self._by_base

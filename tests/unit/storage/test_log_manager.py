@@ -456,3 +456,17 @@ def test_statistics() -> None:
     managed.log()
     numbers = managed.manager.statistics()
     assert (numbers.live_dirs, numbers.logs, numbers.logs_to_load) == (("/a", "/b"), 1, 0)
+
+
+def test_s_rec_8_many_logs_are_closed_in_threads_and_all_are_clean() -> None:
+    managed = Managed(**{"num.recovery.threads.per.data.dir": "3"})
+    for partition in range(80):
+        managed.fill(managed.log(partition=partition), batches=2)
+    managed.restart()
+    assert [log.log_end_offset for log in managed.manager.all_logs()] == [4] * 80
+    assert all(log.recovery_point == 4 for log in managed.manager.all_logs())
+    managed.fs.fail("fsync", "/a/t-0/*")
+    managed.fill(managed.log(partition=0))
+    managed.manager.shutdown()
+    assert not managed.fs.exists("/a/.kafka_cleanshutdown")
+    assert managed.fs.exists("/b/.kafka_cleanshutdown")

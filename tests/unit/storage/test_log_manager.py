@@ -1,6 +1,7 @@
 """Directories, topics that come and go, tasks, start and stop (checklist B4.5-B4.7)."""
 
 import errno
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from storage.errors import DirectoryLocked, StorageError
 from storage.log.log import Log
 from storage.log.results import StartOffsetReason
 from storage.log_manager import LogManager, OfflineDir
+from storage.os_filesystem import OsFileSystem
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 
@@ -458,15 +460,22 @@ def test_statistics() -> None:
     assert (numbers.live_dirs, numbers.logs, numbers.logs_to_load) == (("/a", "/b"), 1, 0)
 
 
-def test_s_rec_8_many_logs_are_closed_in_threads_and_all_are_clean() -> None:
-    managed = Managed(**{"num.recovery.threads.per.data.dir": "3"})
+def test_s_rec_8_many_logs_are_closed_in_threads_and_all_are_clean(tmp_path: Path) -> None:
+    def started() -> LogManager:
+        config = BrokerConfig.parse(
+            {"log.dirs": str(tmp_path / "logs"), "num.recovery.threads.per.data.dir": "3"}
+        )
+        manager = LogManager(config, ManualClock(), OsFileSystem(), on_offline=lambda gone: None)
+        manager.startup(lambda topic: CONFIG)
+        return manager
+
+    manager = started()
     for partition in range(80):
-        managed.fill(managed.log(partition=partition), batches=2)
-    managed.restart()
-    assert [log.log_end_offset for log in managed.manager.all_logs()] == [4] * 80
-    assert all(log.recovery_point == 4 for log in managed.manager.all_logs())
-    managed.fs.fail("fsync", "/a/t-0/*")
-    managed.fill(managed.log(partition=0))
-    managed.manager.shutdown()
-    assert not managed.fs.exists("/a/.kafka_cleanshutdown")
-    assert managed.fs.exists("/b/.kafka_cleanshutdown")
+        log = manager.get_or_create_log(TopicPartition("t", partition), ID, CONFIG, is_new=True)
+        log.append_as_leader(build_batch([(1, b"k", b"v", ())]), leader_epoch=0)
+    manager.shutdown()
+    assert (tmp_path / "logs" / ".kafka_cleanshutdown").exists()
+    manager = started()
+    ends = [(log.log_end_offset, log.recovery_point) for log in manager.all_logs()]
+    assert ends == [(1, 1)] * 80
+    manager.shutdown()

@@ -71,13 +71,74 @@ def test_nothing_is_lost_or_doubled_while_a_partition_moves_to_and_fro(tmp_path:
         assert failures == []
         assert sorted(acknowledged) == list(range(sent))
         assert numbers(broker, sent) == list(range(sent))
+        admin.close()
         broker.kill()
         broker.start()
         assert numbers(broker, sent) == list(range(sent))
-        admin.close()
         broker.stop()
         assert whole_batches(tmp_path / here / "moved-0") == sent
         assert not (tmp_path / ("b" if here == "a" else "a") / "moved-0").exists()
+
+
+def test_a_move_goes_on_after_kill_9(tmp_path: Path) -> None:
+    with broker_with_two_directories(tmp_path) as broker:
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        admin.create_topics([NewTopic("moved", 1, 1)])
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+        count = 60_000
+        for number in range(count):
+            producer.produce("moved", b"%012d" % number + b"x" * 1000, partition=0)
+            producer.poll(0)
+        assert producer.flush(60) == 0
+        ((here, _),) = lies_in(admin, "moved")
+        target = "b" if here == "a" else "a"
+        admin.alter_replica_log_dirs({("moved", 0, 1): f"{tmp_path}/{target}"})
+        admin.close()
+        broker.kill()
+        assert list((tmp_path / target).glob("moved-0.*-future"))
+        broker.start()
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        deadline = time.monotonic() + 30
+        while lies_in(admin, "moved") != [(target, False)]:
+            assert time.monotonic() < deadline, broker.output()
+            time.sleep(0.05)
+        admin.close()
+        assert numbers(broker, count) == list(range(count))
+        broker.stop()
+        assert whole_batches(tmp_path / target / "moved-0") == count
+
+
+def test_a_group_commits_while_its_offsets_move(tmp_path: Path) -> None:
+    directories = f"{tmp_path}/a,{tmp_path}/b"
+    settings = {"log.dirs": directories, "offsets.topic.num.partitions": "1"}
+    with BrokerProcess(tmp_path, settings) as broker:
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        admin.create_topics([NewTopic("moved", 1, 1)])
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "committer"})
+        offset = 0
+
+        def commit() -> None:
+            nonlocal offset
+            offset += 1
+            place = TopicPartition("moved", 0, offset)
+            (told,) = consumer.commit(offsets=[place], asynchronous=False)
+            assert told.error is None
+
+        commit()
+        ((here, _),) = lies_in(admin, "__consumer_offsets")
+        for _ in range(MOVES):
+            here = "b" if here == "a" else "a"
+            admin.alter_replica_log_dirs({("__consumer_offsets", 0, 1): f"{tmp_path}/{here}"})
+            deadline = time.monotonic() + 30
+            while lies_in(admin, "__consumer_offsets") != [(here, False)]:
+                assert time.monotonic() < deadline, broker.output()
+                commit()
+        admin.close()
+        broker.kill()
+        broker.start()
+        (kept,) = consumer.committed([TopicPartition("moved", 0)], timeout=20)
+        assert kept.offset == offset
+        consumer.close()
 
 
 def numbers(broker: BrokerProcess, count: int) -> list[int]:

@@ -280,6 +280,8 @@ class LogState:
                 # After the names: a segment that comes back must find its epochs.
                 self.leader_epochs.flush()
             except OSError as error:
+                if self._offline is not None:
+                    return  # deleted, moved away or given up meanwhile: no fault of the disk
                 self._fail(error)
             # Truncated meanwhile: nothing above the end can be called synced.
             self.recovery_point = max(self.recovery_point, min(end, self._log_end_offset))

@@ -479,3 +479,15 @@ def test_s_rec_8_many_logs_are_closed_in_threads_and_all_are_clean(tmp_path: Pat
     ends = [(log.log_end_offset, log.recovery_point) for log in manager.all_logs()]
     assert ends == [(1, 1)] * 80
     manager.shutdown()
+
+
+def test_a_flush_of_what_was_deleted_meanwhile_is_no_fault_of_the_disk() -> None:
+    managed = Managed("/a", **{"log.segment.delete.delay.ms": "0"})
+    log = managed.log()
+    managed.fill(log)
+    managed.manager.async_delete(log.topic_partition)
+    managed.manager.delete_logs()
+    assert managed.manager._rolled
+    managed.manager.flush_rolled()
+    log.flush()
+    assert managed.offline == []

@@ -11,7 +11,17 @@ from importlib import import_module
 
 from tools.errors import CommandError
 
-COMMANDS = ("topics", "groups", "configs", "get_offsets", "produce", "consume", "dump_log", "adopt")
+COMMANDS = (
+    "topics",
+    "groups",
+    "configs",
+    "get_offsets",
+    "produce",
+    "consume",
+    "dump_log",
+    "fsck",
+    "adopt",
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

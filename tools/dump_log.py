@@ -1,7 +1,7 @@
 """`pykafkalog dump-log`: what is in the files of a log, in the form of Kafka's DumpLogSegments.
 
-Reads files only; a broker may be running on them. Takes any file of a segment (.log .index .timeindex
-.txnindex .snapshot), a leader-epoch-checkpoint, or a whole partition directory.
+Reads files only; a broker may be running on them. Takes any file of a segment (.log .index
+.timeindex .txnindex .snapshot), a leader-epoch-checkpoint, or a whole partition directory.
 """
 
 import argparse

@@ -91,7 +91,8 @@ def read_fields(payload: bytes, starts: Sequence[int], base_timestamp: int) -> M
 
     Raises InvalidRecord when a record's parts do not fill it exactly.
     """
-    columns = read_columns(payload, starts)
+    bounds = np.array(starts, np.int64)
+    columns = read_columns(payload, bounds[:-1], bounds[1:])
     # int64 addition wraps as Java's does.
     return ManyFields(
         np.int64(base_timestamp) + columns.timestamp_deltas,
@@ -100,17 +101,16 @@ def read_fields(payload: bytes, starts: Sequence[int], base_timestamp: int) -> M
     )
 
 
-def read_columns(payload: bytes, starts: "Sequence[int] | Ints") -> RecordColumns:
+def read_columns(payload: bytes, starts: Ints, ends: Ints) -> RecordColumns:
     """As `read_fields`, with all that a reader of whole logs wants.
 
-    `payload` may be the payloads of many batches one after the other, so that small batches cost
-    no more than large ones.
+    Records lie anywhere in `payload`, at [start, end): those of many batches can be read at once,
+    so that small batches cost no more than large ones.
     """
     data = np.frombuffer(payload + _PAD, np.uint8)
-    bounds = np.asarray(starts, np.int64)
-    reader = _Reader(data, bounds[:-1], bounds[1:])
+    reader = _Reader(data, starts, ends)
     lengths = reader.varint(_VARINT_SHIFT)
-    reader.bad |= lengths != bounds[1:] - reader.at
+    reader.bad |= lengths != ends - reader.at
     reader.skip(np.int64(1))
     deltas = reader.varint(_VARLONG_SHIFT)
     offset_deltas = reader.varint(_VARINT_SHIFT)

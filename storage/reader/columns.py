@@ -1,9 +1,9 @@
 """Batches and records of a log as numpy columns: for Spark, pandas, statistics, and quick checks.
 
 No Python object is made per record, and for batches only their position is looked at one by one:
-headers are gathered by one fancy index per chunk, the records of all batches of a chunk are laid
-end to end and decoded field by field (`protocol.records.scan_numpy`). Log files of small batches
-thus cost about as little as those of large ones.
+headers are gathered by one fancy index per chunk, the records of all batches of a chunk are decoded
+together, field by field (`protocol.records.scan_numpy`). Log files of small batches thus cost not
+much more than those of large ones.
 
     for chunk in iter_record_columns(segment.frames()):     # ~8 MB of log each
         chunk["offset"], chunk["key_length"], …
@@ -36,6 +36,7 @@ from protocol.records.record import iter_records
 from protocol.records.scan_numpy import RecordColumns, read_columns
 from storage.reader.frames import Frames
 
+Ints = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[Any]]
 """Column name -> array; all arrays of one dict have one length."""
 
@@ -102,10 +103,10 @@ class RecordChunk:
     columns: Columns
     """See RECORD_COLUMNS."""
     payload: bytes = b""
-    """The batches' records, uncompressed, end to end; empty for formats 0 and 1."""
-    key_starts: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    """What the records lie in, uncompressed; empty for formats 0 and 1."""
+    key_starts: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Shape (records,): where each key begins in `payload`."""
-    value_starts: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    value_starts: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Shape (records,): where each value begins in `payload`."""
     unreadable: list[tuple[int, str]] = field(default_factory=list)
     """(position in the record file, why) of batches whose records are left out."""
@@ -119,9 +120,7 @@ class RecordChunk:
         return _slices(self.payload, self.value_starts, self.columns["value_length"])
 
 
-def _slices(
-    payload: bytes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[Any]
-) -> list[bytes | None]:
+def _slices(payload: bytes, starts: Ints, lengths: npt.NDArray[Any]) -> list[bytes | None]:
     pairs = zip(starts.tolist(), lengths.tolist(), strict=True)
     return [None if length < 0 else payload[at : at + length] for at, length in pairs]
 
@@ -190,79 +189,74 @@ def record_columns(frames: Frames) -> RecordChunk:
     if frames.legacy:
         return _legacy_records(frames)
     batches = batch_columns(frames)
-    unreadable: list[tuple[int, str]] = []
-    laid = _lay_out(frames, batches, unreadable)
+    laid = _lay_out(frames, batches)
     try:
-        fields = read_columns(laid.payload, laid.starts)
+        fields = read_columns(laid.payload, laid.starts, laid.ends)
     except RecordsError:
         # Somewhere in these megabytes is a bad record: find its batch, do without it.
-        laid = _lay_out(frames, batches, unreadable, careful=True)
-        fields = read_columns(laid.payload, laid.starts)
-    return _assemble(batches, laid, fields, unreadable)
+        laid = _lay_out(frames, batches, careful=True)
+        fields = read_columns(laid.payload, laid.starts, laid.ends)
+    return _assemble(batches, laid, fields)
 
 
 @dataclass(slots=True)
 class _Laid:
-    """Payloads of many batches, end to end."""
+    """Where the records of a chunk are: in the chunk, or in what was decompressed behind it."""
 
     payload: bytes
-    starts: list[int]
-    """Of each record, and the end of the last one."""
-    batches: list[int]
-    """Which batch each payload is from."""
-    counts: list[int]
-    """Records of each of those batches."""
+    starts: Ints
+    """Of each record."""
+    ends: Ints
+    """Of each record."""
+    batches: Ints
+    """Which batch each record is from."""
+    unreadable: list[tuple[int, str]]
 
 
-def _lay_out(
-    frames: Frames,
-    batches: Columns,
-    unreadable: list[tuple[int, str]],
-    *,
-    careful: bool = False,
-) -> _Laid:
-    pieces: list[bytes] = []
-    starts: list[int] = []
-    taken: list[int] = []
-    counts: list[int] = []
-    base = 0
-    unreadable.clear()
+def _lay_out(frames: Frames, batches: Columns, *, careful: bool = False) -> _Laid:
     data = bytes(frames.chunk)
-    sizes = batches["size"].tolist()
-    record_counts = batches["record_count"].tolist()
-    compressed = (batches["attributes"] & CODEC_MASK).tolist()
-    for index, at in enumerate(frames.starts):
-        count = record_counts[index]
+    at = np.array(frames.starts, np.int64)
+    counts = batches["record_count"]
+    compressed = (batches["attributes"] & CODEC_MASK) != 0
+    # A plain batch of one record: the record is what follows the header. Whether its length agrees
+    # shows when its fields are read.
+    single = (counts == 1) & ~compressed & (not careful)
+    alone = np.flatnonzero(single)
+    starts, ends = [at[alone] + BATCH_OVERHEAD], [at[alone] + batches["size"][alone]]
+    owners = [alone]
+    pieces = [data]
+    base = len(data)
+    unreadable: list[tuple[int, str]] = []
+    for index in np.flatnonzero(~single & (counts != 0)).tolist():
+        start = frames.starts[index]
+        header = read_header(data, start)
         try:
-            if compressed[index] or count < 0:
-                payload = payload_of(data, at, read_header(data, at))
-            else:
-                payload = data[at + BATCH_OVERHEAD : at + sizes[index]]
-            if count == 1:
-                found = [0]  # whether it fills the batch shows when its fields are read
-            elif count:
-                found = record_starts(payload, count)
-                found.pop()
-            else:
-                continue
+            payload = payload_of(data, start, header)
+            bounds = np.array(record_starts(payload, header.record_count), np.int64)
             if careful:
-                read_columns(payload, [*found, len(payload)])
+                read_columns(payload, bounds[:-1], bounds[1:])
         except RecordsError as error:
-            unreadable.append((frames.position + at, str(error)))
+            unreadable.append((frames.position + start, str(error)))
             continue
-        starts.extend([base + start for start in found] if base else found)
-        pieces.append(payload)
-        base += len(payload)
-        taken.append(index)
-        counts.append(count)
-    starts.append(base)
-    return _Laid(b"".join(pieces), starts, taken, counts)
+        if header.is_compressed:
+            bounds += base
+            pieces.append(payload)
+            base += len(payload)
+        else:
+            bounds += start + BATCH_OVERHEAD
+        starts.append(bounds[:-1])
+        ends.append(bounds[1:])
+        owners.append(np.full(header.record_count, index))
+    rows = np.concatenate(owners)
+    begin, end = np.concatenate(starts), np.concatenate(ends)
+    if len(alone) and len(owners) > 1:
+        order = np.argsort(rows, kind="stable")
+        rows, begin, end = rows[order], begin[order], end[order]
+    return _Laid(b"".join(pieces), begin, end, rows, unreadable)
 
 
-def _assemble(
-    batches: Columns, laid: _Laid, fields: RecordColumns, unreadable: list[tuple[int, str]]
-) -> RecordChunk:
-    rows = np.repeat(np.array(laid.batches, np.int64), laid.counts)
+def _assemble(batches: Columns, laid: _Laid, fields: RecordColumns) -> RecordChunk:
+    rows = laid.batches
 
     def of_batch(name: str) -> npt.NDArray[Any]:
         return batches[name][rows]
@@ -290,7 +284,9 @@ def _assemble(
         "is_transactional": (attributes & TRANSACTIONAL_BIT) != 0,
         "is_control": (attributes & CONTROL_BIT) != 0,
     }
-    return RecordChunk(columns, laid.payload, fields.key_starts, fields.value_starts, unreadable)
+    return RecordChunk(
+        columns, laid.payload, fields.key_starts, fields.value_starts, laid.unreadable
+    )
 
 
 def _legacy_records(frames: Frames) -> RecordChunk:

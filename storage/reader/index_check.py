@@ -129,4 +129,5 @@ def time_mismatches(path: str, index: Columns, batches: Columns) -> list[IndexPr
 def _at(values: npt.NDArray[Any], slots: npt.NDArray[Any], *, default: int) -> npt.NDArray[Any]:
     """`values[slots]`, and `default` for slots behind the last one."""
     padded: npt.NDArray[Any] = np.append(values, default)
-    return padded[np.minimum(slots, len(values))]
+    found: npt.NDArray[Any] = padded[np.minimum(slots, len(values))]
+    return found

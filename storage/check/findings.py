@@ -1,0 +1,146 @@
+"""The words in which a check speaks: problems found, actions a start would take."""
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from protocol.types import TopicPartition
+
+
+class Severity(StrEnum):
+    """How much a finding matters."""
+
+    NOTE = "note"
+    """Worth knowing; nothing is damaged."""
+    PROBLEM = "problem"
+    """Something is not as an orderly stop leaves it."""
+
+
+class Problem(Enum):
+    """What can be wrong: (text, severity)."""
+
+    TORN_TAIL = "the log ends in the middle of a batch", Severity.PROBLEM
+    GARBAGE = "bytes that are no batch", Severity.PROBLEM
+    BAD_BATCH = "a batch that must not be there", Severity.PROBLEM
+    BAD_RECORDS = "a batch whose records cannot be read", Severity.PROBLEM
+    OVERLAP = "the segment begins below the end of the one before", Severity.PROBLEM
+    INDEX_MISSING = "no index", Severity.PROBLEM
+    INDEX_CORRUPT = "the index contradicts itself", Severity.PROBLEM
+    INDEX_MISMATCH = "the index says something else than the log", Severity.PROBLEM
+    INDEX_PADDED = "the index still has its pre-sized length", Severity.NOTE
+    ORPHAN = "a file of a segment that has no record file", Severity.PROBLEM
+    LEFTOVER = "left over from a deletion or compaction", Severity.PROBLEM
+    SNAPSHOT_CORRUPT = "the producer snapshot cannot be read", Severity.PROBLEM
+    SNAPSHOT_BEYOND = "the producer snapshot is of offsets the log does not have", Severity.PROBLEM
+    EPOCHS_CORRUPT = "the leader epochs cannot be read", Severity.PROBLEM
+    EPOCHS_WRONG = "the leader epochs disagree with the batches", Severity.PROBLEM
+    METADATA_CORRUPT = "partition.metadata cannot be read", Severity.PROBLEM
+    UNKNOWN_FILE = "not a file of a log", Severity.NOTE
+    CHECKPOINT_CORRUPT = "the checkpoint cannot be read", Severity.PROBLEM
+    CHECKPOINT_BEYOND = "the checkpoint is beyond the log's end", Severity.PROBLEM
+    CHECKPOINT_STALE = "the checkpoint names a partition that is not here", Severity.NOTE
+    START_BEYOND = "the log's start is beyond its end", Severity.PROBLEM
+    DUPLICATE = "the partition is in two log directories", Severity.PROBLEM
+    META_CORRUPT = "meta.properties cannot be read", Severity.PROBLEM
+    NOT_CLEAN = "no clean-shutdown marker", Severity.PROBLEM
+    TO_DELETE = "the topic was deleted, its files are still there", Severity.NOTE
+    LEFT_ALONE = "a partition that is being moved or that nobody knows", Severity.NOTE
+    UNKNOWN_DIR = "not a partition's directory; Apache Kafka does not start with it", Severity.NOTE
+    UNREADABLE = "cannot be read", Severity.PROBLEM
+
+    def __init__(self, text: str, severity: Severity) -> None:
+        self.text = text
+        self.severity = severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong."""
+
+    problem: Problem
+    path: str
+    detail: str = ""
+    position: int | None = None
+    """Byte in the file, where that is known."""
+
+    @property
+    def severity(self) -> Severity:
+        """As the problem's."""
+        return self.problem.severity
+
+    def __str__(self) -> str:
+        where = "" if self.position is None else f" at byte {self.position}"
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"{self.path}{where}: {self.problem.text}{detail}"
+
+
+class ActionKind(StrEnum):
+    """What a start does to the files of a log."""
+
+    CUT_LOG = "cut the log"
+    DROP_SEGMENT = "drop the segment"
+    NEW_SEGMENT = "start a new segment"
+    FINISH_SWAP = "finish the compaction"
+    REPLACE = "replace by the compacted one"
+    REMOVE_LEFTOVER = "remove the leftover"
+    REMOVE_INDEX = "remove the index"
+    REBUILD_INDEX = "rebuild the index"
+    TRIM_INDEX = "cut the index to its entries"
+    WRITE_SNAPSHOT = "write the producer snapshot"
+    REMOVE_SNAPSHOT = "remove the producer snapshot"
+    REWRITE_EPOCHS = "rewrite the leader epochs"
+    OTHER = "change"
+
+
+LOSES_RECORDS = (ActionKind.CUT_LOG, ActionKind.DROP_SEGMENT)
+"""Actions after which records that were in the files are no longer in the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One thing a start does."""
+
+    kind: ActionKind
+    path: str
+    before: int | None = None
+    """Bytes; None: the file is not there."""
+    after: int | None = None
+
+    def __str__(self) -> str:
+        if self.before is not None and self.after is not None and self.before != self.after:
+            size = f" ({self.before} -> {self.after} bytes)"
+        elif self.after is None and self.before:
+            size = f" ({self.before} bytes)"
+        else:
+            size = ""
+        return f"{self.kind}: {self.path}{size}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionVerdict:
+    """All that is to be said of one partition directory."""
+
+    directory: str
+    topic_partition: TopicPartition | None
+    findings: tuple[Finding, ...]
+    actions: tuple[Action, ...]
+    """What a restart would do; after a repair: what was done."""
+    log_start_offset: int = 0
+    log_end_offset: int = 0
+    """As a restart would have it."""
+    batches: int = 0
+    bytes: int = 0
+    """Of record files, good or not."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Nothing worse than a note."""
+        return all(finding.severity is Severity.NOTE for finding in self.findings)
+
+    @property
+    def loses(self) -> int:
+        """Bytes of record files that a restart cuts or drops."""
+        return sum(
+            (action.before or 0) - (action.after or 0)
+            for action in self.actions
+            if action.kind in LOSES_RECORDS
+        )

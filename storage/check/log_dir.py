@@ -1,0 +1,340 @@
+"""Checking and repairing a whole log directory, or one partition directory of it.
+
+    check = LogDirCheck(fs, clock, [directory])
+    for verdict in check.partitions(): ...
+    check.findings                         # of the directories themselves, complete afterwards
+    check.repair(verdict, backup)          # after `lock()`
+
+A directory that a broker has locked can be checked (what it leaves to its clean stop is no problem
+then), not repaired.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from config.topic_config import TopicConfig
+from protocol.types import TopicPartition
+from storage.check.findings import Finding, PartitionVerdict, Problem
+from storage.check.inspect import Progress, inspect_partition
+from storage.check.plan import Plan, action_of, rehearse
+from storage.check.repair import Backup, Repaired, repair_partition
+from storage.checkpoint import OffsetCheckpoint
+from storage.clock import Clock
+from storage.errors import CheckpointError, DirectoryLocked, InconsistentMetaProperties
+from storage.filesystem import FileSystem
+from storage.log_dir import LogDir
+from storage.log_loading import METADATA_TOPIC, LoadJob
+from storage.paths import (
+    CLEAN_SHUTDOWN_FILE,
+    CLEANER_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOCK_FILE,
+    LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
+    RECOVERY_POINT_CHECKPOINT,
+    DirState,
+    file_name,
+    join,
+    parent_dir,
+    parse_partition_dir,
+)
+from storage.producers.state import DEFAULT_EXPIRATION_MS
+from storage.reader import OFFSET_CHECKPOINTS, LogDirView, PartitionView
+
+_ENDS: Final = (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, CLEANER_CHECKPOINT)
+"""Checkpoints of offsets that a log has, or had."""
+
+
+@dataclass(slots=True)
+class _Directory:
+    """What is known of one log directory."""
+
+    view: LogDirView
+    lock: LogDir
+    clean: bool = False
+    in_use: bool = False
+    checkpoints: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
+    only: str | None = None
+    """Check this partition directory and nothing else."""
+
+
+class LogDirCheck:
+    """One run over some log directories (or single partition directories)."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        clock: Clock,
+        paths: list[str],
+        *,
+        records: bool = False,
+        from_start: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        """`records`: decode every record. `from_start`: trust neither recovery points nor the
+        clean-shutdown marker, so that a restart (and a repair) recovers every segment.
+
+        Raises OSError.
+        """
+        self._fs = fs
+        self._clock = clock
+        self._records = records
+        self._from_start = from_start
+        self._progress = progress
+        self.findings: list[Finding] = []
+        """Of the log directories; those of partitions are in their verdicts."""
+        self._seen: dict[TopicPartition, str] = {}
+        self._plans: dict[str, Plan] = {}
+        self._rebuilt: dict[str, tuple[str, ...]] = {}
+        self._dirs = [self._open(path.rstrip("/") or "/") for path in paths]
+
+    @property
+    def in_use(self) -> bool:
+        """A broker has one of the directories."""
+        return any(directory.in_use for directory in self._dirs)
+
+    def total_bytes(self) -> int:
+        """Of all record files, for a progress bar. Raises OSError."""
+        return sum(
+            segment.size
+            for directory in self._dirs
+            for view in self._views(directory)
+            for segment in view.segments()
+        )
+
+    # The directories.
+
+    def _open(self, path: str) -> _Directory:
+        single = parse_partition_dir(file_name(path)) is not None
+        view = LogDirView(parent_dir(path) if single else path, self._fs)
+        names = set(view.names())
+        directory = _Directory(
+            view, LogDir(self._fs, view.directory), only=path if single else None
+        )
+        directory.clean = CLEAN_SHUTDOWN_FILE in names
+        directory.in_use = LOCK_FILE in names and self._is_locked(view.directory)
+        for name in OFFSET_CHECKPOINTS:
+            try:
+                directory.checkpoints[name] = view.offsets(name)
+            except CheckpointError as error:
+                directory.checkpoints[name] = {}
+                self._find(Problem.CHECKPOINT_CORRUPT, join(view.directory, name), error)
+        if not single:
+            self._look_at(directory)
+        return directory
+
+    def _is_locked(self, path: str) -> bool:
+        # There is no way to ask that works for every kind of lock: take it and let it go.
+        lock = LogDir(self._fs, path)
+        try:
+            lock.lock()
+        except DirectoryLocked:
+            return True
+        lock.unlock()
+        return False
+
+    def _look_at(self, directory: _Directory) -> None:
+        view = directory.view
+        try:
+            view.meta_properties()
+        except InconsistentMetaProperties as error:
+            self._find(Problem.META_CORRUPT, join(view.directory, META_PROPERTIES), error)
+        partitions = view.partitions()
+        for name in view.names():
+            path = join(view.directory, name)
+            if parse_partition_dir(name) is None and self._fs.is_dir(path):
+                self._find(Problem.UNKNOWN_DIR, path)
+        for partition in partitions:
+            if partition.state is DirState.DELETE:
+                self._find(Problem.TO_DELETE, partition.directory)
+            elif partition.state is not DirState.LIVE:
+                self._find(Problem.LEFT_ALONE, partition.directory)
+        live = {p.topic_partition for p in partitions if p.state is DirState.LIVE}
+        if live and not directory.clean and not directory.in_use:
+            self._find(Problem.NOT_CLEAN, join(view.directory, CLEAN_SHUTDOWN_FILE))
+        for name, offsets in directory.checkpoints.items():
+            for topic_partition in offsets.keys() - live:
+                path = join(view.directory, name)
+                self._find(Problem.CHECKPOINT_STALE, path, f"{topic_partition}")
+
+    def _find(self, problem: Problem, path: str, detail: object = "") -> None:
+        text = str(detail).removeprefix(f"{path}: ")
+        self.findings.append(Finding(problem=problem, path=path, detail=text))
+
+    def _views(self, directory: _Directory) -> Iterator[PartitionView]:
+        if directory.only is not None:
+            yield PartitionView(directory.only, self._fs)
+            return
+        for view in directory.view.partitions():
+            tp = view.topic_partition
+            if view.state is DirState.LIVE and tp is not None and tp.topic != METADATA_TOPIC:
+                yield view
+
+    # The partitions.
+
+    def partitions(self) -> Iterator[PartitionVerdict]:
+        """A verdict on each partition directory that a start would open. Raises OSError."""
+        for directory in self._dirs:
+            for view in self._views(directory):
+                yield self._verdict(directory, view)
+
+    def _verdict(self, directory: _Directory, view: PartitionView) -> PartitionVerdict:
+        tp = view.topic_partition
+        assert tp is not None
+        try:
+            seen = inspect_partition(
+                view, in_use=directory.in_use, records=self._records, progress=self._progress
+            )
+        except OSError as error:
+            unreadable = Finding(problem=Problem.UNREADABLE, path=view.directory, detail=str(error))
+            return PartitionVerdict(
+                directory=view.directory, topic_partition=tp, findings=(unreadable,), actions=()
+            )
+        findings = seen.findings + self._against_checkpoints(directory, tp, seen.end_offset)
+        other = self._seen.setdefault(tp, view.directory)
+        if other != view.directory:
+            findings.append(
+                Finding(problem=Problem.DUPLICATE, path=view.directory, detail=f"also in {other}")
+            )
+        plan = rehearse(self._fs, self._job(directory, view))
+        self._rebuilt[view.directory] = tuple(seen.bad_indexes)
+        self._plans[view.directory] = plan
+        return PartitionVerdict(
+            directory=view.directory,
+            topic_partition=tp,
+            findings=tuple(findings),
+            actions=plan.actions,
+            log_start_offset=plan.log_start_offset,
+            log_end_offset=plan.log_end_offset,
+            batches=seen.batches,
+            bytes=seen.bytes,
+        )
+
+    def _against_checkpoints(
+        self, directory: _Directory, tp: TopicPartition, end: int
+    ) -> list[Finding]:
+        found: list[Finding] = []
+        if directory.in_use:
+            return found
+        checks = [(name, Problem.CHECKPOINT_BEYOND) for name in _ENDS]
+        checks.append((LOG_START_OFFSET_CHECKPOINT, Problem.START_BEYOND))
+        for name, problem in checks:
+            offset = directory.checkpoints[name].get(tp)
+            if offset is not None and offset > end:
+                path = join(directory.view.directory, name)
+                detail = f"{tp} {offset}, the log ends at {end}"
+                found.append(Finding(problem=problem, path=path, detail=detail))
+        return found
+
+    def _job(self, directory: _Directory, view: PartitionView) -> LoadJob:
+        tp = view.topic_partition
+        assert tp is not None
+        points = directory.checkpoints[RECOVERY_POINT_CHECKPOINT]
+        return LoadJob(
+            log_dir=directory.view.directory,
+            directory=view.directory,
+            topic_partition=tp,
+            topic_configs=_default_config,
+            clean=directory.clean and not self._from_start,
+            recovery_point=0 if self._from_start else points.get(tp, 0),
+            log_start_offset=directory.checkpoints[LOG_START_OFFSET_CHECKPOINT].get(tp, 0),
+            fs=self._fs,
+            clock=self._clock,
+            producer_expiration_ms=DEFAULT_EXPIRATION_MS,
+        )
+
+    # Repair.
+
+    def lock(self) -> None:
+        """Keep brokers out. Raises DirectoryLocked when one is in, OSError."""
+        for directory in self._dirs:
+            directory.lock.lock()
+
+    def unlock(self) -> None:
+        """Let brokers in again."""
+        for directory in self._dirs:
+            directory.lock.unlock()
+
+    def repair(self, verdicts: list[PartitionVerdict], backup_of: Callable[[str], str]) -> Repaired:
+        """Do what a restart would do, and rebuild indexes that are wrong; needs `lock()`.
+
+        `backup_of` says for a log directory where the backup goes. Raises OSError, StorageError.
+        """
+        by_directory = {verdict.directory: verdict for verdict in verdicts}
+        repaired = Repaired()
+        for directory in self._dirs:
+            views = [v for v in self._views(directory) if v.directory in by_directory]
+            todo = [v for v in views if self._needs_repair(directory, by_directory[v.directory])]
+            if todo or self._wants_checkpoints(directory):
+                backup = Backup(self._fs, backup_of(directory.view.directory))
+                blocked = len(views) - len([v for v in views if _can(by_directory[v.directory])])
+                self._repair(directory, todo, backup, repaired, all_good=not blocked)
+        return repaired
+
+    def _needs_repair(self, directory: _Directory, verdict: PartitionVerdict) -> bool:
+        if not _can(verdict):
+            return False
+        return bool(verdict.actions or self._rebuilt[verdict.directory] or not directory.clean)
+
+    def _wants_checkpoints(self, directory: _Directory) -> bool:
+        where = directory.view.directory
+        checkpoints = [f for f in self.findings if f.problem is Problem.CHECKPOINT_CORRUPT]
+        return not directory.clean or any(parent_dir(f.path) == where for f in checkpoints)
+
+    def _repair(
+        self,
+        directory: _Directory,
+        views: list[PartitionView],
+        backup: Backup,
+        repaired: Repaired,
+        *,
+        all_good: bool,
+    ) -> None:
+        directory.lock.take_clean_shutdown_marker()
+        ends: dict[TopicPartition, tuple[int, int]] = {}
+        for view in views:
+            job = self._job(directory, view)
+            bad = self._rebuilt[view.directory]
+            plan = rehearse(self._fs, job, bad) if bad else self._plans[view.directory]
+            tp, start, end = repair_partition(self._fs, job, backup, plan, bad)
+            ends[tp] = (start, end)
+            repaired.actions += [action_of(change) for change in plan.changes]
+        self._write_checkpoints(directory, ends, backup)
+        if all_good and (directory.only is None or directory.clean):
+            directory.lock.write_clean_shutdown_marker()
+        repaired.backups += backup.files
+
+    def _write_checkpoints(
+        self, directory: _Directory, ends: dict[TopicPartition, tuple[int, int]], backup: Backup
+    ) -> None:
+        for name in OFFSET_CHECKPOINTS:
+            path = join(directory.view.directory, name)
+            before = directory.checkpoints[name]
+            after = dict(before)
+            for tp, (start, end) in ends.items():
+                if name == RECOVERY_POINT_CHECKPOINT:
+                    after[tp] = end
+                elif name == LOG_START_OFFSET_CHECKPOINT:
+                    if tp in after:
+                        after[tp] = start
+                elif after.get(tp, 0) > end:
+                    after[tp] = end
+            damaged = any(
+                f.path == path for f in self.findings if f.problem is Problem.CHECKPOINT_CORRUPT
+            )
+            if damaged:
+                backup.keep(path, "")
+            if damaged or after != before:
+                OffsetCheckpoint(self._fs, path).write(after)
+
+
+def _can(verdict: PartitionVerdict) -> bool:
+    """Whether a start would come so far as to open it."""
+    stops = (Problem.DUPLICATE, Problem.UNREADABLE)
+    return not any(finding.problem in stops for finding in verdict.findings)
+
+
+def _default_config(_topic: str) -> TopicConfig:
+    """Of a topic's configuration recovery needs only how dense an index is to be."""
+    return TopicConfig()

@@ -8,8 +8,9 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from protocol.records.compression import CompressionType
 from protocol.records.errors import RecordsError
@@ -29,11 +30,15 @@ from storage.reader import (
 )
 from tools.errors import CommandError
 
+if TYPE_CHECKING:
+    from tools.decoders import Decoder
+
 EXAMPLES = """\
   pykafkalog dump-log /tmp/kafka-logs/orders-0                        every file of a partition
   pykafkalog dump-log --deep /tmp/kafka-logs/orders-0/*.log           with the records
   pykafkalog dump-log --json --deep orders-0 | jq .payload            one JSON object a line
-  pykafkalog dump-log --check orders-0                                do the indexes fit the log?"""
+  pykafkalog dump-log --check orders-0                                do the indexes fit the log?
+  pykafkalog dump-log --offsets-decoder __consumer_offsets-7/*.log    groups and commits in words"""
 
 Row = dict[str, Any]
 """One line, in the order of its fields."""
@@ -53,21 +58,49 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--deep", action="store_true", help="records, too (opens every batch)")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--check", action="store_true", help="compare indexes with their log")
+    words = parser.add_mutually_exclusive_group()
+    words.add_argument(
+        "--offsets-decoder",
+        action="store_true",
+        help="records of __consumer_offsets in words (with --deep)",
+    )
+    words.add_argument(
+        "--transaction-log-decoder",
+        action="store_true",
+        help="records of __transaction_state in words (with --deep)",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """1 when something is wrong with what was read."""
     sound = True
+    decoder = _decoder(args)
     for path in args.paths:
-        sound &= dump(path, sys.stdout, deep=args.deep, as_json=args.json, check=args.check)
+        sound &= dump(
+            path, sys.stdout, deep=args.deep, as_json=args.json, check=args.check, decoder=decoder
+        )
     return 0 if sound else 1
 
 
+def _decoder(args: argparse.Namespace) -> "Decoder | None":
+    if not args.offsets_decoder and not args.transaction_log_decoder:
+        return None
+    from tools import decoders
+
+    return decoders.decode_offsets if args.offsets_decoder else decoders.decode_transactions
+
+
 def dump(
-    path: str, out: TextIO, *, deep: bool = False, as_json: bool = False, check: bool = False
+    path: str,
+    out: TextIO,
+    *,
+    deep: bool = False,
+    as_json: bool = False,
+    check: bool = False,
+    decoder: "Decoder | None" = None,
 ) -> bool:
-    """Write what `path` holds; False when some of it is damaged.
+    """Write what `path` holds; False when some of it is damaged. A `decoder` implies `deep`.
 
     Raises CommandError when there is no such file, or it is not one of a log.
     """
@@ -82,14 +115,24 @@ def dump(
         raise CommandError(f"{path} does not exist")
     sound = True
     for file in files:
-        sound &= _dump_file(file, out, deep=deep, as_json=as_json, check=check)
+        sound &= _dump_file(file, out, deep=deep, as_json=as_json, check=check, decoder=decoder)
     return sound
 
 
-def _dump_file(file: Path, out: TextIO, *, deep: bool, as_json: bool, check: bool) -> bool:
+def _dump_file(
+    file: Path,
+    out: TextIO,
+    *,
+    deep: bool,
+    as_json: bool,
+    check: bool,
+    decoder: "Decoder | None",
+) -> bool:
     reader = _reader(file)
     if reader is None:
         raise CommandError(f"{file} is not a file of a log")
+    if decoder is not None and reader is _log:
+        reader, deep = partial(_log, decoder=decoder), True
     if not as_json:
         print(f"Dumping {file}", file=out)
     sound = True
@@ -120,13 +163,13 @@ def _segment(file: Path) -> SegmentView:
     return PartitionView.holding(str(file.absolute())).segment(parsed.base_offset, parsed.state)
 
 
-def _log(file: Path, deep: bool) -> Iterator[Row]:
+def _log(file: Path, deep: bool, decoder: "Decoder | None" = None) -> Iterator[Row]:
     segment = _segment(file)
     yield {"Log starting offset": segment.base_offset}
     for batch in segment.batches():
         yield _batch_row(batch)
         if deep:
-            yield from _record_rows(batch)
+            yield from _record_rows(batch, decoder)
     left = segment.size - segment.valid_bytes
     if left:
         why = segment.ended.value if segment.ended is not None else "unread"
@@ -160,11 +203,17 @@ def _batch_row(batch: Batch) -> Row:
     }
 
 
-def _record_rows(batch: Batch) -> Iterator[Row]:
+def _record_rows(batch: Batch, decoder: "Decoder | None") -> Iterator[Row]:
     header = batch.header
+    words = None if header.is_control else decoder
     kind = "LogAppendTime" if header.timestamp_type else "CreateTime"
     try:
         for at, record in enumerate(batch.records()):
+            key, value = (
+                (_shown(record.key), _shown(record.value))
+                if words is None
+                else words(record.key, record.value)
+            )
             sequence = -1 if header.base_sequence < 0 else (header.base_sequence + at) & 0x7FFFFFFF
             yield {
                 "|": "",
@@ -174,8 +223,8 @@ def _record_rows(batch: Batch) -> Iterator[Row]:
                 "valueSize": -1 if record.value is None else len(record.value),
                 "sequence": sequence,
                 "headerKeys": [name for name, _ in record.headers],
-                "key": _shown(record.key),
-                "payload": _shown(record.value),
+                "key": key,
+                "payload": value,
             }
     except RecordsError as error:
         yield {"problem": f"The batch at offset {header.base_offset} cannot be opened: {error}"}

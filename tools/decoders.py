@@ -1,0 +1,112 @@
+"""Records of the coordinators' topics in words, for `pykafkalog dump-log`.
+
+As Kafka's decoders print them: `{"type": "1", "data": {…}}` for a key, `{"version": "3", "data":
+{…}}` for a value, fields by their names in Kafka's message definitions.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from protocol.errors import ProtocolError
+from protocol.messages.coordinator_records import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    TransactionLogKey,
+    TransactionLogValue,
+    decode_versioned,
+    peek_version,
+)
+from protocol.schema import Api, Array, Group
+from protocol.types import uuid_to_text
+
+Decoder = Callable[[bytes | None, bytes | None], tuple[str | None, str | None]]
+"""Key and value of a record to their texts."""
+
+_MEMBER_FIELDS = {
+    "subscription": ConsumerProtocolSubscription,
+    "assignment": ConsumerProtocolAssignment,
+}
+
+
+def decode_offsets(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+    """A record of `__consumer_offsets`: a committed offset (key 0, 1) or a group (key 2)."""
+    if key is None:
+        return None, None
+    pairs = {
+        0: (OffsetCommitKey, OffsetCommitValue),
+        1: (OffsetCommitKey, OffsetCommitValue),
+        2: (GroupMetadataKey, GroupMetadataValue),
+    }
+    return _decode(key, value, pairs)
+
+
+def decode_transactions(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+    """A record of `__transaction_state`."""
+    if key is None:
+        return None, None
+    return _decode(key, value, {0: (TransactionLogKey, TransactionLogValue)})
+
+
+def _decode(
+    key: bytes, value: bytes | None, pairs: dict[int, tuple[Api, Api]]
+) -> tuple[str | None, str | None]:
+    try:
+        kind = peek_version(key)
+        if kind not in pairs:
+            return json.dumps({"type": str(kind), "data": "unknown"}), None
+        key_api, value_api = pairs[kind]
+        _, decoded = decode_versioned(key_api, key)
+        shown_key = json.dumps({"type": str(kind), "data": _fields(key_api, decoded, kind)})
+        if value is None:
+            return shown_key, None
+        version, decoded = decode_versioned(value_api, value)
+        data = _fields(value_api, decoded, version)
+        return shown_key, json.dumps({"version": str(version), "data": data})
+    except ProtocolError as error:
+        return f"cannot be decoded: {error}", None
+
+
+def _fields(group: Group, value: Any, version: int) -> dict[str, Any]:
+    """The fields that this version has, by Kafka's names."""
+    shown = {}
+    for name, rule in group.fields:
+        if version in rule.versions:
+            shown[_camel(name)] = _shown(rule.subcon, name, getattr(value, name), version)
+    return shown
+
+
+def _shown(declaration: Any, name: str, value: Any, version: int) -> Any:
+    if value is None:
+        return None
+    if isinstance(declaration, Array):
+        return [_shown(declaration.element, name, element, version) for element in value]
+    if isinstance(declaration, Group):
+        return _fields(declaration, value, version)
+    if isinstance(value, bytes) and len(value) == 16 and name.endswith("_id"):
+        return uuid_to_text(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _member_data(name, bytes(value))
+    return value
+
+
+def _member_data(name: str, data: bytes) -> Any:
+    """What a consumer told the group, or was told; other protocols' bytes as they are."""
+    api = _MEMBER_FIELDS.get(name)
+    if api is not None and data:
+        try:
+            version, decoded = decode_versioned(api, data, newer_as_latest=True)
+        except ProtocolError:
+            pass
+        else:
+            return _fields(api, decoded, min(version, api.versions[-1]))
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -161,7 +161,7 @@ class _Loader:
             self._producers,
             log_start_offset=start,
             log_end_offset=end,
-            recovery_point=end if options.clean else min(options.recovery_point, end),
+            recovery_point=self._synced_up_to(start, end),
             unsynced_from=self._unsynced_from if segments.size else None,
             topic_id=options.topic_id,
         )
@@ -272,6 +272,17 @@ class _Loader:
     def _segment(self, base_offset: int, state: str = "") -> LogSegment:
         size = self._fs.size(log_file(self._directory, base_offset, state))
         return self._store.open_segment(base_offset, size=size, state=state)
+
+    def _synced_up_to(self, start: int, end: int) -> int:
+        """The recovery point that a log from start to end may claim (S-FL-2).
+
+        A checkpoint beyond the end is older than a truncation: what was appended since then may
+        not have been synced at all, so nothing is claimed.
+        """
+        if self._options.clean:
+            return end
+        point = self._options.recovery_point
+        return point if point <= end else start
 
     # Pass 4.
 

@@ -102,6 +102,11 @@ def test_a_power_loss_leaves_a_prefix_with_all_that_was_flushed(scenario):
         run(scenario, seed, 12)
 
 
+def test_s_fl_2_a_checkpoint_from_before_a_truncation_promises_nothing():
+    # The state that showed it: killed after a truncation and an append, power lost after the start.
+    run("recovery", 497490, 10)
+
+
 @pytest.mark.crash
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_thousands_of_power_losses(scenario, record_property, capsys):

@@ -1,12 +1,15 @@
 """AddPartitionsToTxn (key 24): say which partitions a transaction is going to write to.
 
-Versions: 0-3 (4 and 5 are for brokers that verify with each other, KIP-890).
+Versions: 0-5.
 
 Behaviour (S-TXN-4)
-* All or nothing: when one partition does not exist it is UNKNOWN_TOPIC_OR_PARTITION, the others
-  OPERATION_NOT_ATTEMPTED, and nothing is added.
+* All or nothing in each transaction: when one partition does not exist it is
+  UNKNOWN_TOPIC_OR_PARTITION, the others OPERATION_NOT_ATTEMPTED, and nothing is added.
 * Otherwise the coordinator's word is repeated for every partition: INVALID_PRODUCER_ID_MAPPING,
   PRODUCER_FENCED, CONCURRENT_TRANSACTIONS while the last transaction is being completed.
+* v0-3 come from clients and name one transaction. v4+ come from brokers on behalf of Produce
+  (KIP-890) and name many; what is added by them belongs to clients of version 2. With
+  `verify_only` nothing is added: TRANSACTION_ABORTABLE for a partition that is not in there.
 
 Version notes
 * v2+: PRODUCER_FENCED, before INVALID_PRODUCER_EPOCH.
@@ -14,21 +17,28 @@ Version notes
 
 from typing import Any, Final
 
+from broker.api.gathering import Gathering
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
 from broker.cluster.image import MetadataImage
-from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.state import VERSION_2
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
 )
 from protocol.types import TopicPartition
 
-VERSIONS: Final = (0, 3)
+VERSIONS: Final = (0, 5)
+
+FIRST_BATCHED_VERSION: Final = 4
+
+_Codes = dict[TopicPartition, ErrorCode]
 
 
 class AddPartitionsToTxnHandler:
@@ -39,55 +49,114 @@ class AddPartitionsToTxnHandler:
         self._image = image
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, or a `Pending` when followers have to have the record first."""
-        asked = [
-            TopicPartition(topic.name, partition)
-            for topic in request.v3_and_below_topics
-            for partition in topic.partitions
-        ]
-        unknown = {tp for tp in asked if not self._exists(tp)}
-        if unknown:
-            return _response(
-                request,
-                lambda tp: (
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                    if tp in unknown
-                    else ErrorCode.OPERATION_NOT_ATTEMPTED
-                ),
-            )
-        producer = Producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
-        answer = ParkedAnswer(lambda code: self.error_response(ctx, request, code))
+        """The response, or a `Pending` when followers have to have records first."""
+        version = ctx.api_version
+        asked = _asked(version, request)
+        results: list[_Codes] = [{} for _ in asked]
+        gathering = Gathering(len(asked), lambda: _response(version, asked, results))
+        for transaction, result in zip(asked, results, strict=True):
+            self._handle(version, transaction, result, gathering.one_is_there)
+        return gathering.handed_over()
+
+    def _handle(self, version: int, transaction: Any, result: _Codes, done: Any) -> None:
+        """One transaction; `done` when `result` is filled."""
+        partitions = _partitions(transaction)
+        known = [tp for tp in partitions if self._image.has(tp)]
+        if len(known) < len(partitions):
+            result.update(dict.fromkeys(partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            result.update(dict.fromkeys(known, ErrorCode.OPERATION_NOT_ATTEMPTED))
+            done()
+            return
+        producer = Producer(transaction.producer_id, transaction.producer_epoch)
+
+        def answered(code: ErrorCode) -> None:
+            code = for_version(code, version, FENCED_SINCE_OTHERS)
+            result.update(dict.fromkeys(partitions, code))
+            done()
+
+        if transaction.verify_only:
+            for tp in partitions:
+                result[tp] = self._verified(transaction.transactional_id, producer, tp)
+            done()
+            return
         try:
             self._transactions.add_partitions(
-                request.v3_and_below_transactional_id, producer, asked, answer
+                transaction.transactional_id,
+                producer,
+                partitions,
+                answered,
+                version=VERSION_2 if version >= FIRST_BATCHED_VERSION else 0,
             )
         except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
-        return answer.handed_over()
+            answered(error.code)
 
-    def _exists(self, tp: TopicPartition) -> bool:
-        topic = self._image.topic(tp.topic)
-        return topic is not None and tp.partition in topic.partitions
+    def _verified(self, transactional_id: str, producer: Producer, tp: TopicPartition) -> ErrorCode:
+        try:
+            self._transactions.verify_partition(transactional_id, producer, tp)
+        except KafkaError as error:
+            return error.code
+        return ErrorCode.NONE
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
-        """`code` for every partition."""
-        code = for_version(code, ctx.api_version, FENCED_SINCE_OTHERS)
-        return _response(request, lambda tp: code)
+        """`code` for every partition; from v4 on once, for all."""
+        version = ctx.api_version
+        if version >= FIRST_BATCHED_VERSION:
+            return AddPartitionsToTxnResponse(error_code=code)
+        asked = _asked(version, request)
+        code = for_version(code, version, FENCED_SINCE_OTHERS)
+        return _response(version, asked, [dict.fromkeys(_partitions(asked[0]), code)])
 
 
-def _response(request: Any, code_of: Any) -> Any:
+def _asked(version: int, request: Any) -> list[Any]:
+    """What is asked, in the batched form."""
+    if version >= FIRST_BATCHED_VERSION:
+        return list(request.transactions)
+    return [
+        AddPartitionsToTxnTransaction(
+            transactional_id=request.v3_and_below_transactional_id,
+            producer_id=request.v3_and_below_producer_id,
+            producer_epoch=request.v3_and_below_producer_epoch,
+            verify_only=False,
+            topics=request.v3_and_below_topics,
+        )
+    ]
+
+
+def _partitions(transaction: Any) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, partition)
+        for topic in transaction.topics
+        for partition in topic.partitions
+    ]
+
+
+def _response(version: int, asked: list[Any], results: list[_Codes]) -> Any:
+    if version < FIRST_BATCHED_VERSION:
+        return AddPartitionsToTxnResponse(
+            results_by_topic_v3_and_below=_topics(asked[0], results[0])
+        )
     return AddPartitionsToTxnResponse(
-        results_by_topic_v3_and_below=[
-            AddPartitionsToTxnTopicResult(
-                name=topic.name,
-                results_by_partition=[
-                    AddPartitionsToTxnPartitionResult(
-                        partition_index=partition,
-                        partition_error_code=code_of(TopicPartition(topic.name, partition)),
-                    )
-                    for partition in topic.partitions
-                ],
+        results_by_transaction=[
+            AddPartitionsToTxnResult(
+                transactional_id=transaction.transactional_id,
+                topic_results=_topics(transaction, codes),
             )
-            for topic in request.v3_and_below_topics
+            for transaction, codes in zip(asked, results, strict=True)
         ]
     )
+
+
+def _topics(transaction: Any, codes: _Codes) -> list[Any]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index,
+                    partition_error_code=codes[TopicPartition(topic.name, index)],
+                )
+                for index in topic.partitions
+            ],
+        )
+        for topic in transaction.topics
+    ]

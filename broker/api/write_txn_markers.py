@@ -1,6 +1,6 @@
 """WriteTxnMarkers (key 27): write the end of transactions into partitions.
 
-Versions: 0-1.
+Versions: 0-2.
 
 Behaviour (S-TXN-2, S-TXN-5)
 * Sent by other brokers' coordinators, and by an administrator who aborts a hanging transaction
@@ -10,13 +10,18 @@ Behaviour (S-TXN-2, S-TXN-5)
   TRANSACTION_COORDINATOR_FENCED for an older coordinator.
 * A marker without an open transaction is written, too, and raises the producer's epoch.
 * In `__consumer_offsets` it also shows or drops the offsets of the transaction.
+
+Version notes
+* v2: the transaction's version; from 2 on the marker's epoch must be above that of its data
+  (INVALID_PRODUCER_EPOCH, KIP-890).
 """
 
 from functools import partial
 from typing import Any, Final
 
+from broker.api.gathering import Gathering
 from broker.coordinator.marker_writer import Marker, MarkerWriter
-from broker.request import Pending, RequestContext
+from broker.request import RequestContext
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -26,31 +31,7 @@ from protocol.messages.write_txn_markers import (
 )
 from protocol.types import TopicPartition
 
-VERSIONS: Final = (0, 1)
-
-
-class _Gathering:
-    """Results that come one by one; the response when the last one is there."""
-
-    __slots__ = ("_left", "_pending", "_response")
-
-    def __init__(self, response: Any, count: int) -> None:
-        self._response = response
-        self._left = count
-        self._pending: Pending | None = None
-
-    def settle(self, result: Any, code: ErrorCode) -> None:
-        result.error_code = code
-        self._left -= 1
-        if not self._left and self._pending is not None:
-            self._pending.complete(self._response)
-
-    def handed_over(self) -> Any:
-        """What the handler returns."""
-        if not self._left:
-            return self._response
-        self._pending = Pending()
-        return self._pending
+VERSIONS: Final = (0, 2)
 
 
 class WriteTxnMarkersHandler:
@@ -70,6 +51,7 @@ class WriteTxnMarkersHandler:
                     producer_epoch=asked.producer_epoch,
                     coordinator_epoch=asked.coordinator_epoch,
                     commit=asked.transaction_result,
+                    transaction_version=asked.transaction_version,
                 ),
                 result,
             )
@@ -77,9 +59,14 @@ class WriteTxnMarkersHandler:
             for topic in answered.topics
             for result in topic.partitions
         ]
-        gathering = _Gathering(response, len(work))
+        gathering = Gathering(len(work), lambda: response)
+
+        def written(result: Any, code: ErrorCode) -> None:
+            result.error_code = code
+            gathering.one_is_there()
+
         for tp, marker, result in work:
-            self._writer.write(tp, marker, partial(gathering.settle, result))
+            self._writer.write(tp, marker, partial(written, result))
         return gathering.handed_over()
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from config.listener import Listener
+from protocol.types import TopicPartition
 
 NO_LEADER = -1
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
@@ -72,6 +73,11 @@ class MetadataImage:
         """The topic with this id (16 raw bytes), or None."""
         name = self._names_by_id.get(topic_id)
         return None if name is None else self._topics[name]
+
+    def has(self, tp: TopicPartition) -> bool:
+        """Whether there is such a partition."""
+        topic = self._topics.get(tp.topic)
+        return topic is not None and tp.partition in topic.partitions
 
     def topics(self) -> Iterable[TopicImage]:
         """All topics."""

@@ -4,6 +4,8 @@ Used by the transaction coordinator for what it has decided, and by the WriteTxn
 what another coordinator or an administrator has. Rules
 
 * A marker waits its turn behind appends that go on in a thread, and for the in-sync replicas.
+* A marker of a transaction of version 2 must carry a higher epoch than the data it ends: one that
+  was delayed could else end the producer's next transaction (KIP-890).
 * Some partitions' transactions mean something to a coordinator beside the data: committed offsets
   become visible. Such a coordinator is a `MarkerListener`: it is asked before the marker is written
   (while its partition is being loaded the marker must wait, or it would be missed), and told after.
@@ -11,7 +13,8 @@ what another coordinator or an administrator has. Rules
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Final, Protocol
 
 import trio
 
@@ -24,6 +27,10 @@ from protocol.types import TopicPartition
 from storage.clock import Clock
 from storage.errors import StorageError
 from storage.log.results import AppendInfo, AppendOrigin
+from storage.producers.analysis import has_raised_epoch
+
+STRICT_SINCE: Final = 2
+"""The transaction.version whose markers carry a raised epoch."""
 
 MarkerDone = Callable[[ErrorCode], None]
 """NONE, or why the marker could not be written; called once."""
@@ -37,6 +44,8 @@ class Marker:
     producer_epoch: int
     coordinator_epoch: int
     commit: bool
+    transaction_version: int = 0
+    """Of the transaction that it ends; 0 also when that is not known."""
 
 
 class MarkerWriter(Protocol):
@@ -105,6 +114,7 @@ class ReplicaMarkerWriter:
         try:
             partition = self._replicas.partition(tp)
             if not partition.must_wait(len(batch)):
+                _check_version(partition, marker)
                 info = self._replicas.append(
                     tp, batch, required_acks=ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR
                 )
@@ -123,7 +133,10 @@ class ReplicaMarkerWriter:
     ) -> None:
         try:
             info = await partition.wait_append_as_leader(
-                batch, required_acks=ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR
+                batch,
+                required_acks=ALL_IN_SYNC,
+                origin=AppendOrigin.COORDINATOR,
+                admit=partial(_check_version, partition, marker),
             )
         except KafkaError as error:
             if isinstance(error, StorageError):
@@ -145,3 +158,17 @@ class ReplicaMarkerWriter:
             done(code)
 
         when_replicated(self._replicas, partition, info, self._timeout_s, replicated)
+
+
+def _check_version(partition: Partition, marker: Marker) -> None:
+    """At the moment of the append. Raises KafkaError."""
+    entry = partition.log.producers.entry(marker.producer_id)
+    if (
+        marker.transaction_version >= STRICT_SINCE
+        and entry is not None
+        and not has_raised_epoch(entry, marker.producer_epoch)
+    ):
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"Epoch {marker.producer_epoch} of {marker} is not above that of the transaction",
+        )

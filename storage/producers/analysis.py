@@ -112,10 +112,7 @@ def check_marker(
     current = entry.producer_epoch
     if epoch < current:
         raise Refused(InvalidProducerEpoch, _epoch_message(entry, epoch, "smaller than"))
-    # A repeated marker of a transaction that is closed already does no harm; nor is there a higher
-    # epoch to ask for at the last one.
-    is_open = entry.current_txn_first_offset >= 0
-    if transaction_version >= 2 and epoch == current and is_open and epoch != _MAX_EPOCH:
+    if transaction_version >= 2 and not has_raised_epoch(entry, epoch):
         raise Refused(InvalidProducerEpoch, _epoch_message(entry, epoch, "not larger than"))
     if marker.coordinator_epoch < entry.coordinator_epoch:
         raise Refused(
@@ -123,6 +120,16 @@ def check_marker(
             f"Invalid coordinator epoch: {marker.coordinator_epoch} (zombie), "
             f"{entry.coordinator_epoch} (current)",
         )
+
+
+def has_raised_epoch(entry: ProducerStateEntry, epoch: int) -> bool:
+    """Whether a marker's epoch is above that of the open transaction it ends (KIP-890, rule 4).
+
+    A repeated marker of a transaction that is closed already does no harm; nor is there a higher
+    epoch to ask for at the last one.
+    """
+    is_open = entry.current_txn_first_offset >= 0
+    return epoch != entry.producer_epoch or not is_open or epoch == _MAX_EPOCH
 
 
 def _analyze_epoch(entry: ProducerStateEntry, header: BatchHeader, is_client: bool) -> Verdict:

@@ -372,6 +372,7 @@ class TransactionCoordinator:
             producer_epoch=value.producer_epoch,
             coordinator_epoch=self._runtime.epoch(shard.partition),
             commit=value.state is TransactionState.PREPARE_COMMIT,
+            transaction_version=value.client_version,
         )
         self._markers.start(
             (shard.partition, transaction.transactional_id),

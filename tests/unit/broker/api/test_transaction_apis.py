@@ -1,5 +1,6 @@
 """The transaction APIs over the wire, in every version (S-TXN-4, S-TXN-5, KIP-664)."""
 
+import time
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
 )
 from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.end_txn import EndTxnRequest
@@ -116,6 +118,19 @@ class Api(GroupApi):
         return self.call(ApiKey.END_TXN, version, request)
 
 
+def batched(
+    name: str, producer_id: int, *topics: tuple[str, int], verify_only: bool = False
+) -> Any:
+    """One transaction of AddPartitionsToTxn v4+, in epoch 0."""
+    return AddPartitionsToTxnTransaction(
+        transactional_id=name,
+        producer_id=producer_id,
+        producer_epoch=0,
+        verify_only=verify_only,
+        topics=[AddPartitionsToTxnTopic(name=topic, partitions=[index]) for topic, index in topics],
+    )
+
+
 @pytest.fixture
 def api() -> Api:
     return Api()
@@ -134,6 +149,79 @@ def test_s_txn_4_add_partitions(api: Api, version: int) -> None:
     fenced = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
     assert api.add(version, owner.producer_id, 5, ("t", 0)) == [fenced]
     assert api.add(version, 7, 0, ("t", 0)) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_s_txn_7_brokers_add_and_verify_for_many_transactions(api: Api, version: int) -> None:
+    api.transactions.owner("a")
+    api.transactions.add(api.transactions.owner("b"), T0, transactional_id="b")
+    request = AddPartitionsToTxnRequest(
+        transactions=[
+            batched("a", 1000, ("t", 0), ("u", 0)),
+            batched("b", 1001, ("t", 0), ("t", 1), verify_only=True),
+            batched("b", 1001, ("t", 0), ("nope", 0)),
+            batched("unknown", 1001, ("t", 0), verify_only=True),
+            batched("b", 7, ("t", 2)),
+        ]
+    )
+    response = api.call(ApiKey.ADD_PARTITIONS_TO_TXN, version, request)
+    assert response.error_code == 0
+    assert [
+        (
+            result.transactional_id,
+            [
+                one.partition_error_code
+                for t in result.topic_results
+                for one in t.results_by_partition
+            ],
+        )
+        for result in response.results_by_transaction
+    ] == [
+        ("a", [0, 0]),
+        ("b", [0, ErrorCode.TRANSACTION_ABORTABLE]),
+        ("b", [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]),
+        ("unknown", [ErrorCode.INVALID_PRODUCER_ID_MAPPING]),
+        ("b", [ErrorCode.INVALID_PRODUCER_ID_MAPPING]),
+    ]
+    added = api.transactions.value("a")
+    assert added.partitions == {T0, TopicPartition("u", 0)}
+    assert added.client_version == 2
+    assert api.transactions.value("b").partitions == {T0}, "verification adds nothing"
+
+
+def test_s_txn_7_the_answer_for_many_waits_for_all_of_them(api: Api) -> None:
+    for name in "ab":
+        api.transactions.owner(name)
+    api.transactions.log.hold = True
+    request = AddPartitionsToTxnRequest(
+        transactions=[batched("a", 1000, ("t", 0)), batched("b", 1001, ("t", 0))]
+    )
+    later = api.send(ApiKey.ADD_PARTITIONS_TO_TXN, 5, request)
+    assert not later.done
+    api.transactions.log.release()
+    assert [
+        topic.results_by_partition[0].partition_error_code
+        for result in later.response.results_by_transaction
+        for topic in result.topic_results
+    ] == [0, 0]
+    nothing = api.call(ApiKey.ADD_PARTITIONS_TO_TXN, 5, AddPartitionsToTxnRequest(transactions=[]))
+    assert list(nothing.results_by_transaction) == []
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_add_partitions_that_fails_as_a_whole(api: Api, version: int) -> None:
+    request = AddPartitionsToTxnRequest(
+        transactions=[batched("a", 1000, ("t", 0))],
+        v3_and_below_transactional_id="a",
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0])],
+    )
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    response = api.refuse(ApiKey.ADD_PARTITIONS_TO_TXN, version, request, code)
+    if version >= 4:
+        assert response.error_code == code
+    else:
+        [topic] = response.results_by_topic_v3_and_below
+        assert [one.partition_error_code for one in topic.results_by_partition] == [code]
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -180,7 +268,7 @@ def test_s_txn_5_while_the_last_transaction_is_completed(api: Api, version: int)
     assert api.commit(version, 1000, 0)[0] == told
 
 
-@pytest.mark.parametrize("version", range(2))
+@pytest.mark.parametrize("version", range(3))
 def test_s_txn_2_markers_by_an_administrator(version: int) -> None:
     markers = MemoryMarkers()
     markers.refusals = {TopicPartition("t", 1): ErrorCode.NOT_LEADER_OR_FOLLOWER}
@@ -196,6 +284,7 @@ def test_s_txn_2_markers_by_an_administrator(version: int) -> None:
                     transaction_result=False,
                     topics=[WritableTxnMarkerTopic(name="t", partition_indexes=[0, 1])],
                     coordinator_epoch=3,
+                    transaction_version=2,
                 )
             ]
         ),
@@ -205,6 +294,7 @@ def test_s_txn_2_markers_by_an_administrator(version: int) -> None:
     assert codes == [0, ErrorCode.NOT_LEADER_OR_FOLLOWER]
     [(tp, marker)] = markers.written
     assert (tp, marker.coordinator_epoch, marker.commit) == (T0, 3, False)
+    assert marker.transaction_version == (2 if version >= 2 else 0)
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -232,8 +322,21 @@ def test_kip_664_list(api: Api, version: int) -> None:
     if version >= 2:
         assert listed(transactional_id_pattern="open-.*")[1] == {"open-1", "open-2"}
         assert listed(transactional_id_pattern="open")[1] == set()
-        bad, _ = listed(transactional_id_pattern="(")
-        assert bad.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+        for bad in ("(", "a{1001}", "(?=a)", "((((a{100}){100}){100}){100})"):
+            response, _ = listed(transactional_id_pattern=bad)
+            assert response.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION, bad
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*(a*)*(a*)*b"])
+def test_kip_1152_a_hostile_pattern_does_not_stall_the_event_loop(api: Api, pattern: str) -> None:
+    """Each of these takes a backtracking matcher longer than the test run for a single id."""
+    for number in range(100):
+        api.transactions.owner("a" * 100 + str(number))
+    request = ListTransactionsRequest(transactional_id_pattern=pattern)
+    began = time.process_time()
+    response = api.call(ApiKey.LIST_TRANSACTIONS, 2, request)
+    assert time.process_time() - began < 1
+    assert (response.error_code, list(response.transaction_states)) == (0, [])
 
 
 def test_kip_664_describe(api: Api) -> None:

@@ -103,6 +103,33 @@ def test_s_txn_2_an_older_epoch_or_coordinator_is_refused(lab: Lab) -> None:
     assert len(lab.listener.told) == 2
 
 
+@pytest.mark.parametrize("queued", [False, True])
+def test_s_txn_7_a_marker_of_version_2_needs_a_raised_epoch(lab: Lab, queued: bool) -> None:
+    """A delayed marker of the last transaction would end the next one (KIP-890)."""
+    lab.data(epoch=3)
+    lab.partition.threaded_append_bytes = 1 if queued else 2**20
+
+    def mark(**fields: int) -> None:
+        async def main() -> None:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(lab.writer.run)
+                told = len(lab.codes)
+                lab.mark(**fields)
+                with trio.fail_after(5):
+                    while len(lab.codes) == told:
+                        await trio.sleep(0)
+                nursery.cancel_scope.cancel()
+
+        trio.run(main)
+
+    mark(producer_epoch=3, transaction_version=2)
+    assert lab.partition.log.last_stable_offset == 0
+    mark(producer_epoch=4, transaction_version=2)
+    mark(producer_epoch=4, transaction_version=2)  # Again: harmless.
+    assert lab.codes == [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.NONE, ErrorCode.NONE]
+    assert lab.partition.log.last_stable_offset == lab.partition.log.log_end_offset
+
+
 def test_s_txn_2_a_marker_without_a_transaction_is_written(lab: Lab) -> None:
     lab.mark(producer_id=77)
     assert lab.codes == [ErrorCode.NONE]

@@ -237,6 +237,8 @@ class _Loader:
                 # Later segments stay: that an index is damaged says nothing of the records.
                 _log.warning("Rebuilding the indexes of %s", segment.path)
                 self._recover_segment(segment)
+                # Nobody would do it later: it may lie below the recovery point.
+                segment.flush()
 
     def _indexes_look_good(self, segment: LogSegment, have: set[str]) -> bool:
         if not self._options.clean and self._is_unflushed(segment):
@@ -292,6 +294,10 @@ class _Loader:
         # The epochs of what is read now are learned from it: a leader may have been followed by one
         # whose epoch is not the newest this file names (unsynced truncation, unclean election).
         self._epochs.truncate_from_end(unflushed[0].base_offset)
+        rolled = segments.lower(self._options.recovery_point)
+        if rolled is not None and unflushed[0].base_offset == self._options.recovery_point:
+            # Its last time index entry was written when it was rolled, maybe after the sync.
+            self._note_unsynced(rolled)
         for at, segment in enumerate(unflushed):
             if self._recover_segment(segment, unflushed[at + 1 :]):
                 return
@@ -329,7 +335,7 @@ class _Loader:
             # What was cut off must not come back behind what is appended next.
             segment.file.fsync()
         producers.take_snapshot()
-        self._rebuilt(segment)
+        self._note_unsynced(segment)
         segment.release()
         return lost
 
@@ -362,7 +368,7 @@ class _Loader:
         following = later[0].base_offset
         return end < following and following > self._options.recovery_point
 
-    def _rebuilt(self, segment: LogSegment) -> None:
+    def _note_unsynced(self, segment: LogSegment) -> None:
         if self._unsynced_from is None or segment.base_offset < self._unsynced_from:
             self._unsynced_from = segment.base_offset
 
@@ -381,7 +387,7 @@ class _Loader:
         )
         doomed = list(self._store.segments)
         # First the new one: a crash in between must not leave a log that begins at 0.
-        self._rebuilt(self._store.create(start))
+        self._note_unsynced(self._store.create(start))
         self._drop(doomed)
         self._epochs.clear()
         self._producers.truncate_fully_and_start_at(start)

@@ -50,8 +50,6 @@ class DeletionReason(Enum):
     LOG_START_OFFSET = "log start offset"
     TRUNCATION = "truncation"
     RECOVERY = "recovery"
-    ROLL = "roll"
-    """An empty segment whose index is full is replaced by a fresh one (KAFKA-6388)."""
 
 
 class StartOffsetReason(Enum):

@@ -299,6 +299,19 @@ class LogSegment:
         self._reload_max_timestamp()
         return cut
 
+    def clear(self) -> None:
+        """Empty the files; this object is of no use afterwards.
+
+        The indexes first: what they say of a record file that was cut would be nonsense.
+        """
+        for index in (self.offset_index, self.time_index):
+            index.truncate()
+            index.trim_to_valid_size()
+        self._fs.unlink(self.txn_index.path, missing_ok=True)
+        if self.file.size():
+            self.file.truncate(0)
+        self.release()
+
     def _reload_max_timestamp(self) -> None:
         """After a truncation: the last time index entry, or what the batches after it say."""
         timestamp, offset = self.time_index.last_entry

@@ -81,22 +81,34 @@ class SegmentStore:
             if self.fs.exists(path):
                 _log.warning("Newly rolled segment file %s already exists; deleting it first", path)
                 self.fs.unlink(path)
+        return self._begin(segment)
+
+    def _begin(self, segment: LogSegment) -> LogSegment:
+        """Complete the files of an empty segment; it is the log's from now on."""
         segment.ensure_files()
         if self.config.preallocate:
             segment.preallocate(self.config.segment_bytes)
         self.segments.add(segment)
         return segment
 
+    def _renew(self, old: LogSegment) -> LogSegment:
+        """Begin `old` again, without its content and with the configuration of now.
+
+        Its record file stays: without one, even for a moment, a crash would leave a log that ends
+        before it. (Kafka renames the files away and makes new ones.)
+        """
+        old.clear()
+        return self._begin(self.open_segment(old.base_offset, size=0))
+
     def roll(self, base_offset: int) -> LogSegment:
         """End the active segment and start one at `base_offset` (S-ROLL-3, S-ROLL-4).
 
-        Rolling an empty active segment onto itself (its index has no room at all) replaces it
+        Rolling an empty active segment onto itself (its index has no room at all) begins it again
         (KAFKA-6388). Raises ValueError when `base_offset` is below the active segment or taken.
         """
         active = self.segments.active
         if base_offset == active.base_offset and active.size == 0:
-            self.delete([active], DeletionReason.ROLL)
-            return self.create(base_offset)
+            return self._renew(active)
         if base_offset <= active.base_offset:
             raise ValueError(
                 f"cannot roll {self.directory} to offset {base_offset}: the active segment starts "
@@ -139,14 +151,18 @@ class SegmentStore:
 
     def restart_at(self, offset: int) -> list[Deleted]:
         """Drop everything; one empty segment at `offset` is left."""
-        doomed = list(self.segments)
-        if offset in self.segments:
-            gone = self.delete(doomed, DeletionReason.TRUNCATION)
+        later = [segment for segment in self.segments if segment.base_offset > offset]
+        earlier = [segment for segment in self.segments if segment.base_offset < offset]
+        # From the end, as in `truncate_to`; and never a moment without the segment that is to be
+        # left, or a crash would leave a log that begins at 0.
+        gone = self.delete(reversed(later), DeletionReason.TRUNCATION)
+        stays = self.segments.get(offset)
+        if stays is None:
             self.create(offset)
         else:
-            # First the new one: a crash in between must not leave a log that begins at 0.
-            self.create(offset)
-            gone = self.delete(doomed, DeletionReason.TRUNCATION)
+            self.fs.fsync_dir(self.directory)
+            self._renew(stays).file.fsync()
+        gone += self.delete(earlier, DeletionReason.TRUNCATION)
         self.fs.fsync_dir(self.directory)
         return gone
 

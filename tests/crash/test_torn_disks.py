@@ -11,10 +11,12 @@ states are drawn in all.
 
 import os
 import time
+from collections.abc import Callable
 from random import Random
 
 import pytest
 
+from config.topic_config import TopicConfig
 from tests.support.crash_lab import Expectation, Truth, Workload, started, verify
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 
@@ -33,6 +35,16 @@ SCENARIOS = {
     "truncation": {"append": 10, "truncate": 3, "start_over": 1, "flush": 2, "checkpoint": 1},
     "checkpoint": {"append": 8, "flush": 2, "checkpoint": 3, "restart": 1, "checkpoint_starts": 1},
     "recovery": {"append": 10, "killed": 2, "flush": 1, "truncate": 1, "checkpoint": 1},
+    "start over": {
+        "append": 12,
+        "roll": 2,
+        "start_over": 1,
+        "start_over_inside": 3,
+        "flush": 1,
+        "flush_rolled": 1,
+        "checkpoint": 1,
+        "killed": 1,
+    },
     "all": {
         "append": 20,
         "flush": 1,
@@ -102,6 +114,46 @@ def crash_again(fs: RecordingFileSystem, truth: Truth, work: Workload, random: R
 def test_a_power_loss_leaves_a_prefix_with_all_that_was_flushed(scenario):
     for seed in range(2):
         run(scenario, seed, 12)
+
+
+def at_every_moment(work: Workload, action: Callable[[], object]) -> None:
+    """The process dies, or the power goes, before, between and after all operations of an action.
+
+    Nothing is drawn here: all that was done is on the disk, or only what was synced.
+    """
+    begin = work.fs.now
+    action()
+    loss = PowerLoss(work.fs)
+    assert begin < loss.last
+    for at in range(begin, loss.last + 1):
+        for state in (loss.kept(at), loss.lost(at)):
+            verify(state, work.expectation(at), work.config, work.clock)
+
+
+def test_s_roll_3_an_empty_segment_begun_again_is_never_gone():
+    work = Workload(Random(1), config=TopicConfig(file_delete_delay_ms=0))
+    work.begin()
+    work.append()
+    work.roll()
+    work.delete_up_to(work.log.log_end_offset)
+    work.retention()
+    work.flush_rolled()
+    assert (work.log.segments.base_offsets, work.log.size) == ([work.log.log_end_offset], 0)
+    # What a write that failed has left makes the roll do something.
+    work.log.segments.active.write(b"half a batch")
+    at_every_moment(work, work.roll)
+    at_every_moment(work, lambda: work.start_over_at(work.log.log_end_offset))
+
+
+def test_starting_over_at_the_base_of_a_segment_leaves_a_prefix_at_every_moment():
+    work = Workload(Random(1), config=TopicConfig())
+    work.begin()
+    for _ in range(3):
+        work.append()
+        work.roll()
+    work.append()
+    middle = work.log.segments.base_offsets[1]
+    at_every_moment(work, lambda: work.start_over_at(middle))
 
 
 def test_s_fl_2_a_checkpoint_from_before_a_truncation_promises_nothing():

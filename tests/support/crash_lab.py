@@ -246,7 +246,9 @@ class Workload:
         self._plain("checkpoint", self.manager.checkpoint_recovery_points)
 
     def delete_records(self) -> None:
-        target = self.random.randint(self.log.log_start_offset, self.log.high_watermark)
+        self.delete_up_to(self.random.randint(self.log.log_start_offset, self.log.high_watermark))
+
+    def delete_up_to(self, target: int) -> None:
         reason = StartOffsetReason.CLIENT_RECORD_DELETION
         self._plain(
             "delete records", lambda: self.log.maybe_increment_log_start_offset(target, reason)
@@ -283,8 +285,16 @@ class Workload:
         self.act(f"truncate to {target}", go)
 
     def start_over(self) -> None:
-        target = self.log.log_end_offset + self.random.randint(0, 9)
+        self.start_over_at(self.log.log_end_offset + self.random.randint(0, 9))
 
+    def start_over_inside(self) -> None:
+        """At the base of a segment that is there."""
+        bases = [base for base in self.log.segments.base_offsets if base >= self.truth.start]
+        if bases:
+            self.epoch += 1
+            self.start_over_at(self.random.choice(bases))
+
+    def start_over_at(self, target: int) -> None:
         def go() -> Truth:
             self.manager.truncate_fully_and_start_at(TP, target)
             self._after_truncation()

@@ -408,7 +408,11 @@ class MemoryFileSystem:
             else:
                 data = inode.durable_content()
             after.write_bytes(path, data)
-            after._files[path].mtime_ms = inode.mtime_ms
+            copy = after._files[path]
+            copy.mtime_ms = inode.mtime_ms
+            if keep_unsynced:
+                # The page cache still owes it to the disk: a power loss may follow.
+                copy.durable, copy.durable_length = inode.durable, inode.durable_length
         return after
 
     # --- inside

@@ -319,6 +319,33 @@ def test_power_loss_keeps_what_was_flushed() -> None:
     assert log.read(0, 100, FetchIsolation.LOG_END).records
 
 
+def test_s_roll_4_the_last_time_entry_of_a_segment_rolled_after_its_sync_is_synced_later() -> None:
+    built = LogBuilder()
+    now = built.clock.wall_ms()
+    built.append_dated(now)
+    built.log.flush()
+    built.log.roll()  # writes the only time index entry
+    log = built.killed(recovery_point=1)  # finds it, in the page cache only
+    built.append_dated(now + 1)
+    log.flush()
+    built.fs = built.fs.crash()
+    log = built.open(clean=False, recovery_point=2)
+    assert log.segments.first.time_index.last_entry == (now, 0)
+    found = log.offset_for_timestamp(now)
+    assert found is not None
+    assert found.offset == 0
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_s_rec_9_an_index_rebuilt_below_the_recovery_point_is_synced_at_once(clean: bool) -> None:
+    built = filled()
+    built.stopped()
+    wanted = built.fs.read_bytes(path(0, "index"))
+    built.fs.unlink(path(0, "index"))
+    built.open(clean=clean, recovery_point=24)
+    assert built.fs.crash().read_bytes(path(0, "index")) == wanted
+
+
 def test_s_idx_4_offsets_too_far_for_an_index_entry_are_kept_and_found() -> None:
     built = LogBuilder(index_interval_bytes=0)
     far = 2**31 + 5

@@ -1,5 +1,7 @@
 """When a segment ends, and what is indexed on the way (checklist B4.2)."""
 
+from dataclasses import replace
+
 import pytest
 
 from config.topic_config import TopicConfig
@@ -114,13 +116,32 @@ def test_s_roll_3_files_that_stand_in_the_way_are_deleted() -> None:
     assert f"{3:020d}.txnindex" not in built.names()
 
 
-def test_s_roll_3_rolling_an_empty_segment_replaces_it() -> None:
-    built = LogBuilder()
+def test_s_roll_3_rolling_an_empty_segment_begins_it_again() -> None:
+    built = LogBuilder(index_interval_bytes=0, segment_index_bytes=24)
     built.append(2)
     built.log.roll()
+    built.log.update_config(replace(built.config, segment_index_bytes=80, preallocate=True))
     built.log.roll()
-    assert built.log.segments.base_offsets == [0, 2]
+    log = built.log
+    assert log.segments.base_offsets == [0, 2]
+    assert log.segments.active.offset_index.max_entries == 10
+    assert built.fs.size(log.segments.active.path) == log.config.segment_bytes
     assert built.append().first_offset == 2
+    assert not [name for name in built.names() if name.endswith(".deleted")]
+    log._check()
+
+
+def test_s_roll_3_what_a_failed_write_left_goes_when_an_empty_segment_begins_again() -> None:
+    built = LogBuilder(index_interval_bytes=0)
+    for _ in range(3):
+        built.append(2)
+    built.log.truncate_to(0)
+    active = built.log.segments.active
+    active.file.pwrite(b"half a batch", 0)
+    built.fs.write_bytes(f"{DIRECTORY}/{0:020d}.txnindex", b"")
+    built.log.roll()
+    assert [built.fs.size(f"{DIRECTORY}/{name}") for name in built.names()[:3]] == [0, 0, 0]
+    assert f"{0:020d}.txnindex" not in built.names()
 
 
 def test_s_roll_4_a_rolled_segment_is_trimmed_and_has_its_last_time_entry() -> None:

@@ -29,11 +29,9 @@ from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import MetadataImage
 from broker.cluster.metadata_store import MetadataStoreError
 from broker.cluster.producer_ids import ProducerIdAllocator
-from broker.coordinator.group.coordinator import (
-    OFFSETS_TOPIC,
-    GroupCoordinator,
-    GroupSettings,
-)
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from broker.coordinator.group.settings import GroupSettings
 from broker.coordinator.marker_writer import ReplicaMarkerWriter
 from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.coordinator.transaction.coordinator import TRANSACTION_TOPIC, TransactionCoordinator

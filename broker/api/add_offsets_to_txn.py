@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
 from broker.coordinator.answers import ParkedAnswer
-from broker.coordinator.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.request import RequestContext

@@ -23,7 +23,8 @@ from typing import Any, Final
 from broker.api.transaction_gate import NOT_NOW, TransactionGate, translated
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.answers import ParkedAnswer
-from broker.coordinator.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.values import CommitRequest, PartitionCommit, TransactionalCommit
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer

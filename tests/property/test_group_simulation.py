@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from broker.coordinator.group.state import GroupState
+from broker.coordinator.group.classic.state import GroupState
 from protocol.errors import ErrorCode
 from tests.support.group_harness import GroupHarness, Parked
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import trio
 
-from broker.coordinator.group.coordinator import GroupCoordinator, GroupSettings
-from broker.coordinator.group.rebalance import GroupLimits
+from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.limits import GroupLimits
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.settings import GroupSettings
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.group.state import Group
 from broker.coordinator.group.values import (
     CommitRequest,
     JoinReply,

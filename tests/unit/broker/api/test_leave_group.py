@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.coordinator.group.state import GroupState
+from broker.coordinator.group.classic.state import GroupState
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

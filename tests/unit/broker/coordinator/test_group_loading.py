@@ -5,10 +5,10 @@ import struct
 import pytest
 import trio
 
-from broker.coordinator.group.coordinator import OFFSETS_TOPIC
+from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.offsets import CommittedOffset
+from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.records import encode_record
-from broker.coordinator.group.state import GroupState
 from broker.coordinator.group.stored import OffsetRecord
 from broker.coordinator.runtime import RECORDS_PER_TURN
 from protocol.errors import ErrorCode, KafkaError

@@ -2,9 +2,9 @@
 
 import pytest
 
+from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.offsets import CommittedOffset, OffsetStore
 from broker.coordinator.group.records import decode_record
-from broker.coordinator.group.state import GroupState
 from broker.coordinator.group.stored import GroupMetadataRecord, OffsetRecord
 from broker.coordinator.group.values import CommitRequest, PartitionCommit
 from protocol.errors import ErrorCode

@@ -152,7 +152,7 @@ def test_every_older_group_is_read(version: int) -> None:
 
 
 def test_a_group_without_rebalance_timeout_uses_its_session_timeout() -> None:
-    from broker.coordinator.group.stored import restored_group
+    from broker.coordinator.group.classic.stored import restored_group
 
     decoded = decode_record(GROUP_KEY, group_value(0))
     assert isinstance(decoded, GroupMetadataRecord)

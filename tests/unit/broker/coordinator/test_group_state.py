@@ -2,12 +2,12 @@
 
 import pytest
 
-from broker.coordinator.group.state import (
+from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.member import Member
+from broker.coordinator.group.classic.state import (
     VALID_PREVIOUS_STATES,
-    Group,
     GroupState,
     InvalidTransition,
-    Member,
 )
 from protocol.errors import ErrorCode, KafkaError
 

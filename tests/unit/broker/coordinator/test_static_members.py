@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.coordinator.group.state import GroupState
+from broker.coordinator.group.classic.state import GroupState
 from protocol.errors import ErrorCode
 from tests.support.group_harness import (
     INITIAL_DELAY_MS,

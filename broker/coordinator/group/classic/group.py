@@ -1,133 +1,26 @@
-"""A classic consumer group as data: its states, its members, what they support, who leads.
+"""A classic group as data: its members, what they support, who leads (Kafka's `ClassicGroup`).
 
-Pure: no clock, no log, no timers, no replies. `rebalance.py` decides with it, `shard.py` rebuilds
-it from `__consumer_offsets`. Nobody else changes a group.
+Pure: no clock, no log, no timers, no replies. The decisions beside it change it, the loader
+rebuilds it from `__consumer_offsets`; nobody else touches it.
 
-Rules
-
-* A state changes only through `Group.transition_to`; the table below says from where (Kafka's
-  `ClassicGroupState`). A missing entry is a bug and raises `InvalidTransition`.
-* A member is *awaiting join* (or *sync*) while its JoinGroup (SyncGroup) request is parked; the
-  parked request is an opaque `Answer` that this module only holds.
-* Counters (`awaiting_join_count`, `supported protocols`) exist so that a group of ten thousand
-  members needs no walk over them per request; `_check()` says what they must equal.
+Counters (`awaiting_join_count`, the support of protocols) exist so that a group of ten thousand
+members needs no walk over them per request; `_check()` says what they must equal.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from enum import Enum
-from typing import Any
+from collections.abc import Callable
 
+from broker.coordinator.group.classic.member import Answer, Member, ProtocolList
+from broker.coordinator.group.classic.state import (
+    VALID_PREVIOUS_STATES,
+    GroupState,
+    InvalidTransition,
+)
 from broker.coordinator.group.values import JoinedMember
 from protocol.errors import ErrorCode, KafkaError
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """The protocol type of consumers, whose subscriptions the broker can read."""
-
-Answer = Callable[[Any], None]
-"""Takes the reply of one parked request, once."""
-
-ProtocolList = tuple[tuple[str, bytes], ...]
-"""(protocol name, metadata) in the member's order of preference."""
-
-
-class GroupState(Enum):
-    """Where a group stands; the value is the name Kafka shows."""
-
-    EMPTY = "Empty"
-    """No members; perhaps committed offsets."""
-    PREPARING_REBALANCE = "PreparingRebalance"
-    """Waiting for all members to (re)join."""
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    """All joined; waiting for the leader's assignment."""
-    STABLE = "Stable"
-    """Every member may fetch its assignment."""
-    DEAD = "Dead"
-    """Being removed, or this broker no longer leads the group's partition."""
-
-
-VALID_PREVIOUS_STATES: Mapping[GroupState, frozenset[GroupState]] = {
-    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
-    GroupState.PREPARING_REBALANCE: frozenset(
-        {GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}
-    ),
-    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.PREPARING_REBALANCE}),
-    GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
-    GroupState.DEAD: frozenset(GroupState),
-}
-
-
-class InvalidTransition(Exception):
-    """The table has no such step: a bug of the caller."""
-
-
-class Member:
-    """One member. Its protocols, timeouts and parked requests change; its identity does not."""
-
-    __slots__ = (
-        "assignment",
-        "awaiting_join",
-        "awaiting_sync",
-        "client_host",
-        "client_id",
-        "instance_id",
-        "is_new",
-        "member_id",
-        "protocol_type",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_timeout_ms",
-    )
-
-    def __init__(
-        self,
-        *,
-        member_id: str,
-        instance_id: str | None,
-        client_id: str,
-        client_host: str,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        protocol_type: str,
-        protocols: ProtocolList,
-        assignment: bytes = b"",
-    ) -> None:
-        self.member_id = member_id
-        self.instance_id = instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.session_timeout_ms = session_timeout_ms
-        self.protocol_type = protocol_type
-        self.protocols = protocols
-        self.assignment = assignment
-        self.awaiting_join: Answer | None = None
-        self.awaiting_sync: Answer | None = None
-        self.is_new = False
-        """Joined for the first time in the rebalance under way: its parked join does not keep
-        it alive for ever (it has no id yet and cannot send heartbeats)."""
-
-    @property
-    def satisfies_heartbeat(self) -> bool:
-        """A parked request proves that the member lives, except for a new member's first join."""
-        if self.is_new:
-            return False
-        return self.awaiting_join is not None or self.awaiting_sync is not None
-
-    def metadata(self, protocol_name: str | None) -> bytes:
-        """What the member said for this protocol; empty when it does not support it."""
-        for name, metadata in self.protocols:
-            if name == protocol_name:
-                return metadata
-        return b""
-
-    def vote(self, candidates: Iterable[str]) -> str:
-        """The candidate this member likes most. Raises ValueError when it supports none."""
-        wanted = set(candidates)
-        for name, _ in self.protocols:
-            if name in wanted:
-                return name
-        raise ValueError(f"member {self.member_id} supports none of {sorted(wanted)}")
 
 
 class Group:

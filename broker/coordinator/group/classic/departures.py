@@ -1,0 +1,86 @@
+"""Who goes: LeaveGroup, and members that give no sign of life (S-GRP-2, S-GRP-3)."""
+
+from broker.coordinator.group.classic import parked
+from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.rebalance import Rebalance
+from broker.coordinator.group.classic.state import GroupState
+from broker.coordinator.group.outcome import Outcome, RebalanceReason, session_key
+from broker.coordinator.group.values import (
+    UNKNOWN_MEMBER,
+    JoinReply,
+    LeaveReply,
+    LeaveResult,
+    LeavingMember,
+    SyncReply,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+
+class Departures:
+    """See the module."""
+
+    def __init__(self, rebalance: Rebalance) -> None:
+        self._rebalance = rebalance
+
+    def leave(self, group: Group, leaving: tuple[LeavingMember, ...], out: Outcome) -> LeaveReply:
+        """LeaveGroup of one or many, by member id or by instance id alone (S-GRP-3)."""
+        if group.state is GroupState.DEAD:
+            return LeaveReply(error=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        results = []
+        members_before = len(group.members)
+        for one in leaving:
+            code = _leave_one(group, one, out)
+            results.append(
+                LeaveResult(member_id=one.member_id, instance_id=one.instance_id, error=code)
+            )
+        if any(result.error is ErrorCode.NONE for result in results):
+            self._rebalance.after_removal(
+                group,
+                RebalanceReason.MEMBER_LEFT,
+                out,
+                was_member=len(group.members) < members_before,
+            )
+        return LeaveReply(members=tuple(results))
+
+    def on_session_timeout(self, group: Group, member_id: str, out: Outcome) -> None:
+        """No sign of life: a pending id is forgotten, a member is out."""
+        member = group.members.get(member_id)
+        if member is not None and member.satisfies_heartbeat:
+            return
+        if member is None and member_id not in group.pending_join:
+            return
+        _remove(group, member_id, out)
+        self._rebalance.after_removal(
+            group, RebalanceReason.SESSION_EXPIRED, out, was_member=member is not None
+        )
+
+
+def _leave_one(group: Group, one: LeavingMember, out: Outcome) -> ErrorCode:
+    member_id = one.member_id
+    if member_id == UNKNOWN_MEMBER:
+        found = group.static_members.get(one.instance_id) if one.instance_id else None
+        if found is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        member_id = found
+    elif member_id not in group.pending_join:
+        try:
+            group.validate_member(member_id, one.instance_id)
+        except KafkaError as error:
+            return error.code
+    _remove(group, member_id, out)
+    return ErrorCode.NONE
+
+
+def _remove(group: Group, member_id: str, out: Outcome) -> None:
+    member = group.members.get(member_id)
+    if member is not None:
+        # Told so, a member that is alive after all begins anew.
+        parked.release(
+            group,
+            member,
+            JoinReply(error=ErrorCode.UNKNOWN_MEMBER_ID),
+            SyncReply(error=ErrorCode.UNKNOWN_MEMBER_ID),
+            out,
+        )
+    group.remove(member_id)
+    out.cancel(session_key(group.group_id, member_id))

@@ -1,0 +1,133 @@
+"""JoinGroup: who may become a member, and what becomes of one that joins again."""
+
+from collections.abc import Callable
+
+from broker.coordinator.group.classic import parked, sessions
+from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.limits import GroupLimits
+from broker.coordinator.group.classic.member import Answer, Member
+from broker.coordinator.group.classic.rebalance import Rebalance
+from broker.coordinator.group.classic.state import GroupState
+from broker.coordinator.group.classic.static_members import StaticMembers
+from broker.coordinator.group.outcome import Outcome, RebalanceReason, session_key
+from broker.coordinator.group.values import UNKNOWN_MEMBER, JoinReply, JoinRequest
+from protocol.errors import ErrorCode, KafkaError
+
+
+class Joining:
+    """See the module."""
+
+    def __init__(
+        self, limits: GroupLimits, rebalance: Rebalance, *, new_id: Callable[[], str]
+    ) -> None:
+        self._limits = limits
+        self._rebalance = rebalance
+        self._static_members = StaticMembers(rebalance)
+        self._new_id = new_id
+
+    def join(self, group: Group, request: JoinRequest, answer: Answer, out: Outcome) -> None:
+        """JoinGroup; `answer` is used now or parked in the group."""
+        member_id = request.member_id
+        if group.state is GroupState.DEAD:
+            out.answer(answer, parked.refused(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        elif not self._has_room(group, member_id):
+            self._turn_away(group, member_id, out)
+            out.answer(answer, JoinReply(error=ErrorCode.GROUP_MAX_SIZE_REACHED))
+        elif not group.supports(request.protocol_type, request.protocols):
+            out.answer(answer, parked.refused(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        elif member_id == UNKNOWN_MEMBER:
+            self._join_without_id(group, request, answer, out)
+        elif member_id in group.pending_join and request.instance_id is None:
+            self._add(group, request, member_id, answer, out)
+        else:
+            self._rejoin(group, request, answer, out)
+
+    def _has_room(self, group: Group, member_id: str) -> bool:
+        """Whether group.max.size lets this one in.
+
+        While a group prepares, those that wait are counted rather than the members: the group may
+        be over its size already (the limit was lowered), and then the last to come are out.
+        """
+        member = group.members.get(member_id)
+        limit = self._limits.max_size
+        if group.state is GroupState.EMPTY:
+            return True
+        if group.state is GroupState.PREPARING_REBALANCE:
+            if member is not None and member.awaiting_join is not None:
+                return True
+            return group.awaiting_join_count < limit
+        return member is not None or len(group.members) < limit
+
+    def _turn_away(self, group: Group, member_id: str, out: Outcome) -> None:
+        if member_id == UNKNOWN_MEMBER:
+            return
+        group.remove(member_id)
+        out.cancel(session_key(group.group_id, member_id))
+        self._rebalance.maybe_complete_join(group, out)
+
+    def _join_without_id(
+        self, group: Group, request: JoinRequest, answer: Answer, out: Outcome
+    ) -> None:
+        instance_id = request.instance_id
+        if instance_id is not None:
+            new_id = f"{instance_id}-{self._new_id()}"
+            if instance_id in group.static_members:
+                self._static_members.replace(group, request, new_id, answer, out)
+            else:
+                self._add(group, request, new_id, answer, out)
+            return
+        new_id = f"{request.client_id}-{self._new_id()}"
+        if not request.require_known_member_id:
+            self._add(group, request, new_id, answer, out)
+            return
+        group.pending_join.add(new_id)
+        sessions.watch(group, new_id, request.session_timeout_ms, out)
+        out.answer(answer, JoinReply(error=ErrorCode.MEMBER_ID_REQUIRED, member_id=new_id))
+
+    def _add(
+        self, group: Group, request: JoinRequest, member_id: str, answer: Answer, out: Outcome
+    ) -> None:
+        member = Member(
+            member_id=member_id,
+            instance_id=request.instance_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            session_timeout_ms=request.session_timeout_ms,
+            protocol_type=request.protocol_type,
+            protocols=request.protocols,
+        )
+        member.is_new = True
+        if (
+            group.state is GroupState.PREPARING_REBALANCE
+            and group.previous_state is GroupState.EMPTY
+        ):
+            group.new_member_added = True
+        group.add(member, answer)
+        sessions.watch(group, member_id, sessions.NEW_MEMBER_JOIN_TIMEOUT_MS, out)
+        self._rebalance.prepare_or_complete(group, RebalanceReason.MEMBER_JOINED, out)
+
+    def _rejoin(self, group: Group, request: JoinRequest, answer: Answer, out: Outcome) -> None:
+        try:
+            member = group.validate_member(request.member_id, request.instance_id)
+        except KafkaError as error:
+            out.answer(answer, parked.refused(request, error.code))
+            return
+        unchanged = member.protocols == request.protocols
+        if group.state is GroupState.PREPARING_REBALANCE:
+            parked.park_join(group, member, request, answer, out)
+            self._rebalance.maybe_complete_join(group, out)
+        elif group.state is GroupState.COMPLETING_REBALANCE and unchanged:
+            # Its JoinGroup response got lost, most likely: tell it again.
+            out.answer(answer, parked.generation_reply(group, member))
+        elif group.state is GroupState.STABLE and unchanged and group.leader_id != member.member_id:
+            out.answer(answer, parked.generation_reply(group, member, as_follower=True))
+        elif group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+            # The leader's join always rebalances: it may know of new partitions.
+            parked.park_join(group, member, request, answer, out)
+            reason = (
+                RebalanceReason.LEADER_REJOINED if unchanged else RebalanceReason.MEMBER_CHANGED
+            )
+            self._rebalance.prepare_or_complete(group, reason, out)
+        else:
+            out.answer(answer, parked.refused(request, ErrorCode.UNKNOWN_MEMBER_ID))

@@ -1,0 +1,13 @@
+"""What the broker's configuration allows classic groups."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLimits:
+    """The keys group.*: times are milliseconds, the size is members of one group."""
+
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    initial_rebalance_delay_ms: int = 3_000
+    max_size: int = 2_147_483_647

@@ -1,0 +1,82 @@
+"""Requests that wait in a group: how they are parked, released and answered.
+
+A JoinGroup waits for the others, a follower's SyncGroup for the leader's assignment. Whatever
+happens to the group or to the member, each of them is answered once.
+"""
+
+from broker.coordinator.group.classic import sessions
+from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.member import Answer, Member
+from broker.coordinator.group.outcome import Outcome
+from broker.coordinator.group.values import JoinReply, JoinRequest, SyncReply
+from protocol.errors import ErrorCode
+
+
+def refused(request: JoinRequest, code: ErrorCode) -> JoinReply:
+    """A JoinGroup that is answered with an error."""
+    return JoinReply(error=code, member_id=request.member_id)
+
+
+def generation_reply(group: Group, member: Member, *, as_follower: bool = False) -> JoinReply:
+    """The generation as a member is told; the leader is told the members too."""
+    leads = group.is_leader(member.member_id) and not as_follower
+    return JoinReply(
+        generation=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.leader_id or "",
+        member_id=member.member_id,
+        members=group.joined_members() if leads else (),
+    )
+
+
+def sync_reply(group: Group, assignment: bytes) -> SyncReply:
+    """A member's assignment."""
+    return SyncReply(
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        assignment=assignment,
+    )
+
+
+def park_join(
+    group: Group, member: Member, request: JoinRequest, answer: Answer, out: Outcome
+) -> None:
+    """Take what a rejoining member says now, and park its JoinGroup."""
+    group.update(
+        member,
+        protocols=request.protocols,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        session_timeout_ms=request.session_timeout_ms,
+    )
+    replaced = group.set_awaiting_join(member, answer)
+    out.answer(
+        replaced,
+        JoinReply(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id),
+    )
+
+
+def release(group: Group, member: Member, join: JoinReply, sync: SyncReply, out: Outcome) -> None:
+    """Answer what the member has parked."""
+    out.answer(group.set_awaiting_join(member, None), join)
+    out.answer(member.awaiting_sync, sync)
+    member.awaiting_sync = None
+
+
+def give_assignments(
+    group: Group, assignments: dict[str, bytes], code: ErrorCode, out: Outcome
+) -> None:
+    """Give everybody its assignment, and those that wait for it their answer."""
+    for member in group.members.values():
+        member.assignment = assignments.get(member.member_id, b"")
+        if member.awaiting_sync is None:
+            continue
+        out.answer(
+            member.awaiting_sync,
+            sync_reply(group, member.assignment)
+            if code is ErrorCode.NONE
+            else SyncReply(error=code),
+        )
+        member.awaiting_sync = None
+        # While it waited its session timer may have fired without effect: begin anew.
+        sessions.watch(group, member.member_id, member.session_timeout_ms, out)

@@ -1,0 +1,193 @@
+"""The phases of a rebalance: everybody joins again, then the leader assigns (S-GRP-1).
+
+Every way in and out of PreparingRebalance is here. The requests (`joining`, `syncing`,
+`departures`) call in when they changed who is in the group; timers call in when a phase lasted too
+long.
+"""
+
+from collections.abc import Callable
+
+from broker.coordinator.group.classic import parked, sessions
+from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.limits import GroupLimits
+from broker.coordinator.group.classic.state import GroupState
+from broker.coordinator.group.classic.stored import stored_group
+from broker.coordinator.group.outcome import (
+    Outcome,
+    RebalanceReason,
+    Timer,
+    TimerKind,
+    join_key,
+    session_key,
+    sync_key,
+)
+from broker.coordinator.group.values import JoinReply, SyncReply
+from protocol.errors import ErrorCode
+
+
+class Rebalance:
+    """See the module; one object serves all groups of a partition."""
+
+    def __init__(
+        self,
+        limits: GroupLimits,
+        *,
+        now_ms: Callable[[], int],
+        read_topics: Callable[[bytes], frozenset[str] | None],
+    ) -> None:
+        self._limits = limits
+        self._now_ms = now_ms
+        self._read_topics = read_topics
+
+    def prepare_or_complete(self, group: Group, reason: RebalanceReason, out: Outcome) -> None:
+        """Somebody is new or changed: begin a rebalance, or go on with the one under way."""
+        if group.can_rebalance:
+            self.prepare(group, reason, out)
+        else:
+            self.maybe_complete_join(group, out)
+
+    def prepare(self, group: Group, reason: RebalanceReason, out: Outcome) -> None:
+        """Everybody has to join again."""
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            parked.give_assignments(group, {}, ErrorCode.REBALANCE_IN_PROGRESS, out)
+        group.pending_sync.clear()
+        out.cancel(sync_key(group.group_id))
+        out.rebalances.append(reason)
+        initial = group.state is GroupState.EMPTY
+        group.transition_to(GroupState.PREPARING_REBALANCE, self._now_ms())
+        if initial:
+            group.new_member_added = False
+            delay_ms = self._limits.initial_rebalance_delay_ms
+            out.schedule(
+                Timer(
+                    kind=TimerKind.INITIAL_JOIN,
+                    group_id=group.group_id,
+                    delay_ms=delay_ms,
+                    remaining_ms=max(group.rebalance_timeout_ms - delay_ms, 0),
+                )
+            )
+        elif group.has_all_joined:
+            self.complete_join(group, out)
+        else:
+            self._wait_for_joins(group, out)
+
+    def _wait_for_joins(self, group: Group, out: Outcome) -> None:
+        out.schedule(
+            Timer(
+                kind=TimerKind.JOIN,
+                group_id=group.group_id,
+                delay_ms=group.rebalance_timeout_ms,
+            )
+        )
+
+    def maybe_complete_join(self, group: Group, out: Outcome) -> None:
+        """End the join phase early when nobody is missing; never the initial delay."""
+        if (
+            group.state is GroupState.PREPARING_REBALANCE
+            and group.previous_state is not GroupState.EMPTY
+            and group.has_all_joined
+        ):
+            self.complete_join(group, out)
+
+    def on_initial_delay(self, group: Group, timer: Timer, out: Outcome) -> None:
+        """The initial delay is over: extend it when somebody came, else go on (S-GRP-1)."""
+        if group.state is not GroupState.PREPARING_REBALANCE:
+            return
+        if not group.new_member_added or timer.remaining_ms == 0:
+            self.complete_join(group, out)
+            return
+        group.new_member_added = False
+        delay_ms = min(self._limits.initial_rebalance_delay_ms, timer.remaining_ms)
+        out.schedule(
+            Timer(
+                kind=TimerKind.INITIAL_JOIN,
+                group_id=group.group_id,
+                delay_ms=delay_ms,
+                remaining_ms=max(timer.remaining_ms - timer.delay_ms, 0),
+            )
+        )
+
+    def complete_join(self, group: Group, out: Outcome) -> None:
+        """The join phase ends: who came forms the next generation; also the JOIN timer."""
+        if group.state is not GroupState.PREPARING_REBALANCE:
+            return
+        out.cancel(join_key(group.group_id))
+        for member in [m for m in group.members.values() if m.awaiting_join is None]:
+            if member.instance_id is None:
+                group.remove(member.member_id)
+                out.cancel(session_key(group.group_id, member.member_id))
+        if group.members and not group.elect_joined_leader():
+            # Only static members that are away: wait until they come or their sessions expire.
+            self._wait_for_joins(group, out)
+            return
+        group.next_generation(self._now_ms(), self._read_topics)
+        if not group.members:
+            # When this write fails the last generation comes back after a restart, with members
+            # whose sessions then expire: harmless.
+            out.write([stored_group(group, {})])
+            return
+        for member in group.members.values():
+            out.answer(
+                group.set_awaiting_join(member, None), parked.generation_reply(group, member)
+            )
+            sessions.watch(group, member.member_id, member.session_timeout_ms, out)
+            member.is_new = False
+            group.pending_sync.add(member.member_id)
+        out.schedule(
+            Timer(
+                kind=TimerKind.SYNC,
+                group_id=group.group_id,
+                delay_ms=group.rebalance_timeout_ms,
+                generation=group.generation,
+            )
+        )
+
+    def on_sync_timeout(self, group: Group, timer: Timer, out: Outcome) -> None:
+        """Who has not synced by now is out, and the others join again."""
+        if timer.generation != group.generation or not group.pending_sync:
+            return
+        if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+            return
+        for member_id in list(group.pending_sync):
+            group.remove(member_id)
+            out.cancel(session_key(group.group_id, member_id))
+        self.prepare(group, RebalanceReason.SYNC_EXPIRED, out)
+
+    def after_removal(
+        self, group: Group, reason: RebalanceReason, out: Outcome, *, was_member: bool
+    ) -> None:
+        """Somebody is out (`was_member`: not only a pending id): how the group goes on."""
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            if was_member:
+                self.prepare(group, reason, out)
+        elif group.members:
+            self.maybe_complete_join(group, out)
+        elif group.state is GroupState.PREPARING_REBALANCE and group.has_all_joined:
+            # Everybody is gone: nothing to wait for, not even in the initial delay.
+            self.complete_join(group, out)
+
+    # ---- life of the group in memory
+
+    def on_loaded(self, group: Group, out: Outcome) -> None:
+        """The group was read from the log: its members' sessions begin now."""
+        for member in group.members.values():
+            sessions.watch(group, member.member_id, member.session_timeout_ms, out)
+        if len(group.members) > self._limits.max_size:
+            self.prepare(group, RebalanceReason.OVER_CAPACITY, out)
+
+    def close(self, group: Group, code: ErrorCode, out: Outcome) -> None:
+        """The group leaves this broker's memory: nobody is left waiting."""
+        for member in list(group.members.values()):
+            parked.release(
+                group,
+                member,
+                JoinReply(error=code, member_id=member.member_id),
+                SyncReply(error=code),
+                out,
+            )
+            out.cancel(session_key(group.group_id, member.member_id))
+        for member_id in group.pending_join:
+            out.cancel(session_key(group.group_id, member_id))
+        out.cancel(join_key(group.group_id))
+        out.cancel(sync_key(group.group_id))
+        group.transition_to(GroupState.DEAD, self._now_ms())

@@ -1,0 +1,37 @@
+"""The states of a classic group and the steps between them (Kafka's `ClassicGroupState`).
+
+A missing entry of the table is a bug of the caller and raises `InvalidTransition`.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+
+
+class GroupState(Enum):
+    """Where a group stands; the value is the name Kafka shows."""
+
+    EMPTY = "Empty"
+    """No members; perhaps committed offsets."""
+    PREPARING_REBALANCE = "PreparingRebalance"
+    """Waiting for all members to (re)join."""
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    """All joined; waiting for the leader's assignment."""
+    STABLE = "Stable"
+    """Every member may fetch its assignment."""
+    DEAD = "Dead"
+    """Being removed, or this broker no longer leads the group's partition."""
+
+
+VALID_PREVIOUS_STATES: Mapping[GroupState, frozenset[GroupState]] = {
+    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.PREPARING_REBALANCE: frozenset(
+        {GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}
+    ),
+    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
+    GroupState.DEAD: frozenset(GroupState),
+}
+
+
+class InvalidTransition(Exception):
+    """The table has no such step: a bug of the caller."""

@@ -1,0 +1,97 @@
+"""A static member that comes back under a new member id (S-GRP-3, KIP-345, KIP-814)."""
+
+from broker.coordinator.group.classic import parked, sessions
+from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.member import Answer, Member
+from broker.coordinator.group.classic.rebalance import Rebalance
+from broker.coordinator.group.classic.state import GroupState
+from broker.coordinator.group.classic.stored import stored_group
+from broker.coordinator.group.outcome import Outcome, RebalanceReason, session_key
+from broker.coordinator.group.values import JoinReply, JoinRequest, SyncReply
+from protocol.errors import ErrorCode
+
+
+class StaticMembers:
+    """See the module."""
+
+    def __init__(self, rebalance: Rebalance) -> None:
+        self._rebalance = rebalance
+
+    def replace(
+        self, group: Group, request: JoinRequest, new_id: str, answer: Answer, out: Outcome
+    ) -> None:
+        """Give the instance's place to `new_id`; the old id is fenced."""
+        instance_id = request.instance_id
+        assert instance_id is not None
+        old_id = group.static_members[instance_id]
+        old_leader = group.leader_id
+        member = group.members[old_id]
+        parked.release(
+            group,
+            member,
+            JoinReply(error=ErrorCode.FENCED_INSTANCE_ID, member_id=old_id),
+            SyncReply(error=ErrorCode.FENCED_INSTANCE_ID),
+            out,
+        )
+        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        group.replace_static(instance_id, new_id)
+        member.is_new = False
+        out.cancel(session_key(group.group_id, old_id))
+        parked.park_join(group, member, request, answer, out)
+        sessions.watch(group, new_id, member.session_timeout_ms, out)
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            # The leader may be assigning to the old id right now.
+            self._rebalance.prepare(group, RebalanceReason.STATIC_MEMBER_REPLACED, out)
+        elif group.state is not GroupState.STABLE:
+            self._rebalance.maybe_complete_join(group, out)
+        elif group.select_protocol() != group.protocol_name:
+            self._rebalance.prepare_or_complete(group, RebalanceReason.PROTOCOL_CHANGED, out)
+        else:
+            self._store_replacement(group, request, member, (old_id, old_leader, before), out)
+
+    def _store_replacement(
+        self,
+        group: Group,
+        request: JoinRequest,
+        member: Member,
+        old: tuple[str, str | None, tuple[tuple[tuple[str, bytes], ...], int, int]],
+        out: Outcome,
+    ) -> None:
+        """A stable group takes the new id without a rebalance, once that is written."""
+        old_id, old_leader, (protocols, rebalance_timeout_ms, session_timeout_ms) = old
+        new_id, generation = member.member_id, group.generation
+        assignments = {m.member_id: m.assignment for m in group.members.values()}
+
+        def after(code: ErrorCode, then: Outcome) -> None:
+            if group.state is not GroupState.STABLE or group.generation != generation:
+                return  # A rebalance began meanwhile and will answer the parked join.
+            answer = group.set_awaiting_join(member, None)
+            if code is ErrorCode.NONE:
+                skips = request.supports_skip_assignment and group.leader_id == new_id
+                reply = JoinReply(
+                    member_id=new_id,
+                    generation=generation,
+                    protocol_type=group.protocol_type,
+                    protocol_name=group.protocol_name,
+                    # Below v9 the old leader's id makes the returning one a follower, so that it
+                    # does not assign without having been told the members.
+                    leader=(group.leader_id if request.supports_skip_assignment else old_leader)
+                    or "",
+                    skip_assignment=skips,
+                    members=group.joined_members() if skips else (),
+                )
+                then.answer(answer, reply)
+                return
+            if member.instance_id is not None and new_id in group.members:
+                group.update(
+                    member,
+                    protocols=protocols,
+                    rebalance_timeout_ms=rebalance_timeout_ms,
+                    session_timeout_ms=session_timeout_ms,
+                )
+                group.replace_static(member.instance_id, old_id)
+                then.cancel(session_key(group.group_id, new_id))
+                sessions.watch(group, old_id, session_timeout_ms, then)
+            then.answer(answer, JoinReply(error=code))
+
+        out.write([stored_group(group, assignments)], after)

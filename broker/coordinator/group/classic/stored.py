@@ -1,0 +1,68 @@
+"""A classic group as the record of it in `__consumer_offsets`, and back."""
+
+from collections.abc import Mapping
+
+from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.member import Member
+from broker.coordinator.group.classic.state import GroupState
+from broker.coordinator.group.stored import GroupMetadataRecord, StoredGroup, StoredMember
+
+
+def stored_group(group: Group, assignments: Mapping[str, bytes]) -> GroupMetadataRecord:
+    """The record of a group as it stands, with these assignments by member id."""
+    return GroupMetadataRecord(
+        group.group_id,
+        StoredGroup(
+            protocol_type=group.protocol_type,
+            generation=group.generation,
+            protocol_name=group.protocol_name,
+            leader_id=group.leader_id,
+            state_timestamp_ms=group.state_timestamp_ms,
+            members=tuple(
+                StoredMember(
+                    member_id=member.member_id,
+                    instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout_ms=member.rebalance_timeout_ms,
+                    session_timeout_ms=member.session_timeout_ms,
+                    subscription=member.metadata(group.protocol_name),
+                    assignment=assignments.get(member.member_id, b""),
+                )
+                for member in group.members.values()
+            ),
+        ),
+    )
+
+
+def restored_group(group_id: str, stored: StoredGroup) -> Group:
+    """The group a record speaks of: Stable with members, else Empty."""
+    group = Group(
+        group_id,
+        state=GroupState.STABLE if stored.members else GroupState.EMPTY,
+        generation=stored.generation,
+        protocol_type=stored.protocol_type,
+        protocol_name=stored.protocol_name,
+        leader_id=stored.leader_id,
+        state_timestamp_ms=stored.state_timestamp_ms,
+    )
+    for kept in stored.members:
+        group.add(
+            Member(
+                member_id=kept.member_id,
+                instance_id=kept.instance_id,
+                client_id=kept.client_id,
+                client_host=kept.client_host,
+                # Records before version 1 knew no rebalance timeout.
+                rebalance_timeout_ms=(
+                    kept.session_timeout_ms
+                    if kept.rebalance_timeout_ms == -1
+                    else kept.rebalance_timeout_ms
+                ),
+                session_timeout_ms=kept.session_timeout_ms,
+                protocol_type=stored.protocol_type or "",
+                protocols=((stored.protocol_name or "", kept.subscription),),
+                assignment=kept.assignment,
+            )
+        )
+    return group

@@ -1,0 +1,78 @@
+"""SyncGroup: the leader's assignment is stored, then everybody gets his part of it."""
+
+from collections.abc import Callable
+
+from broker.coordinator.group.classic import parked
+from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.member import Answer
+from broker.coordinator.group.classic.rebalance import Rebalance
+from broker.coordinator.group.classic.state import GroupState
+from broker.coordinator.group.classic.stored import stored_group
+from broker.coordinator.group.outcome import Outcome, RebalanceReason, sync_key
+from broker.coordinator.group.values import SyncReply, SyncRequest
+from protocol.errors import ErrorCode, KafkaError
+
+
+class Syncing:
+    """See the module."""
+
+    def __init__(self, rebalance: Rebalance, *, now_ms: Callable[[], int]) -> None:
+        self._rebalance = rebalance
+        self._now_ms = now_ms
+
+    def sync(self, group: Group, request: SyncRequest, answer: Answer, out: Outcome) -> None:
+        """SyncGroup; followers are parked until the leader's assignment is written."""
+        code = _refusal(group, request)
+        if code is not ErrorCode.NONE:
+            out.answer(answer, SyncReply(error=code))
+            return
+        member = group.members[request.member_id]
+        group.pending_sync.discard(member.member_id)
+        if not group.pending_sync:
+            out.cancel(sync_key(group.group_id))
+        if group.state is GroupState.STABLE:
+            out.answer(answer, parked.sync_reply(group, member.assignment))
+            return
+        out.answer(member.awaiting_sync, SyncReply(error=ErrorCode.REBALANCE_IN_PROGRESS))
+        member.awaiting_sync = answer
+        if group.is_leader(member.member_id):
+            self._store_assignment(group, dict(request.assignments), out)
+
+    def _store_assignment(self, group: Group, assignments: dict[str, bytes], out: Outcome) -> None:
+        generation = group.generation
+
+        def after(code: ErrorCode, then: Outcome) -> None:
+            # Somebody may have joined or left while the record was written.
+            if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
+                return
+            if code is ErrorCode.NONE:
+                parked.give_assignments(group, assignments, ErrorCode.NONE, then)
+                group.transition_to(GroupState.STABLE, self._now_ms())
+                then.completed_rebalances += 1
+            else:
+                parked.give_assignments(group, {}, code, then)
+                self._rebalance.prepare_or_complete(group, RebalanceReason.WRITE_FAILED, then)
+
+        out.write([stored_group(group, assignments)], after)
+
+
+def _refusal(group: Group, request: SyncRequest) -> ErrorCode:
+    if group.state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    try:
+        group.validate_member(request.member_id, request.instance_id)
+    except KafkaError as error:
+        return error.code
+    if request.generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    for said, chosen in (
+        (request.protocol_type, group.protocol_type),
+        (request.protocol_name, group.protocol_name),
+    ):
+        if said is not None and chosen is not None and said != chosen:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    if group.state is GroupState.EMPTY:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE

@@ -1,0 +1,66 @@
+"""Looks for expired offsets and groups every `offsets.retention.check.interval.ms` (S-GRP-4)."""
+
+import logging
+from functools import partial
+
+from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from broker.coordinator.group.outcome import Outcome
+from broker.coordinator.group.outcome_executor import OutcomeExecutor
+from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group.statistics import Counters
+from broker.coordinator.group.stored import OffsetRecord
+from broker.coordinator.runtime import CoordinatorRuntime
+from broker.deadlines import Deadlines, Handle
+
+logger = logging.getLogger(__name__)
+
+EXPIRY_PAUSE_S = 0.02
+"""Between the expiry of two partitions: a look at twenty thousand offsets takes that long."""
+
+
+class ExpiryTask:
+    """See the module."""
+
+    def __init__(
+        self,
+        runtime: CoordinatorRuntime[GroupShard],
+        executor: OutcomeExecutor,
+        deadlines: Deadlines,
+        counters: Counters,
+        *,
+        interval_ms: int,
+    ) -> None:
+        self._runtime = runtime
+        self._executor = executor
+        self._deadlines = deadlines
+        self._counters = counters
+        self._interval_ms = interval_ms
+        self._next: Handle | None = None
+
+    def start(self) -> None:
+        """The first look comes one interval from now."""
+        self._next = self._deadlines.schedule(self._interval_ms / 1000, self._expire)
+
+    def stop(self) -> None:
+        """No look any more."""
+        if self._next is not None:
+            self._next.cancel()
+
+    def _expire(self) -> None:
+        """One partition after the other, so that the loop has its turn in between."""
+        self.start()
+        for turn, (partition, shard) in enumerate(self._runtime.active()):
+            self._deadlines.schedule(
+                turn * EXPIRY_PAUSE_S, partial(self._expire_partition, partition, shard)
+            )
+
+    def _expire_partition(self, partition: int, shard: GroupShard) -> None:
+        if not self._runtime.is_current(partition, shard):
+            return
+        out = Outcome()
+        records = shard.expire(out)
+        self._executor.carry_out(partition, shard, out)
+        self._counters.expired_offsets += sum(isinstance(one, OffsetRecord) for one in records)
+        if records:
+            logger.info("%s-%d: %d records expired", OFFSETS_TOPIC, partition, len(records))
+        self._executor.write_tombstones(partition, shard, records)

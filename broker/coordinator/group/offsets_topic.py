@@ -1,0 +1,65 @@
+"""`__consumer_offsets` as the coordinator writes it: records in, one batch each call.
+
+What a client is told when such a write failed is here too (`response_code`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.coordinator.group.records import encode_record
+from broker.coordinator.group.stored import GroupRecord
+from broker.coordinator.partition_writer import PartitionWriter
+from protocol.errors import ErrorCode
+from protocol.records.builder import build_batch
+from protocol.records.compression import CompressionType
+from protocol.types import TopicPartition
+from storage.clock import Clock
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+_RESPONSE_CODES = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What a client is told when the write of its group failed: the cause is not its business."""
+
+TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+
+
+def response_code(code: ErrorCode) -> ErrorCode:
+    """What a client is told when the write of its group ended with `code`."""
+    return _RESPONSE_CODES.get(code, code)
+
+
+class OffsetsTopic:
+    """See the module."""
+
+    def __init__(self, writer: PartitionWriter, clock: Clock, compression: CompressionType) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._compression = compression
+
+    def append(
+        self,
+        partition: int,
+        records: Sequence[GroupRecord],
+        done: Callable[[ErrorCode, int], None],
+        **producer: Any,
+    ) -> None:
+        """Append the records as one batch; `done` gets NONE and the first offset, or an error.
+
+        `producer`: what `build_batch` takes for a batch within a transaction.
+        """
+        now = self._clock.wall_ms()
+        batch = build_batch(
+            [(now, key, value, ()) for key, value in map(encode_record, records)],
+            codec=self._compression,
+            **producer,
+        )
+        self._writer.append(TopicPartition(OFFSETS_TOPIC, partition), batch, done)

@@ -26,6 +26,7 @@ from broker.background import Background, PeriodicTask
 from broker.broker_state import BrokerState, BrokerStateGauge
 from broker.cluster.controller import Controller
 from broker.cluster.embedded_store import EmbeddedStore
+from broker.cluster.features import Features
 from broker.cluster.image import MetadataImage
 from broker.cluster.metadata_store import MetadataStoreError
 from broker.cluster.producer_ids import ProducerIdAllocator
@@ -206,6 +207,7 @@ class BrokerServer:
             await self._take_over()
         self._make_parts(config, identity)
         await self.controller.load()
+        await self.features.load()
         bound = self.socket_server.bind()
         self._parts.callback(self.socket_server.unbind)
         await self._load_logs()
@@ -282,6 +284,7 @@ class BrokerServer:
             self._clock,
         )
         self.controller.deletion_listeners.append(self.group_coordinator.on_topics_deleted)
+        self.features = Features(self.store)
         self.producer_ids = ProducerIdAllocator(self.store, identity.broker_id)
         self.marker_writer = ReplicaMarkerWriter(
             self.replica_manager,
@@ -305,6 +308,7 @@ class BrokerServer:
                 config=config,
                 image=self.image,
                 controller=self.controller,
+                features=self.features,
                 producer_ids=self.producer_ids,
                 replica_manager=self.replica_manager,
                 fetch_sessions=self.fetch_sessions,

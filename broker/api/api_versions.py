@@ -6,8 +6,8 @@ Behaviour
 * The first thing a client asks; nothing but the table of handlers is needed to answer.
 * Produce is advertised from 0 although older versions may be refused: librdkafka drops gzip,
   snappy and lz4 when the minimum is 3 (KAFKA-18659). No range is ever empty: aiokafka asserts that.
-* The feature `transaction.version` is finalized at 2: clients that know it use the second
-  transaction protocol (KIP-890), others the first, side by side.
+* The levels of finalized features (`broker.cluster.features`): at `transaction.version` 2 clients
+  that know it use the second transaction protocol (KIP-890), others the first, side by side.
 * A version that is not served here is answered with `unsupported_version_response` in v0 form; the
   connection does that, because the request cannot be parsed (KIP-511).
 
@@ -20,8 +20,9 @@ Version notes
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+from broker.cluster.features import SUPPORTED
 from broker.request import RequestContext
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -34,17 +35,12 @@ from protocol.messages.api_versions import (
 
 VERSIONS: Final = (0, 4)
 
-FINALIZED_TRANSACTION_VERSION: Final = 2
-FEATURES_EPOCH: Final = 0
-"""The features never change while a broker lives; clients ignore those without an epoch."""
-
 FALLBACK_VERSION: Final = 0
 """The version in which a request of an unknown version is answered."""
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?\Z")
 _FIRST_VERSION_WITH_SOFTWARE = 3
 _FIRST_VERSION_WITH_LEVEL_0 = 4
-TRANSACTION_VERSION: Final = "transaction.version"
 
 
 def unsupported_version_response() -> Any:
@@ -53,25 +49,64 @@ def unsupported_version_response() -> Any:
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
 
 
+class FinalizedFeatures(Protocol):
+    """What is needed of `broker.cluster.features.Features`."""
+
+    epoch: int
+
+    @property
+    def levels(self) -> Mapping[str, int]:
+        """Feature to finalized level."""
+        ...
+
+
 class ApiVersionsHandler:
     """See the module."""
 
-    def __init__(self, advertised: Mapping[ApiKey, tuple[int, int]]) -> None:
+    def __init__(
+        self, advertised: Mapping[ApiKey, tuple[int, int]], features: FinalizedFeatures
+    ) -> None:
         empty = [key for key, (first, last) in advertised.items() if first > last]
         if empty:
             raise ValueError(f"empty version ranges: {empty}")
-        served = [
+        self._features = features
+        self._served = [
             ApiVersion(api_key=key, min_version=first, max_version=last)
             for key, (first, last) in sorted(advertised.items())
         ]
-        supported = SupportedFeatureKey(
-            name=TRANSACTION_VERSION, min_version=0, max_version=FINALIZED_TRANSACTION_VERSION
+        self._make_responses()
+
+    def _make_responses(self) -> None:
+        supported = [
+            (
+                levels.lowest,
+                SupportedFeatureKey(
+                    name=name, min_version=levels.lowest, max_version=levels.highest
+                ),
+            )
+            for name, levels in sorted(SUPPORTED.items())
+        ]
+        self._epoch = self._features.epoch
+        self._response = self._with([key for lowest, key in supported if lowest > 0])
+        self._response_from_level_0 = self._with([key for _, key in supported])
+
+    def _with(self, supported: list[Any]) -> Any:
+        finalized = [
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in sorted(self._features.levels.items())
+        ]
+        return ApiVersionsResponse(
+            error_code=ErrorCode.NONE,
+            api_keys=self._served,
+            supported_features=supported,
+            finalized_features_epoch=self._epoch,
+            finalized_features=finalized,
         )
-        self._response = _response(served, [])
-        self._response_from_level_0 = _response(served, [supported])
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, at once; always the same object for a version."""
+        """The response, at once; the same object until a feature changes."""
+        if self._features.epoch != self._epoch:
+            self._make_responses()
         if ctx.api_version >= _FIRST_VERSION_WITH_SOFTWARE and not (
             _SOFTWARE.match(request.client_software_name)
             and _SOFTWARE.match(request.client_software_version)
@@ -84,18 +119,3 @@ class ApiVersionsHandler:
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """The code and no API."""
         return ApiVersionsResponse(error_code=code, api_keys=[])
-
-
-def _response(served: list[Any], supported: list[Any]) -> Any:
-    finalized = FinalizedFeatureKey(
-        name=TRANSACTION_VERSION,
-        max_version_level=FINALIZED_TRANSACTION_VERSION,
-        min_version_level=FINALIZED_TRANSACTION_VERSION,
-    )
-    return ApiVersionsResponse(
-        error_code=ErrorCode.NONE,
-        api_keys=served,
-        supported_features=supported,
-        finalized_features_epoch=FEATURES_EPOCH,
-        finalized_features=[finalized],
-    )

@@ -13,6 +13,7 @@ from broker.api import (
     add_offsets_to_txn,
     add_partitions_to_txn,
     alter_configs,
+    alter_partition_reassignments,
     alter_replica_log_dirs,
     api_versions,
     create_partitions,
@@ -36,6 +37,7 @@ from broker.api import (
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     list_transactions,
     metadata,
     offset_commit,
@@ -45,6 +47,7 @@ from broker.api import (
     produce,
     sync_group,
     txn_offset_commit,
+    update_features,
     write_txn_markers,
 )
 from broker.api.transaction_gate import TransactionGate
@@ -53,6 +56,7 @@ from protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     from broker.api.describe_log_dirs import Volumes
     from broker.cluster.controller import Controller
+    from broker.cluster.features import Features
     from broker.cluster.image import MetadataImage
     from broker.cluster.producer_ids import ProducerIdAllocator
     from broker.coordinator.group.coordinator import GroupCoordinator
@@ -75,6 +79,7 @@ class Services:
     """With the broker id resolved."""
     image: "MetadataImage"
     controller: "Controller"
+    features: "Features"
     producer_ids: "ProducerIdAllocator"
     replica_manager: "ReplicaManager"
     fetch_sessions: "FetchSessionCache"
@@ -131,7 +136,14 @@ _TABLE: Final = (
     ),
     # Metadata and topics.
     _Entry(
-        ApiKey.API_VERSIONS, api_versions, lambda s: api_versions.ApiVersionsHandler(ADVERTISED)
+        ApiKey.API_VERSIONS,
+        api_versions,
+        lambda s: api_versions.ApiVersionsHandler(ADVERTISED, s.features),
+    ),
+    _Entry(
+        ApiKey.UPDATE_FEATURES,
+        update_features,
+        lambda s: update_features.UpdateFeaturesHandler(s.features),
     ),
     _Entry(
         ApiKey.METADATA,
@@ -177,6 +189,16 @@ _TABLE: Final = (
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         alter_replica_log_dirs,
         lambda s: alter_replica_log_dirs.AlterReplicaLogDirsHandler(s.log_mover),
+    ),
+    _Entry(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        alter_partition_reassignments,
+        lambda s: alter_partition_reassignments.AlterPartitionReassignmentsHandler(s.image),
+    ),
+    _Entry(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        list_partition_reassignments,
+        lambda s: list_partition_reassignments.ListPartitionReassignmentsHandler(),
     ),
     _Entry(
         ApiKey.DESCRIBE_LOG_DIRS,

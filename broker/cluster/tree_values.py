@@ -8,6 +8,7 @@
     /config/topics/<t>                         {"version":1,"config":{…}}
     /admin/delete_topics/<t>                   the topic's deletion is under way
     /latest_producer_id_block                  the last block of producer ids handed out
+    /feature                                   finalized levels of features, version 2
     /controller_epoch                          grows with every start of a controller
 
 Reading refuses nothing it does not need to know (Kafka's decoders ignore unknown members). Pure.
@@ -31,6 +32,7 @@ TOPICS = "/brokers/topics"
 TOPIC_CONFIGS = "/config/topics"
 DELETE_TOPICS = "/admin/delete_topics"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+FEATURES = "/feature"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 
@@ -208,6 +210,29 @@ def decode_producer_id_block(data: bytes) -> int:
         return int(_decode(PRODUCER_ID_BLOCK, data)["block_end"])
     except (KeyError, TypeError, ValueError) as error:
         raise BadValueError(PRODUCER_ID_BLOCK, error) from error
+
+
+_FEATURES_ENABLED = 1
+
+
+def encode_features(levels: Mapping[str, int]) -> bytes:
+    """The value of /feature: the finalized level of each feature."""
+    features = {name: {"max_version_level": level} for name, level in levels.items()}
+    return encode({"version": 2, "status": _FEATURES_ENABLED, "features": features})
+
+
+def decode_features(data: bytes) -> dict[str, int]:
+    """Feature to finalized level; none when features are disabled. Raises BadValueError."""
+    value = _decode(FEATURES, data)
+    try:
+        if value["status"] != _FEATURES_ENABLED:
+            return {}
+        return {
+            str(name): int(levels["max_version_level"])
+            for name, levels in value["features"].items()
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadValueError(FEATURES, error) from error
 
 
 def decode_controller_epoch(data: bytes) -> int:

@@ -16,7 +16,17 @@ from protocol.messages.registry import SPECS, response_codec
 from tests.support.api_calls import call
 
 KEY = ApiKey.API_VERSIONS
-HANDLER = ApiVersionsHandler(ADVERTISED)
+
+
+class FakeFeatures:
+    """What is finalized."""
+
+    def __init__(self, epoch: int, **levels: int) -> None:
+        self.epoch = epoch
+        self.levels = {name.replace("_", "."): level for name, level in levels.items()}
+
+
+HANDLER = ApiVersionsHandler(ADVERTISED, FakeFeatures(0, transaction_version=2))
 
 
 def request(name: str = "librdkafka", version: str = "2.16.0") -> object:
@@ -43,7 +53,25 @@ def test_produce_begins_at_0_and_no_range_is_empty() -> None:
     assert ADVERTISED[ApiKey.PRODUCE][0] == 0
     assert all(0 <= first <= last for first, last in ADVERTISED.values())
     with pytest.raises(ValueError, match="empty"):
-        ApiVersionsHandler({ApiKey.FETCH: (5, 4)})
+        ApiVersionsHandler({ApiKey.FETCH: (5, 4)}, FakeFeatures(0))
+
+
+def test_s_txn_7_a_change_of_features_is_told_to_the_next_who_ask() -> None:
+    features = FakeFeatures(0, transaction_version=2)
+    handler = ApiVersionsHandler(ADVERTISED, features)
+
+    def told() -> tuple[int, list[tuple[str, int, int]]]:
+        response = call(handler, KEY, 4, request())
+        return response.finalized_features_epoch, [
+            (one.name, one.min_version_level, one.max_version_level)
+            for one in response.finalized_features
+        ]
+
+    assert told() == (0, [("transaction.version", 2, 2)])
+    features.levels, features.epoch = {"transaction.version": 1}, 1
+    assert told() == (1, [("transaction.version", 1, 1)])
+    features.levels, features.epoch = {}, 2
+    assert told() == (2, [])
 
 
 def test_nothing_is_advertised_that_cannot_be_parsed() -> None:

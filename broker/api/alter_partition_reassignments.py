@@ -1,0 +1,89 @@
+"""AlterPartitionReassignments (key 45): move partitions to other brokers, or stop doing so.
+
+Versions: 0-1.
+
+Behaviour, as far as a stand-alone broker goes (KIP-455)
+* The replica set that a partition has already is accepted, and nothing is to be done.
+  `kafka-reassign-partitions` says it before it moves a partition between log directories.
+* INVALID_REPLICA_ASSIGNMENT for a set that is empty, names a broker twice or one that does not
+  live; UNKNOWN_TOPIC_OR_PARTITION.
+* No replicas at all means to stop a reassignment: there is none, NO_REASSIGNMENT_IN_PROGRESS.
+* Each partition has its own result.
+
+Version notes
+* v1: whether the replication factor may change; here it cannot (INVALID_REPLICATION_FACTOR is
+  never the reason: any other number of replicas names a broker that does not live).
+"""
+
+from typing import Any, Final
+
+from broker.cluster.image import MetadataImage
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from protocol.types import TopicPartition
+
+VERSIONS: Final = (0, 1)
+
+
+class AlterPartitionReassignmentsHandler:
+    """See the module."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        return AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=request.allow_replication_factor_change,
+            responses=[
+                ReassignableTopicResponse(
+                    name=topic.name,
+                    partitions=[self._result(topic.name, one) for one in topic.partitions],
+                )
+                for topic in request.topics
+            ],
+        )
+
+    def _result(self, topic: str, asked: Any) -> Any:
+        result = ReassignablePartitionResponse(partition_index=asked.partition_index)
+        try:
+            self._check(TopicPartition(topic, asked.partition_index), asked.replicas)
+        except KafkaError as error:
+            result.error_code = error.code
+            result.error_message = str(error)
+        return result
+
+    def _check(self, tp: TopicPartition, replicas: list[int] | None) -> None:
+        """Raises KafkaError."""
+        if not self._image.has(tp):
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {tp}.")
+        if replicas is None:
+            code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+            raise KafkaError(code, code.text)
+        if not replicas:
+            raise _invalid("The manual partition assignment includes an empty replica list.")
+        living = {broker.broker_id for broker in self._image.brokers()}
+        for broker_id in sorted(set(replicas)):
+            if broker_id not in living:
+                raise _invalid(
+                    "The manual partition assignment includes broker "
+                    f"{broker_id}, but no such broker is registered."
+                )
+        if len(set(replicas)) < len(replicas):
+            raise _invalid(
+                "The manual partition assignment includes a broker more than once: "
+                f"{list(replicas)}."
+            )
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The code."""
+        return AlterPartitionReassignmentsResponse(error_code=code, error_message=code.text)
+
+
+def _invalid(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)

@@ -1,0 +1,27 @@
+"""ListPartitionReassignments (key 46): which partitions are on their way to other brokers.
+
+Versions: 0.
+
+Behaviour: none ever is, with one broker (KIP-455). Moves between its log directories are not
+reassignments; DescribeLogDirs shows them.
+"""
+
+from typing import Any, Final
+
+from broker.request import RequestContext
+from protocol.errors import ErrorCode
+from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
+
+VERSIONS: Final = (0, 0)
+
+
+class ListPartitionReassignmentsHandler:
+    """See the module."""
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, at once."""
+        return ListPartitionReassignmentsResponse(topics=[])
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The code."""
+        return ListPartitionReassignmentsResponse(error_code=code, error_message=code.text)

@@ -1,0 +1,60 @@
+"""UpdateFeatures (key 57): change the finalized levels of features.
+
+Versions: 0-2.
+
+Behaviour (KIP-584)
+* All changes of a request or none; INVALID_UPDATE_VERSION at the top names the first one that was
+  refused. The rules are those of `broker.cluster.features`.
+* Clients that are connected go on with what they were told; ApiVersions tells new ones.
+
+Version notes
+* v0 says whether downgrades are allowed, v1+ which kind of change is meant. `validate_only` is v1+.
+* v0-1 repeat NONE for each feature; a refusal stands at the top in every version.
+"""
+
+from typing import Any, Final
+
+from broker.cluster.features import Features, FeatureUpdate, UpgradeType
+from broker.request import RequestContext
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.update_features import UpdatableFeatureResult, UpdateFeaturesResponse
+
+VERSIONS: Final = (0, 2)
+
+LAST_VERSION_WITH_RESULTS: Final = 1
+
+
+class UpdateFeaturesHandler:
+    """See the module."""
+
+    def __init__(self, features: Features) -> None:
+        self._features = features
+
+    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The response, when the change is durable."""
+        try:
+            await self._features.update(
+                [_update(ctx.api_version, one) for one in request.feature_updates],
+                validate_only=request.validate_only,
+            )
+        except KafkaError as error:
+            return UpdateFeaturesResponse(
+                error_code=error.code,
+                error_message="The update failed for all features since the following feature "
+                f"had an error: {error}",
+            )
+        results = []
+        if ctx.api_version <= LAST_VERSION_WITH_RESULTS:
+            results = [UpdatableFeatureResult(feature=u.feature) for u in request.feature_updates]
+        return UpdateFeaturesResponse(results=results)
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The code."""
+        return UpdateFeaturesResponse(error_code=code, error_message=code.text)
+
+
+def _update(version: int, asked: Any) -> FeatureUpdate:
+    kind = asked.upgrade_type
+    if version == 0:
+        kind = UpgradeType.SAFE_DOWNGRADE if asked.allow_downgrade else UpgradeType.UPGRADE
+    return FeatureUpdate(feature=asked.feature, level=asked.max_version_level, upgrade_type=kind)

@@ -278,13 +278,18 @@ class _Loader:
     def _synced_up_to(self, start: int, end: int) -> int:
         """The recovery point that a log from start to end may claim (S-FL-2).
 
-        A checkpoint beyond the end is older than a truncation: what was appended since then may
-        not have been synced at all, so nothing is claimed.
+        A checkpoint may be older than a truncation: what was appended since then may not have been
+        synced at all. One beyond the end says so, and nothing is claimed. One inside a segment does
+        not: so that segment, which is recovered whole anyway, is not claimed. (At its base a
+        checkpoint is never that old: rolling brings it up to date.)
         """
         if self._options.clean:
             return end
         point = self._options.recovery_point
-        return point if point <= end else start
+        if point > end:
+            return start
+        holder = self._store.segments.floor(point)
+        return point if holder is None else holder.base_offset
 
     # Pass 4.
 

@@ -161,6 +161,22 @@ def test_s_fl_2_a_checkpoint_from_before_a_truncation_promises_nothing():
     run("recovery", 497490, 10)
 
 
+def test_s_fl_2_nor_does_one_that_the_log_has_outgrown_again():
+    work = Workload(Random(1), config=TopicConfig())
+    work.begin()
+    for _ in range(3):
+        work.append()
+    work.restart()  # the checkpoint names the end
+    old_end = work.log.log_end_offset
+    work.truncate_at(work.truth.line[-1].base)
+    while work.log.log_end_offset < old_end:
+        work.append()
+    work.killed()
+    assert work.log.recovery_point < old_end
+    work.roll()
+    at_every_moment(work, work.append)
+
+
 @pytest.mark.crash
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_thousands_of_power_losses(scenario, record_property, capsys):

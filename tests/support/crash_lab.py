@@ -130,15 +130,19 @@ class Workload:
         self.fs.note_stores()
         self.steps.append(Step(name, begin, self.fs.now, before, self.truth))
 
-    def _grown(self, line: tuple[Sent, ...]) -> Truth:
-        """The truth with this line and the log's own offsets."""
+    def _grown(self, line: tuple[Sent, ...], kept: int | None = None) -> Truth:
+        """The truth with this line and the log's own offsets.
+
+        What was flushed stays so, whatever a start claims, below `kept` where a truncation went.
+        """
         log = self.log
+        before = self.truth.flushed if kept is None else min(self.truth.flushed, kept)
         return replace(
             self.truth,
             line=line,
             start=log.log_start_offset,
             end=log.log_end_offset,
-            flushed=log.recovery_point,
+            flushed=max(before, log.recovery_point),
         )
 
     def begin(self) -> None:
@@ -274,13 +278,18 @@ class Workload:
     def truncate(self) -> None:
         start, line = self.log.log_start_offset, self.truth.line
         # Back to a batch's first offset, as followers are told to.
-        target = self.random.choice([*(b.base for b in line[-6:] if b.base >= start), start])
+        self.truncate_at(
+            self.random.choice([*(b.base for b in line[-6:] if b.base >= start), start])
+        )
+
+    def truncate_at(self, target: int) -> None:
+        line = self.truth.line
         self.epoch += 1
 
         def go() -> Truth:
             self.manager.truncate_to({TP: target})
             self._after_truncation()
-            return self._grown(tuple(batch for batch in line if batch.last < target))
+            return self._grown(tuple(batch for batch in line if batch.last < target), target)
 
         self.act(f"truncate to {target}", go)
 
@@ -298,7 +307,7 @@ class Workload:
         def go() -> Truth:
             self.manager.truncate_fully_and_start_at(TP, target)
             self._after_truncation()
-            return self._grown(())
+            return self._grown((), 0)
 
         self.act(f"start over at {target}", go)
 

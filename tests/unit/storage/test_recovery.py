@@ -346,6 +346,14 @@ def test_s_rec_9_an_index_rebuilt_below_the_recovery_point_is_synced_at_once(cle
     assert built.fs.crash().read_bytes(path(0, "index")) == wanted
 
 
+def test_s_fl_2_the_segment_that_a_checkpoint_lies_in_is_not_claimed() -> None:
+    built = filled()
+    assert built.killed(recovery_point=14).recovery_point == 8
+    assert built.killed(recovery_point=8).recovery_point == 8
+    assert built.killed(recovery_point=24).recovery_point == 16
+    assert built.killed(recovery_point=25).recovery_point == 0
+
+
 def test_s_idx_4_offsets_too_far_for_an_index_entry_are_kept_and_found() -> None:
     built = LogBuilder(index_interval_bytes=0)
     far = 2**31 + 5

@@ -24,51 +24,60 @@ from protocol.messages.coordinator_records import (
 from protocol.schema import Api, Array, Group
 from protocol.types import uuid_to_text
 
-Decoder = Callable[[bytes | None, bytes | None], tuple[str | None, str | None]]
-"""Key and value of a record to their texts."""
+Decoder = Callable[[int, bytes | None, bytes | None], tuple[str | None, str | None]]
+"""Offset, key and value of a record to the texts of key and value."""
 
 _MEMBER_FIELDS = {
     "subscription": ConsumerProtocolSubscription,
     "assignment": ConsumerProtocolAssignment,
 }
+_OFFSETS = {
+    0: (OffsetCommitKey, OffsetCommitValue),
+    1: (OffsetCommitKey, OffsetCommitValue),
+    2: (GroupMetadataKey, GroupMetadataValue),
+}
+_TRANSACTIONS = {0: (TransactionLogKey, TransactionLogValue)}
 
 
-def decode_offsets(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+def decode_offsets(
+    offset: int, key: bytes | None, value: bytes | None
+) -> tuple[str | None, str | None]:
     """A record of `__consumer_offsets`: a committed offset (key 0, 1) or a group (key 2)."""
-    if key is None:
-        return None, None
-    pairs = {
-        0: (OffsetCommitKey, OffsetCommitValue),
-        1: (OffsetCommitKey, OffsetCommitValue),
-        2: (GroupMetadataKey, GroupMetadataValue),
-    }
-    return _decode(key, value, pairs)
+    return _decode(offset, key, value, _OFFSETS)
 
 
-def decode_transactions(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+def decode_transactions(
+    offset: int, key: bytes | None, value: bytes | None
+) -> tuple[str | None, str | None]:
     """A record of `__transaction_state`."""
-    if key is None:
-        return None, None
-    return _decode(key, value, {0: (TransactionLogKey, TransactionLogValue)})
+    return _decode(offset, key, value, _TRANSACTIONS)
+
+
+DECODERS: dict[str, Decoder] = {"offsets": decode_offsets, "transactions": decode_transactions}
 
 
 def _decode(
-    key: bytes, value: bytes | None, pairs: dict[int, tuple[Api, Api]]
+    offset: int, key: bytes | None, value: bytes | None, pairs: dict[int, tuple[Api, Api]]
 ) -> tuple[str | None, str | None]:
+    if key is None:
+        return f"Error at offset {offset}, skipping. The record has no key", None
     try:
         kind = peek_version(key)
         if kind not in pairs:
-            return json.dumps({"type": str(kind), "data": "unknown"}), None
+            return f"Unknown record type {kind} at offset {offset}, skipping.", None
         key_api, value_api = pairs[kind]
         _, decoded = decode_versioned(key_api, key)
-        shown_key = json.dumps({"type": str(kind), "data": _fields(key_api, decoded, kind)})
+        shown_key = _compact({"type": str(kind), "data": _fields(key_api, decoded, kind)})
         if value is None:
-            return shown_key, None
+            return shown_key, "<DELETE>"
         version, decoded = decode_versioned(value_api, value)
         data = _fields(value_api, decoded, version)
-        return shown_key, json.dumps({"version": str(version), "data": data})
+        return shown_key, _compact({"version": str(version), "data": data})
     except ProtocolError as error:
-        return f"cannot be decoded: {error}", None
+        return f"Error at offset {offset}, skipping. {error}", None
+
+
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _fields(group: Group, value: Any, version: int) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from protocol.records.errors import (
 from protocol.records.header import (
     CODEC_MASK,
     LOG_OVERHEAD,
+    MAGIC_OFFSET,
     MIN_LEGACY_SIZE,
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
@@ -149,6 +150,22 @@ def iter_legacy_records(
         yield Record(
             base + message.offset, timestamp, message.key, message.value, [], message.attributes
         )
+
+
+def inner_checksums(buf: BytesLike, pos: int) -> list[tuple[int, bool]]:
+    """(stored CRC, whether it holds) of each message in the wrapper at `pos`, for dumps.
+
+    Raises as `iter_legacy_records` does.
+    """
+    outer = Message(buf, pos)
+    messages = _inner_messages(outer, MAX_DECOMPRESSED_SIZE, check_crc=False)
+    data = memoryview(decompress(outer.codec, outer.value or b"", magic=outer.magic))
+    checksums = []
+    for message in messages:
+        crc = zlib.crc32(data[MAGIC_OFFSET : message.size])
+        checksums.append((message.crc, crc == message.crc))
+        data = data[message.size :]
+    return checksums
 
 
 def _inner_messages(outer: Message, max_size: int, *, check_crc: bool) -> list[Message]:

@@ -28,6 +28,7 @@ __all__ = [
     "first_at_or_after",
     "iter_records",
     "payload_of",
+    "read_headers",
     "timestamp_scan",
     "validate_records",
 ]
@@ -83,13 +84,7 @@ def _decode(
     count, at = read_varint(payload, at)
     if count < 0 or count > end - at:
         raise InvalidRecord(f"Found invalid number of record headers {count}")
-    headers: list[tuple[str, bytes | None]] = []
-    for _ in range(count):
-        name, at = _nullable_bytes(payload, at, end)
-        if name is None:
-            raise InvalidRecord("Invalid negative header key size")
-        content, at = _nullable_bytes(payload, at, end)
-        headers.append((name.decode("utf-8", "surrogateescape"), content))
+    headers, at = _headers(payload, at, end, count)
     if at != end:
         raise InvalidRecord(
             f"Invalid record size: expected to read {length} bytes in record payload, "
@@ -97,6 +92,28 @@ def _decode(
         )
     offset = header.base_offset + offset_delta
     return Record(offset, timestamp, key, value, headers, attributes), at
+
+
+def _headers(
+    payload: bytes, at: int, end: int, count: int
+) -> tuple[list[tuple[str, bytes | None]], int]:
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, at = _nullable_bytes(payload, at, end)
+        if name is None:
+            raise InvalidRecord("Invalid negative header key size")
+        content, at = _nullable_bytes(payload, at, end)
+        headers.append((name.decode("utf-8", "surrogateescape"), content))
+    return headers, at
+
+
+def read_headers(payload: bytes, at: int) -> list[tuple[str, bytes | None]]:
+    """The headers that stand at `at`, their count first, in a payload that was found sound.
+
+    Raises InvalidRecord.
+    """
+    count, at = read_varint(payload, at)
+    return _headers(payload, at, len(payload), count)[0]
 
 
 def _nullable_bytes(payload: bytes, at: int, end: int) -> tuple[bytes | None, int]:

@@ -25,6 +25,7 @@ from storage.index.transaction_index import AbortedTxn
 from storage.log.scan import Ended
 from storage.log_dir import MetaProperties
 from storage.paths import (
+    CLEAN_SHUTDOWN_FILE,
     INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
@@ -37,11 +38,15 @@ from storage.paths import (
 )
 from storage.producers.entry import ProducerStateEntry
 from storage.reader.batch import Batch
+from storage.reader.frames import Frames
+from storage.reader.index_problem import IndexFlaw, IndexProblem
 from storage.reader.log_dir import OFFSET_CHECKPOINTS, LogDirView
 from storage.reader.partition import PartitionView
+from storage.reader.record_file import RecordFileView
 from storage.reader.segment import SegmentView
 
 __all__ = [
+    "CLEAN_SHUTDOWN_FILE",
     "INDEX_SUFFIX",
     "LEADER_EPOCH_CHECKPOINT",
     "LOG_SUFFIX",
@@ -57,12 +62,16 @@ __all__ = [
     "CorruptIndex",
     "CorruptSnapshot",
     "Ended",
+    "Frames",
     "EpochEntry",
     "InconsistentMetaProperties",
+    "IndexFlaw",
+    "IndexProblem",
     "LogDirView",
     "MetaProperties",
     "PartitionView",
     "ProducerStateEntry",
+    "RecordFileView",
     "SegmentView",
     "parse_segment_file",
 ]

@@ -19,8 +19,10 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from crc32c import crc32c
 
 from protocol.records.batch import (
+    ATTRIBUTES_OFFSET,
     BATCH_OVERHEAD,
     CODEC_MASK,
     CONTROL_BIT,
@@ -32,7 +34,7 @@ from protocol.records.batch import (
 from protocol.records.chain import record_starts
 from protocol.records.errors import RecordsError
 from protocol.records.payload import payload_of
-from protocol.records.record import iter_records
+from protocol.records.record import iter_records, read_headers
 from protocol.records.scan_numpy import RecordColumns, read_columns
 from storage.reader.frames import Frames
 
@@ -119,6 +121,20 @@ class RecordChunk:
         """The values themselves; only for chunks with a payload."""
         return _slices(self.payload, self.value_starts, self.columns["value_length"])
 
+    def headers(self) -> list[list[tuple[str, bytes | None]]]:
+        """The headers themselves; only for chunks with a payload.
+
+        One by one for the records that have some; the others share one empty list.
+        """
+        counts = self.columns["header_count"]
+        none: list[tuple[str, bytes | None]] = []
+        found = [none] * len(counts)
+        some = np.flatnonzero(counts)
+        behind = self.value_starts[some] + np.maximum(self.columns["value_length"][some], 0)
+        for row, at in zip(some.tolist(), behind.tolist(), strict=True):
+            found[row] = read_headers(self.payload, at)
+        return found
+
 
 def _slices(payload: bytes, starts: Ints, lengths: npt.NDArray[Any]) -> list[bytes | None]:
     pairs = zip(starts.tolist(), lengths.tolist(), strict=True)
@@ -155,9 +171,15 @@ def batch_columns(frames: Frames) -> Columns:
 
 def checksums_hold(frames: Frames) -> npt.NDArray[np.bool_]:
     """Whether each batch's CRC is right, shape (batches,)."""
-    return np.array(
-        [verify_crc(frames.chunk, at, read_header(frames.chunk, at)) for at in frames.starts], bool
-    )
+    chunk, starts = frames.chunk, frames.starts
+    if frames.legacy:
+        return np.array([verify_crc(chunk, at, read_header(chunk, at)) for at in starts], bool)
+    ends = [*starts[1:], len(chunk)]
+    found = [
+        crc32c(chunk[at + ATTRIBUTES_OFFSET : end]) for at, end in zip(starts, ends, strict=True)
+    ]
+    held: npt.NDArray[np.bool_] = np.array(found, np.uint32) == _headers(frames)["crc"]
+    return held
 
 
 def _headers(frames: Frames) -> npt.NDArray[Any]:

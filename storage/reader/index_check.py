@@ -9,8 +9,6 @@ time index entry's in the order of offsets; a batch's largest timestamp is its h
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -21,40 +19,13 @@ from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
 from storage.index.transaction_index import TransactionIndex
 from storage.reader.columns import Columns
-
-
-class IndexFlaw(StrEnum):
-    """What is wrong with an index."""
-
-    MISSING = "missing"
-    CORRUPT = "corrupt"
-    OFFSET_MISMATCH = "offset mismatch"
-    TIMESTAMP_MISMATCH = "timestamp mismatch"
-    OUT_OF_ORDER = "timestamps out of order"
-    OFFSET_NOT_FOUND = "offset not found in the log"
-    BEYOND_LOG = "points beyond the log"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexProblem:
-    """One finding."""
-
-    flaw: IndexFlaw
-    path: str
-    detail: str = ""
-    index_value: int | None = None
-    """Offset or timestamp of the entry."""
-    log_value: int | None = None
-    """What the log has there; -1: nothing."""
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.flaw}" + (f": {self.detail}" if self.detail else "")
+from storage.reader.index_problem import IndexFlaw, IndexProblem
 
 
 def sanity_of(
-    offsets: OffsetIndex, times: TimeIndex, aborted: TransactionIndex, log_size: int
+    offsets: OffsetIndex, times: TimeIndex, aborted: TransactionIndex, log_size: int | None
 ) -> list[IndexProblem]:
-    """What each index file says against itself."""
+    """What each index file says against itself (`log_size` None: the record file is missing)."""
     checks: tuple[tuple[str, Callable[[], None]], ...] = (
         (offsets.path, lambda: offsets.sanity_check(log_size=log_size, full=True)),
         (times.path, lambda: times.sanity_check(full=True)),
@@ -105,24 +76,25 @@ def time_mismatches(path: str, index: Columns, batches: Columns) -> list[IndexPr
     dated = _at(batches["max_timestamp"], at, default=-1)
     rises = np.concatenate([np.ones(min(1, len(times)), bool), np.diff(times) > 0])
     problems = []
-    for slot in np.flatnonzero((found != offsets) | (dated != times) | ~rises).tolist():
-        offset, time = int(offsets[slot]), int(times[slot])
-        if found[slot] != offset:
-            there = int(found[slot])
-            flaw = IndexFlaw.OFFSET_NOT_FOUND
-            value, detail = offset, f"Indexed offset: {offset}, found log offset: {there}"
-        elif dated[slot] != time:
-            there = int(dated[slot])
-            flaw = IndexFlaw.TIMESTAMP_MISMATCH
-            value, detail = time, f"Index timestamp: {time}, log timestamp: {there}"
-        else:
-            there = int(times[slot - 1])
-            flaw = IndexFlaw.OUT_OF_ORDER
-            value = time
-            detail = f"Index timestamp: {time}, Previously indexed timestamp: {there}"
+
+    def add(flaw: IndexFlaw, value: int, there: int, detail: str) -> None:
+        detail = detail.format(value, there)
         problems.append(
             IndexProblem(flaw=flaw, path=path, detail=detail, index_value=value, log_value=there)
         )
+
+    for slot in np.flatnonzero((found != offsets) | (dated != times) | ~rises).tolist():
+        offset, time = int(offsets[slot]), int(times[slot])
+        if found[slot] != offset:
+            detail = "Indexed offset: {}, found log offset: {}"
+            add(IndexFlaw.OFFSET_NOT_FOUND, offset, int(found[slot]), detail)
+            continue
+        if dated[slot] != time:
+            detail = "Index timestamp: {}, log timestamp: {}"
+            add(IndexFlaw.TIMESTAMP_MISMATCH, time, int(dated[slot]), detail)
+        if not rises[slot]:
+            detail = "Index timestamp: {}, Previously indexed timestamp: {}"
+            add(IndexFlaw.OUT_OF_ORDER, time, int(times[slot - 1]), detail)
     return problems
 
 

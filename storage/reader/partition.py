@@ -110,9 +110,12 @@ class PartitionView:
         """Offsets of the producer snapshots."""
         return self._offsets(SNAPSHOT_SUFFIX)
 
-    def producers(self, offset: int) -> list[ProducerStateEntry]:
-        """Content of the snapshot at `offset`. Raises CorruptSnapshot, OSError."""
-        return read_snapshot(self._fs, snapshot_file(self.directory, offset))
+    def producers(self, offset: int, state: str = "") -> list[ProducerStateEntry]:
+        """Content of the snapshot at `offset`. Raises CorruptSnapshot, OSError.
+
+        `state` is "" or the suffix the file bears: `.deleted`.
+        """
+        return read_snapshot(self._fs, snapshot_file(self.directory, offset, state))
 
     def producer_columns(self, offset: int) -> "Columns":
         """The snapshot at `offset`, one row per producer: `producer_id`, `last_timestamp`,

@@ -9,43 +9,25 @@ from storage.index.mapped_index import MappedIndex
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
 from storage.index.transaction_index import AbortedTxn, TransactionIndex
-from storage.log.scan import Ended, Walk
 from storage.paths import index_file, log_file, time_index_file, txn_index_file
-from storage.reader.batch import Batch
-from storage.reader.frames import Frames, FrameWalk
+from storage.reader.record_file import RecordFileView
 
 if TYPE_CHECKING:
     from storage.reader.columns import Columns, RecordChunk
-    from storage.reader.index_check import IndexProblem
+    from storage.reader.index_problem import IndexProblem
 
 _ANY_SIZE: Final = 2**31 - 1
 """Read-only: the limit of what may be appended is of no interest."""
 
 
-class SegmentView:
-    """One segment's files; they need not all exist.
-
-    Walks end where the good part ends; `ended` and `valid_bytes` then say why and where. They
-    belong to the last walk of this object, which is therefore for one thread.
-    """
+class SegmentView(RecordFileView):
+    """One segment's files; they need not all exist. As a record file it is its `.log`."""
 
     def __init__(self, fs: FileSystem, directory: str, base_offset: int, state: str = "") -> None:
         """`state` is "" or the suffix its files bear: `.deleted`, `.cleaned`, `.swap`."""
-        self._fs = fs
+        super().__init__(fs, log_file(directory, base_offset, state))
         self._where = (directory, base_offset, state)
         self.base_offset = base_offset
-        self.ended: Ended | None = None
-        """Why the last walk over the batches stopped; None while it was not finished."""
-        self.valid_bytes = 0
-        """How far it came."""
-
-    def __repr__(self) -> str:
-        return f"SegmentView({self.path!r})"
-
-    @property
-    def path(self) -> str:
-        """Of the record file."""
-        return log_file(*self._where)
 
     @property
     def offset_index_path(self) -> str:
@@ -62,27 +44,7 @@ class SegmentView:
         """Of the index of aborted transactions."""
         return txn_index_file(*self._where)
 
-    @property
-    def size(self) -> int:
-        """Bytes of the record file. Raises OSError when there is none."""
-        return self._fs.size(self.path)
-
     # Python values.
-
-    def batches(self, start: int = 0, limit: int | None = None) -> Iterator[Batch]:
-        """Batches from byte `start` (a batch's first) on, as far as they are whole.
-
-        With `limit`, those that lie whole in the first `limit` bytes. Raises OSError.
-        """
-        file = self._fs.open(self.path, writable=False)
-        end = file.size()
-        walk = Walk(file, start, end if limit is None else min(end, limit))
-        try:
-            for position, header, chunk, at in walk:
-                yield Batch(position, header, chunk, at)
-        finally:
-            self.ended, self.valid_bytes = walk.ended, walk.position
-            file.close()
 
     def records(self) -> Iterator[Record]:
         """Every record, control records included. Raises the records errors at a bad batch."""
@@ -104,16 +66,6 @@ class SegmentView:
         return self._txn_index().all_aborted()
 
     # Columns.
-
-    def frames(self) -> Iterator[Frames]:
-        """Chunks of whole batches: what the column functions work on."""
-        file = self._fs.open(self.path, writable=False)
-        walk = FrameWalk(file, 0, file.size())
-        try:
-            yield from walk
-        finally:
-            self.ended, self.valid_bytes = walk.ended, walk.position
-            file.close()
 
     def batch_columns(self) -> "Columns":
         """One row per batch: dict of numpy arrays, see `columns.BATCH_COLUMNS`."""
@@ -166,7 +118,7 @@ class SegmentView:
         from storage.reader.index_check import sanity_of
 
         parts = (self._offset_index(), self._time_index(), self._txn_index())
-        return sanity_of(*parts, self.size)
+        return sanity_of(*parts, self.size if self._fs.exists(self.path) else None)
 
     def compare_indexes(self, batches: "Columns | None" = None) -> "list[IndexProblem]":
         """Entries of offset and time index that say something else than the log.

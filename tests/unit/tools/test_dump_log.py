@@ -76,7 +76,7 @@ def test_commits_and_groups_in_words(tmp_path: Path, capsys: pytest.CaptureFixtu
     group = json.loads(str(rows[1]["payload"]))["data"]
     assert group["generation"] == 4
     assert group["members"][0]["subscription"]["topics"] == ["t"]
-    assert rows[2]["payload"] is None
+    assert rows[2]["payload"] == "<DELETE>"
 
 
 def test_transactions_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +86,7 @@ def test_transactions_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str
     rows = dumped(capsys, "--transaction-log-decoder", path)[-2:]
     assert json.loads(str(rows[0]["key"]))["data"] == {"transactionalId": "pay"}
     assert json.loads(str(rows[0]["payload"]))["data"]["producerId"] == 7
-    assert "cannot be decoded" in str(rows[1]["key"])
+    assert str(rows[1]["key"]).startswith("Error at offset 1, skipping.")
 
 
 def test_a_damaged_tail_is_told_and_ends_with_1(

@@ -1,0 +1,32 @@
+"""What may be wrong with an index, as a value: told by `index_check`, shown by tools and checks."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class IndexFlaw(StrEnum):
+    """What is wrong with an index."""
+
+    MISSING = "missing"
+    CORRUPT = "corrupt"
+    OFFSET_MISMATCH = "offset mismatch"
+    TIMESTAMP_MISMATCH = "timestamp mismatch"
+    OUT_OF_ORDER = "timestamps out of order"
+    OFFSET_NOT_FOUND = "offset not found in the log"
+    BEYOND_LOG = "points beyond the log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexProblem:
+    """One finding."""
+
+    flaw: IndexFlaw
+    path: str
+    detail: str = ""
+    index_value: int | None = None
+    """Offset or timestamp of the entry."""
+    log_value: int | None = None
+    """What the log has there; -1: nothing."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.flaw}" + (f": {self.detail}" if self.detail else "")

@@ -1,0 +1,68 @@
+"""One file of record batches, read only: a segment's record file, or a KRaft snapshot.
+
+Two ways through it: `batches` makes an object of every header, `frames` gives whole chunks to the
+column functions. Both stop where the good part ends and then say why.
+"""
+
+from collections.abc import Iterator
+
+from storage.filesystem import FileSystem
+from storage.log.scan import Ended, Walk
+from storage.os_filesystem import OsFileSystem
+from storage.reader.batch import Batch
+from storage.reader.frames import FRAMES_CHUNK, Frames, FrameWalk
+from storage.reader.read_only import ReadOnlyFileSystem
+
+
+class RecordFileView:
+    """One file. Walks belong to this object, which is therefore for one thread."""
+
+    def __init__(self, fs: FileSystem, path: str) -> None:
+        self._fs = fs
+        self.path = path
+        self.ended: Ended | None = None
+        """Why the last walk over the batches stopped; None while it was not finished."""
+        self.valid_bytes = 0
+        """How far it came."""
+
+    @classmethod
+    def at(cls, path: str, fs: FileSystem | None = None) -> "RecordFileView":
+        """The view of any file; `fs` is looked at only (`ReadOnlyFileSystem`)."""
+        return RecordFileView(ReadOnlyFileSystem(OsFileSystem() if fs is None else fs), path)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.path!r})"
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file. Raises OSError when there is none."""
+        return self._fs.size(self.path)
+
+    def batches(self, start: int = 0, limit: int | None = None) -> Iterator[Batch]:
+        """Batches from byte `start` (a batch's first) on, as far as they are whole.
+
+        With `limit`, those that lie whole in the first `limit` bytes. Raises OSError.
+        """
+        file = self._fs.open(self.path, writable=False)
+        end = file.size()
+        walk = Walk(file, start, end if limit is None else min(end, limit))
+        try:
+            for position, header, chunk, at in walk:
+                yield Batch(position, header, chunk, at)
+        finally:
+            self.ended, self.valid_bytes = walk.ended, walk.position
+            file.close()
+
+    def frames(self, limit: int | None = None, *, chunk: int = FRAMES_CHUNK) -> Iterator[Frames]:
+        """Chunks (of about `chunk` bytes) of whole batches: what the column functions work on.
+
+        `limit` as for `batches`. Raises OSError.
+        """
+        file = self._fs.open(self.path, writable=False)
+        end = file.size()
+        walk = FrameWalk(file, 0, end if limit is None else min(end, limit), chunk=chunk)
+        try:
+            yield from walk
+        finally:
+            self.ended, self.valid_bytes = walk.ended, walk.position
+            file.close()

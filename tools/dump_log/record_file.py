@@ -1,0 +1,139 @@
+"""Files of batches: a line per batch and, when asked, one per record.
+
+Read and written in bulk: a megabyte of log becomes columns (`storage.reader.columns`), the columns
+become lines (`batch_lines`, `record_lines`), the lines one write. Only old formats are looked at
+message by message (`legacy_lines`).
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from storage.reader import Frames, PartitionView, RecordFileView, SegmentView, parse_segment_file
+from tools.dump_log.options import Options
+from tools.dump_log.output import Output
+from tools.dump_log.problems import Heading
+
+if TYPE_CHECKING:
+    from storage.reader.columns import Columns, RecordChunk
+
+CHUNK = 1024 * 1024
+"""Of log at a time: enough for numpy, and not too much memory for a log that is well compressed."""
+
+
+def segment_of(file: Path) -> SegmentView:
+    """The segment that the file belongs to."""
+    parsed = parse_segment_file(file.name)
+    assert parsed is not None
+    return PartitionView.holding(str(file.absolute())).segment(parsed.base_offset, parsed.state)
+
+
+def print_segment(file: Path, options: Options, output: Output) -> None:
+    """`.log`: the records of a segment."""
+    segment = segment_of(file)
+    if output.is_json:
+        output.rows(("logStartingOffset",), [(segment.base_offset,)])
+    else:
+        output.say(f"Log starting offset: {segment.base_offset}")
+    _print_batches(file, segment, options, output, first_offset=segment.base_offset)
+
+
+def print_kraft_snapshot(file: Path, options: Options, output: Output) -> None:
+    """`<offset>-<epoch>.checkpoint`, `bootstrap.checkpoint`: the cluster's metadata up to there."""
+    name = re.match(r"(\d{20})-(\d{10})", file.name)
+    if name is None:
+        output.say("KRaft bootstrap snapshot")
+    else:
+        output.say(f"Snapshot end offset: {int(name[1])}, epoch: {int(name[2])}")
+    view = RecordFileView.at(str(file.absolute()))
+    _print_batches(file, view, options, output, first_offset=None)
+
+
+def _print_batches(
+    file: Path, view: RecordFileView, options: Options, output: Output, *, first_offset: int | None
+) -> None:
+    gaps = _Gaps(file, output, first_offset)
+    for frames in view.frames(options.max_bytes, chunk=CHUNK):
+        if frames.legacy:
+            from tools.dump_log import legacy_lines
+
+            output.lines(legacy_lines.lines_of(file, frames, options, output))
+            continue
+        output.lines(_lines(file, frames, options, output, gaps))
+    if options.deep:
+        gaps.tell()
+    left = view.size - view.valid_bytes
+    if left > 0 and options.max_bytes is None:
+        output.say(f"Found {left} invalid bytes at the end of {file.name}")
+        why = "unread" if view.ended is None else view.ended.value
+        output.problems.add(Heading.TAIL, file, f"position: {view.valid_bytes}: {why}")
+
+
+def _lines(
+    file: Path, frames: Frames, options: Options, output: Output, gaps: "_Gaps"
+) -> list[str]:
+    """The lines of one chunk, each batch followed by its records."""
+    from storage.reader.columns import batch_columns, checksums_hold, record_columns
+    from tools.dump_log import batch_lines, record_lines
+
+    batches = batch_columns(frames)
+    valid = checksums_hold(frames)
+    for at in (~valid).nonzero()[0].tolist():
+        first, last = batches["base_offset"][at], batches["last_offset"][at]
+        line = f"position: {batches['position'][at]} offsets: {first} to {last}"
+        output.problems.add(Heading.CHECKSUM, file, line)
+    lines = batch_lines.lines_of(batches, valid, as_json=output.is_json)
+    if not options.deep:
+        return lines
+    chunk = record_columns(frames)
+    for position, why in chunk.unreadable:
+        output.problems.add(Heading.RECORDS, file, f"position: {position}: {why}")
+    gaps.look_at(chunk)
+    records = record_lines.lines_of(chunk, batches, options, as_json=output.is_json)
+    return list(_merged(lines, records, batches, chunk))
+
+
+def _merged(
+    lines: list[str], records: list[str], batches: "Columns", chunk: "RecordChunk"
+) -> Iterator[str]:
+    import numpy as np
+
+    owners = np.searchsorted(batches["position"], chunk.columns["batch_position"])
+    counts = np.bincount(owners, minlength=len(lines)).tolist()
+    at = 0
+    for line, count in zip(lines, counts, strict=True):
+        yield line
+        yield from records[at : at + count]
+        at += count
+
+
+class _Gaps:
+    """Offsets that do not follow one another."""
+
+    def __init__(self, file: Path, output: Output, first_offset: int | None) -> None:
+        self._file = file
+        self._output = output
+        self._last: int | None = None if first_offset is None else first_offset - 1
+        self._found: dict[int, int] = {}
+
+    def look_at(self, chunk: "RecordChunk") -> None:
+        """The next records."""
+        import numpy as np
+
+        offsets: Any = chunk.columns["offset"]
+        if not len(offsets):
+            return
+        before = np.empty_like(offsets)
+        before[1:] = offsets[:-1]
+        before[0] = offsets[0] - 1 if self._last is None else self._last
+        wrong = (offsets != before + 1).nonzero()[0]
+        pairs = zip(before[wrong].tolist(), offsets[wrong].tolist(), strict=True)
+        self._found.update(pairs)
+        self._last = int(offsets[-1])
+
+    def tell(self) -> None:
+        """As Kafka's tool does, sorted."""
+        for before, after in sorted(self._found.items()):
+            line = f"{before} is followed by {after}"
+            self._output.problems.add(Heading.GAP, self._file, line)

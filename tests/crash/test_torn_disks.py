@@ -164,15 +164,14 @@ def test_s_fl_2_a_checkpoint_from_before_a_truncation_promises_nothing():
 def test_s_fl_2_nor_does_one_that_the_log_has_outgrown_again():
     work = Workload(Random(1), config=TopicConfig())
     work.begin()
-    for _ in range(3):
+    for _ in range(6):
         work.append()
     work.restart()  # the checkpoint names the end
     old_end = work.log.log_end_offset
-    work.truncate_at(work.truth.line[-1].base)
+    work.truncate_at(work.truth.line[-4].base)
     while work.log.log_end_offset < old_end:
         work.append()
     work.killed()
-    assert work.log.recovery_point < old_end
     work.roll()
     at_every_moment(work, work.append)
 

@@ -1,0 +1,174 @@
+"""Kafka's own kafka-features and kafka-reassign-partitions, against a broker of their own.
+
+With PYKAFKALOG_TEST_BROKER=apache the same is asked of Apache Kafka.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.integration.test_transactions import committed, producer, send
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.broker_process import BrokerProcess
+from tests.support.kafka_jars import java
+
+TOOLS = "org.apache.kafka.tools"
+ON_APACHE = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
+
+
+def own_broker(directory: Path, **settings: str) -> ApacheKafka | BrokerProcess:
+    overrides = {name.replace("_", "."): value for name, value in settings.items()}
+    return (ApacheKafka if ON_APACHE else BrokerProcess)(directory, overrides)
+
+
+# ---- kafka-features
+
+
+def features(bootstrap: str, *args: str, check: bool = True) -> str:
+    result = java(f"{TOOLS}.FeatureCommand", "--bootstrap-server", bootstrap, *args, check=check)
+    if not check:
+        assert result.returncode != 0
+    return result.stdout + result.stderr
+
+
+def finalized(bootstrap: str) -> tuple[str, int]:
+    """(level of transaction.version, epoch of the features)."""
+    [line] = [one for one in features(bootstrap, "describe").splitlines() if "transaction." in one]
+    # Feature: … SupportedMinVersion: 0 SupportedMaxVersion: 2 FinalizedVersionLevel: 2 Epoch: 5
+    told = dict(zip(line.split()[::2], line.split()[1::2], strict=True))
+    assert (told["SupportedMinVersion:"], told["SupportedMaxVersion:"]) == ("0", "2")
+    return told["FinalizedVersionLevel:"], int(told["Epoch:"])
+
+
+def epoch_after_transactions(bootstrap: str, topic: str, transactional_id: str) -> int:
+    """The epoch after Kafka's own perf test made transactions with this id."""
+    java(
+        f"{TOOLS}.ProducerPerformance",
+        *("--topic", topic, "--num-records", "5000", "--record-size", "100"),
+        *("--throughput", "5000", "--bootstrap-server", bootstrap),
+        *("--transaction-duration-ms", "100", "--transactional-id", transactional_id),
+    )
+    result = java(
+        f"{TOOLS}.TransactionsCommand",
+        *("--bootstrap-server", bootstrap, "describe", "--transactional-id", transactional_id),
+    )
+    head, row = (line.split("\t") for line in result.stdout.splitlines()[-2:])
+    described = dict(zip((name.strip() for name in head), row, strict=False))
+    return int(described["ProducerEpoch"])
+
+
+def test_s_txn_7_kafka_features_downgrades_and_upgrades_transactions(tmp_path: Path) -> None:
+    with own_broker(tmp_path) as broker:
+        bootstrap = broker.bootstrap
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
+        level, epoch = finalized(bootstrap)
+        assert level == "2"
+        assert epoch_after_transactions(bootstrap, "t", "two") > 3
+
+        for refused in (
+            ("upgrade", "--feature", "transaction.version=3"),
+            ("upgrade", "--feature", "transaction.version=1"),
+            ("upgrade", "--feature", "no.such.feature=1"),
+        ):
+            assert "Could not" in features(bootstrap, *refused, check=False), refused
+        assert finalized(bootstrap)[0] == "2"
+
+        features(bootstrap, "downgrade", "--feature", "transaction.version=1")
+        level, later = finalized(bootstrap)
+        assert level == "1" and later > epoch
+        # Java falls back to the first protocol: one epoch per owner.
+        assert epoch_after_transactions(bootstrap, "t", "one") == 0
+        # Who had transactions of version 2 goes on with the first protocol.
+        before = len(committed(bootstrap, "t"))
+        mine = producer(bootstrap, "two")
+        mine.begin_transaction()
+        send(mine, "t", "x")
+        mine.commit_transaction(30)
+        assert len(committed(bootstrap, "t")) == before + 1
+
+        broker.stop()
+        broker.start()
+        assert finalized(bootstrap)[0] == "1"
+        features(bootstrap, "upgrade", "--feature", "transaction.version=2")
+        assert finalized(bootstrap)[0] == "2"
+        assert epoch_after_transactions(bootstrap, "t", "one") > 3
+
+
+# ---- kafka-reassign-partitions
+
+
+def reassign(bootstrap: str, plan: Path, *args: str, check: bool = True) -> str:
+    result = java(
+        f"{TOOLS}.reassign.ReassignPartitionsCommand",
+        *("--bootstrap-server", bootstrap, "--reassignment-json-file", str(plan), *args),
+        check=check,
+    )
+    return result.stdout + result.stderr
+
+
+def directory_of(parents: list[Path], partition: str) -> Path:
+    [found] = [parent for parent in parents if (parent / partition).exists()]
+    return found
+
+
+def test_kafka_reassign_partitions_moves_between_log_directories(tmp_path: Path) -> None:
+    parents = [tmp_path / "a", tmp_path / "b"]
+    broker = own_broker(tmp_path, log_dirs=",".join(map(str, parents)))
+    with broker:
+        bootstrap = broker.bootstrap
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic("moved", 2, 1)])["moved"].result(30)
+        sender = Producer({"bootstrap.servers": bootstrap})
+        for number in range(1000):
+            sender.produce("moved", b"%d" % number + b"x" * 1000, partition=number % 2)
+            sender.poll(0)
+        assert sender.flush(30) == 0
+        here = directory_of(parents, "moved-0")
+        there = parents[1 - parents.index(here)]
+        plan = tmp_path / "plan.json"
+
+        def write_plan(replicas: list[int], directories: list[str]) -> None:
+            partition = {
+                "topic": "moved",
+                "partition": 0,
+                "replicas": replicas,
+                "log_dirs": directories,
+            }
+            plan.write_text(json.dumps({"version": 1, "partitions": [partition]}))
+
+        write_plan([1], [str(there)])
+        told = reassign(bootstrap, plan, "--execute")
+        assert "Successfully started partition reassignment for moved-0" in told
+        assert f"log directory to {there} for replica moved-0 with broker 1" in told
+        deadline = time.monotonic() + 30
+        while "still in progress" in (
+            told := reassign(bootstrap, plan, "--verify", "--preserve-throttles")
+        ):
+            assert time.monotonic() < deadline, told
+        assert "Reassignment of partition moved-0 is completed" in told
+        assert "Reassignment of replica moved-0-1 completed successfully" in told
+        assert directory_of(parents, "moved-0") == there
+        assert len(committed(bootstrap, "moved", partitions=2)) == 1000
+
+        listed = reassign_list(bootstrap)
+        assert "No partition reassignments found" in listed
+        told = reassign(bootstrap, plan, "--cancel", "--preserve-throttles")
+        assert "None of the specified partition moves are active" in told
+        write_plan([2], ["any"])
+        told = reassign(bootstrap, plan, "--execute", check=False)
+        assert "Unknown broker id 2" in told
+        write_plan([1], [str(tmp_path / "elsewhere")])
+        told = reassign(bootstrap, plan, "--execute", "--timeout", "2000", check=False)
+        assert "LogDirNotFoundException" in told or "log directory" in told
+        assert directory_of(parents, "moved-0") == there
+
+
+def reassign_list(bootstrap: str) -> str:
+    return java(
+        f"{TOOLS}.reassign.ReassignPartitionsCommand", "--bootstrap-server", bootstrap, "--list"
+    ).stdout

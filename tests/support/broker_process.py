@@ -35,6 +35,7 @@ class BrokerProcess:
         *,
         python_options: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        command: Sequence[str] = ("-m", "broker"),
     ) -> None:
         self.directory = directory
         self.log_dir = directory / "kafka-logs"
@@ -43,6 +44,7 @@ class BrokerProcess:
         self.port = 0
         self.process: subprocess.Popen[bytes] | None = None
         self.python_options = tuple(python_options)
+        self.command = tuple(command)
         self.environment = dict(environment or {})
         self.settings = {
             "broker.id": "1",
@@ -79,7 +81,7 @@ class BrokerProcess:
         with self.output_file.open("ab") as out:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, *self.python_options, "-m", "broker"),
+                    *(sys.executable, *self.python_options, *self.command),
                     str(self.properties),
                     *self._keep_port(),
                 ],

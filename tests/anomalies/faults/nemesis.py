@@ -1,0 +1,121 @@
+"""What happens to processes: kills, pauses, zombies. Drawn from the seed, carried out in a heap of
+appointments that `run` keeps.
+
+    kill broker        -9, and a start on the same directory after a while
+    pause broker       SIGSTOP, SIGCONT
+    kill client        -9; a new incarnation takes over its transactional id
+    pause client       SIGSTOP, SIGCONT
+    zombie             a client is stopped, its successor begins, then the zombie goes on beside it
+    drop connections   some or all, at once
+"""
+
+import heapq
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, Protocol
+
+
+class Stage(Protocol):
+    """What the nemesis may do: `run.Run`."""
+
+    def kill_broker(self) -> None: ...
+    def start_broker(self) -> None: ...
+    def pause_broker(self) -> None: ...
+    def resume_broker(self) -> None: ...
+    def pick_client(self, random: Random, *, transactional: bool) -> str | None: ...
+    def kill_client(self, name: str) -> None: ...
+    def pause_client(self, name: str) -> int | None: ...
+    def resume_process(self, pid: int) -> None: ...
+    def replace_client(self, name: str) -> None: ...
+    def drop_connections(self, share: float) -> None: ...
+
+
+DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
+    "kill broker": 2,
+    "pause broker": 1,
+    "kill client": 3,
+    "pause client": 2,
+    "zombie": 3,
+    "drop connections": 2,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NemesisPlan:
+    """How often, and what."""
+
+    between_s: tuple[float, float] = (0.5, 2.5)
+    """From one fault to the next, least and most."""
+    weights: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
+
+
+class Nemesis:
+    """See the module."""
+
+    def __init__(self, stage: Stage, random: Random, plan: NemesisPlan) -> None:
+        self._stage = stage
+        self._random = random
+        self._plan = plan
+        self._appointments: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._broker_is_busy = False
+        self._next = time.monotonic() + random.uniform(*plan.between_s)
+        self.counts: Counter[str] = Counter()
+
+    def step(self) -> None:
+        """Do what is due."""
+        now = time.monotonic()
+        while self._appointments and self._appointments[0][0] <= now:
+            heapq.heappop(self._appointments)[2]()
+        if now >= self._next and self._plan.weights:
+            self._next = now + self._random.uniform(*self._plan.between_s)
+            kinds, weights = zip(*self._plan.weights.items(), strict=True)
+            self._begin(self._random.choices(kinds, weights)[0])
+
+    def finish(self) -> None:
+        """Keep all appointments now: nobody stays dead or paused."""
+        while self._appointments:
+            heapq.heappop(self._appointments)[2]()
+
+    def _later(self, after_s: float, what: Callable[[], None]) -> None:
+        item = (time.monotonic() + after_s, next(self._numbers), what)
+        heapq.heappush(self._appointments, item)
+
+    def _begin(self, kind: str) -> None:
+        stage, random = self._stage, self._random
+        if kind in ("kill broker", "pause broker"):
+            if self._broker_is_busy:
+                return
+            self._broker_is_busy = True
+            kills = kind == "kill broker"
+            (stage.kill_broker if kills else stage.pause_broker)()
+            back = stage.start_broker if kills else stage.resume_broker
+            self._later(random.uniform(0.0, 0.8 if kills else 2.5), lambda: self._broker(back))
+        elif kind == "drop connections":
+            stage.drop_connections(random.choice((0.2, 0.5, 1.0)))
+        else:
+            name = stage.pick_client(random, transactional=kind == "zombie")
+            if name is None:
+                return
+            if kind == "kill client":
+                stage.kill_client(name)
+            else:
+                self._pause(name, zombie=kind == "zombie")
+        self.counts[kind] += 1
+
+    def _broker(self, back: Callable[[], None]) -> None:
+        back()
+        self._broker_is_busy = False
+
+    def _pause(self, name: str, *, zombie: bool) -> None:
+        stage, random = self._stage, self._random
+        pid = stage.pause_client(name)
+        if pid is None:
+            return
+        if zombie:
+            stage.replace_client(name)
+        self._later(random.uniform(0.2, 4.0), lambda: stage.resume_process(pid))

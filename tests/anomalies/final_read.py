@@ -1,0 +1,84 @@
+"""What a read_committed reader finds at the end: each partition, from first to last offset."""
+
+from pathlib import Path
+
+import confluent_kafka
+from confluent_kafka import TopicPartition
+
+from protocol.api_keys import ApiKey
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from tests.anomalies.history import Recorder
+from tests.anomalies.workload.clients import joined
+from tests.anomalies.workload.crowd import TOPICS
+from tests.support.wire_client import WireClient
+
+PATIENCE_S = 20.0
+_LIST_OFFSETS_VERSION = 7
+_LATEST = -1
+
+
+def read_everything(port: int, history: Path) -> None:
+    """Notes the `final` event. Raises AssertionError when the reader stops before the end."""
+    stable = _ends(port, isolation=1)
+    ends = _ends(port, isolation=0)
+    found: dict[str, list[tuple[int, str]]] = {key: [] for key in stable}
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "group.id": "unused",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    try:
+        consumer.assign(
+            [TopicPartition(t, p, 0) for t, count in TOPICS.items() for p in range(count)]
+        )
+        open_keys = {key for key, end in stable.items() if end > 0}
+        while open_keys:
+            message = consumer.poll(PATIENCE_S)
+            assert message is not None, f"the final reader hears nothing of {sorted(open_keys)}"
+            key = joined(message.topic(), message.partition())
+            if message.error() is None:
+                found[key].append((message.offset(), message.value().decode()))
+            elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                if message.offset() >= stable[key]:
+                    open_keys.discard(key)
+            else:
+                raise AssertionError(message.error().str())
+    finally:
+        consumer.close()
+    recorder = Recorder(history, "final")
+    recorder.note("final", "ok", value=found, stable=stable, ends=ends)
+    recorder.close()
+
+
+def _ends(port: int, isolation: int) -> dict[str, int]:
+    """Key to the last offset that a reader of this isolation may reach."""
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=isolation,
+        topics=[
+            ListOffsetsTopic(
+                name=topic,
+                partitions=[
+                    ListOffsetsPartition(partition_index=number, timestamp=_LATEST)
+                    for number in range(count)
+                ],
+            )
+            for topic, count in TOPICS.items()
+        ],
+    )
+    with WireClient(port) as client:
+        answer = client.call(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request)
+    return {
+        joined(topic.name, part.partition_index): part.offset
+        for topic in answer.topics
+        for part in topic.partitions
+    }

@@ -1,0 +1,285 @@
+"""One run: a broker, the proxy before it, the crowd, faults for a time, a final read, the checker.
+
+    result = Run(directory, RunPlan(seed=1, seconds=60)).play()
+
+Everything drawn is drawn from the seed. What the machine decides (which request comes first, how
+far a process was when it was killed) is not, so a seed repeats the faults and not the history; the
+history is kept in `directory/history`.
+"""
+
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.anomalies.checker import check
+from tests.anomalies.faults.nemesis import Nemesis, NemesisPlan
+from tests.anomalies.faults.proxy import Fault, FaultPlan, FaultProxy
+from tests.anomalies.final_read import read_everything
+from tests.anomalies.findings import Report
+from tests.anomalies.history import read_history
+from tests.anomalies.workload.crowd import CROWD, TOPICS, Member
+from tests.anomalies.workload.modern import ModernProducer
+from tests.support.broker_process import ROOT, BrokerProcess
+
+TICK_S: Final = 0.05
+STOP_S: Final = 12.0
+"""How long clients may take to finish their last transaction."""
+SETTINGS: Final[Mapping[str, str]] = {
+    "group.initial.rebalance.delay.ms": "100",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "transaction.state.log.num.partitions": "4",
+    "offsets.topic.num.partitions": "4",
+    "log.segment.bytes": "65536",  # Transactions that span segments, and their indexes.
+    "auto.create.topics.enable": "false",
+}
+DEFAULT_FAULTS: Final = FaultPlan(
+    chances={
+        Fault.DROP_ANSWER: 0.01,
+        Fault.LATE: 0.01,
+        Fault.REPLAY: 0.03,
+        Fault.DELAY: 0.01,
+        Fault.CUT: 0.003,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """What is to happen."""
+
+    seed: int
+    seconds: float
+    crowd: Sequence[Member] = CROWD
+    faults: FaultPlan = DEFAULT_FAULTS
+    nemesis: NemesisPlan = field(default_factory=NemesisPlan)
+    broker_command: Sequence[str] = ("-m", "broker")
+    """Another one for brokers that lack something (`sabotage`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What came of it."""
+
+    seed: int
+    report: Report
+    faults: Counter[str]
+    """Faults that were done, by kind."""
+    repeats: Counter[str]
+    """What the broker answered to late and repeated requests."""
+    incarnations: int
+    directory: Path
+
+    def text(self) -> str:
+        """For a person."""
+        faults = ", ".join(f"{kind} {count}" for kind, count in sorted(self.faults.items()))
+        repeats = ", ".join(f"{what} {count}" for what, count in sorted(self.repeats.items()))
+        return "\n".join(
+            (
+                f"seed {self.seed}, history in {self.directory / 'history'}",
+                f"client processes: {self.incarnations}",
+                f"faults: {faults or 'none'}",
+                f"late and repeated requests: {repeats or 'none'}",
+                self.report.text(),
+            )
+        )
+
+
+class _Client:
+    """A member and its processes: the current one, and zombies."""
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+        self.incarnation = 0
+        self.process: subprocess.Popen[bytes] | None = None
+        self.is_paused = False
+
+
+class Run:
+    """See the module; the `Stage` of the nemesis."""
+
+    def __init__(self, directory: Path, plan: RunPlan) -> None:
+        self.directory = directory
+        self.plan = plan
+        self.history = directory / "history"
+        self.history.mkdir(parents=True)
+        self.proxy = FaultProxy(Random(f"{plan.seed} proxy"))
+        self.broker: BrokerProcess | None = None
+        self.nemesis = Nemesis(self, Random(f"{plan.seed} nemesis"), plan.nemesis)
+        self._clients = {member.name: _Client(member) for member in plan.crowd}
+        self._all: list[subprocess.Popen[bytes]] = []
+        self._output = (directory / "clients.out").open("ab")
+
+    def play(self, watch: Callable[["Run", float], bool] = lambda run, left: True) -> RunResult:
+        """The whole run. `watch` is called often, with the seconds left; False ends it early."""
+        plan = self.plan
+        with self.proxy:
+            settings = {
+                **SETTINGS,
+                "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.proxy.port}",
+            }
+            self.broker = BrokerProcess(
+                self.directory / "broker", settings, command=plan.broker_command
+            )
+            try:
+                self.start_broker()
+                self._make_topics()
+                self.proxy.plan = plan.faults
+                deadline = time.monotonic() + plan.seconds
+                while (left := deadline - time.monotonic()) > 0 and watch(self, left):
+                    self._keep_alive()
+                    self.nemesis.step()
+                    time.sleep(TICK_S)
+                self._calm_down()
+                self._end_open_transactions()
+                read_everything(self.broker.port, self.history)
+            finally:
+                self._kill_all()
+                self.broker.kill()
+                self._output.close()
+        return RunResult(
+            seed=plan.seed,
+            report=check(read_history(self.history)),
+            faults=self.proxy.counts + self.nemesis.counts,
+            repeats=self.proxy.repeats_answered,
+            incarnations=len(self._all),
+            directory=self.directory,
+        )
+
+    # ---- the broker
+
+    def start_broker(self) -> None:
+        """First or again."""
+        assert self.broker is not None
+        self.broker.start()
+        self.proxy.broker_port = self.broker.port
+
+    def kill_broker(self) -> None:
+        """-9."""
+        assert self.broker is not None
+        self.broker.kill()
+
+    def pause_broker(self) -> None:
+        """SIGSTOP."""
+        assert self.broker is not None and self.broker.process is not None
+        self.broker.process.send_signal(signal.SIGSTOP)
+
+    def resume_broker(self) -> None:
+        """SIGCONT."""
+        assert self.broker is not None and self.broker.process is not None
+        self.broker.process.send_signal(signal.SIGCONT)
+
+    def _make_topics(self) -> None:
+        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{self.proxy.port}"})
+        topics = [NewTopic(name, partitions, 1) for name, partitions in TOPICS.items()]
+        for made in admin.create_topics(topics).values():
+            made.result(30)
+
+    # ---- clients
+
+    def _keep_alive(self) -> None:
+        """Who ended, by itself or not, gets a new incarnation."""
+        for client in self._clients.values():
+            if client.process is None or client.process.poll() is not None:
+                self._begin(client)
+
+    def _begin(self, client: _Client) -> None:
+        client.incarnation += 1
+        client.is_paused = False
+        job = client.member.job(
+            incarnation=client.incarnation,
+            port=self.proxy.port,
+            history=str(self.history),
+            seed=self.plan.seed,
+        )
+        client.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.anomalies.workload.worker", job.as_argument()],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._all.append(client.process)
+
+    def pick_client(self, random: Random, *, transactional: bool) -> str | None:
+        """One that runs; None if there is none."""
+        names = [
+            name
+            for name, client in self._clients.items()
+            if client.process is not None
+            and client.process.poll() is None
+            and not client.is_paused
+            and (client.member.has_transactions or not transactional)
+        ]
+        return random.choice(names) if names else None
+
+    def kill_client(self, name: str) -> None:
+        """-9; `_keep_alive` sees to a new one."""
+        process = self._clients[name].process
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def pause_client(self, name: str) -> int | None:
+        """SIGSTOP; its process id."""
+        client = self._clients[name]
+        if client.process is None or client.process.poll() is not None:
+            return None
+        client.process.send_signal(signal.SIGSTOP)
+        client.is_paused = True
+        return client.process.pid
+
+    def resume_process(self, pid: int) -> None:
+        """SIGCONT, zombie or not. A zombie goes on until it notices, or to the end of the run."""
+        for process in self._all:
+            if process.pid == pid and process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+        for client in self._clients.values():
+            if client.process is not None and client.process.pid == pid:
+                client.is_paused = False
+
+    def replace_client(self, name: str) -> None:
+        """A new incarnation while the last one is still there."""
+        self._begin(self._clients[name])
+
+    def drop_connections(self, share: float) -> None:
+        """By the proxy."""
+        self.proxy.hang_up(share)
+
+    # ---- the end
+
+    def _calm_down(self) -> None:
+        self.proxy.calm()
+        self.nemesis.finish()
+        running = [process for process in self._all if process.poll() is None]
+        for process in running:
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        deadline = time.monotonic() + STOP_S
+        while time.monotonic() < deadline and any(process.poll() is None for process in running):
+            time.sleep(TICK_S)
+        self._kill_all()
+        while self.proxy.has_late_requests and time.monotonic() < deadline + STOP_S:
+            time.sleep(TICK_S)
+
+    def _kill_all(self) -> None:
+        for process in self._all:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def _end_open_transactions(self) -> None:
+        """A new owner of each id: what is open is aborted, what is decided is carried out."""
+        assert self.broker is not None
+        for client in self._clients.values():
+            if client.member.has_transactions:
+                ModernProducer(self.broker.port, client.member.name).close()

@@ -1,0 +1,189 @@
+"""aiokafka as the roles use it: its event loop lives in a thread of its own and never rests.
+
+A call waits for its coroutine there.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import aiokafka
+from aiokafka import errors
+
+from tests.anomalies.workload.clients import (
+    PATIENCE_S,
+    REQUEST_TIMEOUT_MS,
+    TRANSACTION_TIMEOUT_MS,
+    GivenUp,
+    MustAbort,
+    OnMove,
+    Records,
+    joined,
+    split,
+)
+
+T = TypeVar("T")
+_FAILURES: Final = (errors.KafkaError, TimeoutError, errors.IllegalStateError)
+
+
+class _Loop:
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+
+    def wait(self, work: Coroutine[Any, Any, T], timeout_s: float = PATIENCE_S) -> T:
+        """Raises TimeoutError."""
+
+        async def bounded() -> T:
+            return await asyncio.wait_for(work, timeout_s)
+
+        return asyncio.run_coroutine_threadsafe(bounded(), self.loop).result()
+
+
+class AiokafkaProducer:
+    """A `TransactionalProducer`."""
+
+    def __init__(self, bootstrap: str, transactional_id: str) -> None:
+        self._loop = _Loop()
+        self._sent: list[tuple[str, Any]] = []
+
+        async def make() -> aiokafka.AIOKafkaProducer:
+            made = aiokafka.AIOKafkaProducer(
+                bootstrap_servers=bootstrap,
+                transactional_id=transactional_id,
+                transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+                request_timeout_ms=REQUEST_TIMEOUT_MS * 5,
+                retry_backoff_ms=50,
+            )
+            await made.start()
+            return made
+
+        try:
+            self._producer = self._loop.wait(make())
+        except _FAILURES as error:
+            raise GivenUp(repr(error)) from error
+
+    def begin(self) -> None:
+        """Known to the library only."""
+        self._sent = []
+        try:
+            self._loop.wait(self._producer.begin_transaction())
+        except _FAILURES as error:
+            raise GivenUp(repr(error)) from error
+
+    def send(self, key: str, value: str) -> None:
+        """Into the library's queue."""
+        topic, partition = split(key)
+        try:
+            future = self._loop.wait(
+                self._producer.send(topic, value.encode(), partition=partition)
+            )
+        except _FAILURES as error:
+            raise MustAbort(repr(error)) from error
+        self._sent.append((value, future))
+
+    def flush(self) -> dict[str, int]:
+        """Wait for the answers."""
+
+        async def answers() -> dict[str, int]:
+            return {value: (await future).offset for value, future in self._sent}
+
+        try:
+            offsets = self._loop.wait(answers())
+        except _FAILURES as error:
+            raise MustAbort(repr(error)) from error
+        return {value: offset for value, offset in offsets.items() if offset >= 0}
+
+    def commit(self) -> None:
+        """The library says too little to abort after a commit that failed."""
+        try:
+            self._loop.wait(self._producer.commit_transaction())
+        except _FAILURES as error:
+            raise GivenUp(repr(error)) from error
+
+    def abort(self) -> None:
+        """Waits for the answer."""
+        try:
+            self._loop.wait(self._producer.abort_transaction())
+        except _FAILURES as error:
+            raise GivenUp(repr(error)) from error
+
+    def close(self) -> None:
+        """Nothing is waited for: the process ends."""
+
+
+class AiokafkaReader:
+    """A `CommittedReader`: assigned to `keys`, or subscribed to their topics as a member."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        keys: Sequence[str],
+        on_move: OnMove,
+        *,
+        group: str | None = None,
+        subscribe: bool = False,
+    ) -> None:
+        self._loop = _Loop()
+
+        class Listener(aiokafka.ConsumerRebalanceListener):
+            def on_partitions_revoked(self, revoked: Any) -> None:
+                pass
+
+            def on_partitions_assigned(self, assigned: Any) -> None:
+                on_move([joined(place.topic, place.partition) for place in assigned])
+
+        async def make() -> aiokafka.AIOKafkaConsumer:
+            made = aiokafka.AIOKafkaConsumer(
+                bootstrap_servers=bootstrap,
+                group_id=group,
+                isolation_level="read_committed",
+                enable_auto_commit=False,
+                auto_offset_reset="earliest",
+                session_timeout_ms=6000,
+                heartbeat_interval_ms=500,
+                fetch_max_wait_ms=100,
+                request_timeout_ms=REQUEST_TIMEOUT_MS,
+                retry_backoff_ms=50,
+            )
+            await made.start()
+            if subscribe:
+                topics = sorted({split(key)[0] for key in keys})
+                made.subscribe(topics, listener=Listener())
+            else:
+                places = [aiokafka.TopicPartition(*split(key)) for key in keys]
+                made.assign(places)
+                await made.seek_to_beginning(*places)
+                on_move(keys)
+            return made
+
+        try:
+            self._consumer = self._loop.wait(make())
+        except _FAILURES as error:
+            raise GivenUp(repr(error)) from error
+
+    def poll(self, timeout_s: float, limit: int) -> Records:
+        """As the protocol says."""
+        try:
+            found = self._loop.wait(
+                self._consumer.getmany(timeout_ms=int(timeout_s * 1000), max_records=limit)
+            )
+        except _FAILURES as error:
+            raise GivenUp(repr(error)) from error
+        return {
+            joined(place.topic, place.partition): [(r.offset, r.value.decode()) for r in records]
+            for place, records in found.items()
+        }
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        """Where a member's successor goes on; may fail, then it reads some again."""
+        places = {aiokafka.TopicPartition(*split(key)): offset for key, offset in offsets.items()}
+        with contextlib.suppress(*_FAILURES):
+            self._loop.wait(self._consumer.commit(places))
+
+    def close(self) -> None:
+        """Leaves the group."""
+        with contextlib.suppress(*_FAILURES):
+            self._loop.wait(self._consumer.stop())

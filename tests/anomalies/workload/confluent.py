@@ -1,0 +1,198 @@
+"""confluent-kafka (librdkafka) as the roles use it; it speaks the older transactions."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from tests.anomalies.workload.clients import (
+    PATIENCE_S,
+    REQUEST_TIMEOUT_MS,
+    TRANSACTION_TIMEOUT_MS,
+    GivenUp,
+    MustAbort,
+    OnMove,
+    Records,
+    joined,
+    split,
+)
+
+_QUICK: dict[str, Any] = {
+    "socket.timeout.ms": REQUEST_TIMEOUT_MS,
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 200,
+    "retry.backoff.ms": 20,
+    "log_level": 0,
+}
+
+
+def _translated(error: KafkaException) -> Exception:
+    cause = error.args[0]
+    if cause.txn_requires_abort():
+        return MustAbort(cause.str())
+    return GivenUp(cause.str())
+
+
+class ConfluentProducer:
+    """A `TransactionalProducer`."""
+
+    def __init__(self, bootstrap: str, transactional_id: str) -> None:
+        self._producer = confluent_kafka.Producer(
+            {
+                **_QUICK,
+                "bootstrap.servers": bootstrap,
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+                "linger.ms": 0,
+            }
+        )
+        self._offsets: dict[str, int] = {}
+        self._failed: list[str] = []
+        try:
+            self._producer.init_transactions(PATIENCE_S)
+        except KafkaException as error:
+            raise GivenUp(str(error)) from error
+
+    def begin(self) -> None:
+        """Known to the library only."""
+        self._offsets, self._failed = {}, []
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            raise GivenUp(str(error)) from error
+
+    def send(self, key: str, value: str) -> None:
+        """Into the library's queue."""
+        topic, partition = split(key)
+
+        def delivered(error: KafkaError | None, message: confluent_kafka.Message) -> None:
+            if error is not None:
+                self._failed.append(error.str())
+            elif message.offset() is not None and message.offset() >= 0:
+                self._offsets[value] = message.offset()
+
+        try:
+            self._producer.produce(
+                topic, value.encode(), partition=partition, on_delivery=delivered
+            )
+        except KafkaException as error:
+            raise _translated(error) from error
+
+    def flush(self) -> dict[str, int]:
+        """Wait for the delivery reports."""
+        if self._producer.flush(PATIENCE_S):
+            raise MustAbort("not delivered in time")
+        if self._failed:
+            raise MustAbort(self._failed[0])
+        return self._offsets
+
+    def send_offsets(self, offsets: Mapping[str, int], metadata: Any) -> None:
+        """Offsets to go on at, in the name of a group's member."""
+        places = [TopicPartition(*split(key), offset) for key, offset in offsets.items()]
+        try:
+            self._producer.send_offsets_to_transaction(places, metadata, PATIENCE_S)
+        except KafkaException as error:
+            raise _translated(error) from error
+
+    def commit(self) -> None:
+        """Everything that is not plainly abortable leaves the end open."""
+        try:
+            self._producer.commit_transaction(PATIENCE_S)
+        except KafkaException as error:
+            raise _translated(error) from error
+
+    def abort(self) -> None:
+        """Waits for the answer."""
+        try:
+            self._producer.abort_transaction(PATIENCE_S)
+        except KafkaException as error:
+            raise GivenUp(str(error)) from error
+
+    def close(self) -> None:
+        """Nothing is waited for."""
+
+
+class ConfluentReader:
+    """A `CommittedReader`: assigned to `keys`, or subscribed to their topics as a member."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        keys: Sequence[str],
+        on_move: OnMove,
+        *,
+        group: str | None = None,
+        subscribe: bool = False,
+        from_committed: bool = False,
+    ) -> None:
+        self._on_move = on_move
+        self._consumer = confluent_kafka.Consumer(
+            {
+                **_QUICK,
+                "bootstrap.servers": bootstrap,
+                "group.id": group or "unused",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": 6000,
+                "heartbeat.interval.ms": 500,
+                "fetch.wait.max.ms": 100,
+            }
+        )
+        if subscribe:
+            topics = sorted({split(key)[0] for key in keys})
+            self._consumer.subscribe(topics, on_assign=self._moved, on_lost=self._lost)
+            return
+        places = [TopicPartition(*split(key), 0) for key in keys]
+        if from_committed:
+            try:
+                places = self._consumer.committed(places, PATIENCE_S)
+            except KafkaException as error:
+                raise GivenUp(str(error)) from error
+            places = [TopicPartition(p.topic, p.partition, max(p.offset, 0)) for p in places]
+        self._consumer.assign(places)
+        on_move(keys)
+
+    def _moved(self, _: Any, places: list[TopicPartition]) -> None:
+        self._on_move([joined(place.topic, place.partition) for place in places])
+
+    def _lost(self, _: Any, places: list[TopicPartition]) -> None:
+        self._on_move([])
+
+    def poll(self, timeout_s: float, limit: int) -> Records:
+        """As the protocol says."""
+        found: Records = {}
+        try:
+            messages = self._consumer.consume(limit, timeout_s)
+        except KafkaException as error:
+            raise GivenUp(str(error)) from error
+        for message in messages:
+            if message.error() is None:
+                key = joined(message.topic(), message.partition())
+                found.setdefault(key, []).append((message.offset(), message.value().decode()))
+        return found
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        """Where a member's successor goes on; may fail, then it reads some again."""
+        places = [TopicPartition(*split(key), offset) for key, offset in offsets.items()]
+        with contextlib.suppress(KafkaException):
+            self._consumer.commit(offsets=places, asynchronous=True)
+
+    def metadata(self) -> Any:
+        """For offsets in a transaction."""
+        return self._consumer.consumer_group_metadata()
+
+    def seek(self, offsets: Mapping[str, int]) -> None:
+        """Read again from there. Raises GivenUp when one is not assigned any more."""
+        try:
+            for key, offset in offsets.items():
+                self._consumer.seek(TopicPartition(*split(key), offset))
+        except KafkaException as error:
+            raise GivenUp(str(error)) from error
+        self._on_move(list(offsets))
+
+    def close(self) -> None:
+        """Leaves the group."""
+        self._consumer.close()

@@ -1,0 +1,124 @@
+"""Who takes part in a run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tests.anomalies.workload.worker import Job
+
+TOPICS: Final = {"t": 3, "in": 4, "out": 3}
+"""Topic to number of partitions."""
+
+
+def _keys(topic: str) -> tuple[str, ...]:
+    return tuple(f"{topic}-{number}" for number in range(TOPICS[topic]))
+
+
+T, IN, OUT = _keys("t"), _keys("in"), _keys("out")
+ALL: Final = T + IN + OUT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A client without what a run decides (port, seed, incarnation): see `worker.Job`."""
+
+    role: str
+    library: str
+    name: str
+    keys: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
+    group: str | None = None
+    subscribe: bool = False
+
+    @property
+    def has_transactions(self) -> bool:
+        """Its name is a transactional id."""
+        return self.role != "poller"
+
+    def job(self, *, incarnation: int, port: int, history: str, seed: int) -> Job:
+        """What its next process is to do."""
+        return Job(
+            role=self.role,
+            library=self.library,
+            name=self.name,
+            keys=self.keys,
+            inputs=self.inputs,
+            group=self.group,
+            subscribe=self.subscribe,
+            incarnation=incarnation,
+            port=port,
+            history=history,
+            seed=seed,
+        )
+
+
+def _sender(library: str, number: int = 0) -> Member:
+    return Member(role="sender", library=library, name=f"{library}-send-{number}", keys=T + IN)
+
+
+def _mixer(library: str) -> Member:
+    return Member(role="mixer", library=library, name=f"{library}-mix", keys=T, inputs=T)
+
+
+def _assigned_copier(number: int, inputs: tuple[str, ...]) -> Member:
+    return Member(
+        role="copier",
+        library="modern",
+        name=f"modern-copy-{number}",
+        keys=OUT,
+        inputs=inputs,
+        group="assigned-copiers",
+    )
+
+
+def _member_copier(number: int) -> Member:
+    return Member(
+        role="copier",
+        library="confluent",
+        name=f"confluent-copy-{number}",
+        keys=OUT,
+        inputs=IN,
+        group="member-copiers",
+        subscribe=True,
+    )
+
+
+def _poller(library: str, *, subscribe: bool) -> Member:
+    return Member(
+        role="poller",
+        library=library,
+        name=f"{library}-{'member' if subscribe else 'reader'}",
+        keys=T + OUT if subscribe else ALL,
+        group="readers" if subscribe else None,
+        subscribe=subscribe,
+    )
+
+
+CROWD: Final[Sequence[Member]] = (
+    _sender("modern", 0),
+    _sender("modern", 1),
+    _sender("confluent"),
+    _sender("aiokafka"),
+    _sender("kafka-python"),
+    _mixer("modern"),
+    _mixer("confluent"),
+    _assigned_copier(0, IN[:2]),
+    _assigned_copier(1, IN[2:]),
+    _member_copier(0),
+    _member_copier(1),
+    _poller("confluent", subscribe=False),
+    _poller("kafka-python", subscribe=False),
+    _poller("aiokafka", subscribe=False),
+    _poller("aiokafka", subscribe=True),
+    _poller("kafka-python", subscribe=True),
+)
+"""Everybody: all libraries, both protocols, readers with and without groups."""
+
+
+SENDERS_AND_READERS: Final[Sequence[Member]] = (
+    _sender("modern", 0),
+    _sender("modern", 1),
+    _sender("confluent"),
+    _poller("confluent", subscribe=False),
+)
+"""The least that shows what a broker without one of its guarantees does."""

@@ -1,0 +1,158 @@
+"""kafka-python as the roles use it."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import kafka
+from kafka import errors
+
+from tests.anomalies.workload.clients import (
+    PATIENCE_S,
+    REQUEST_TIMEOUT_MS,
+    TRANSACTION_TIMEOUT_MS,
+    GivenUp,
+    MustAbort,
+    OnMove,
+    Records,
+    joined,
+    split,
+)
+
+_QUICK: dict[str, Any] = {
+    "request_timeout_ms": REQUEST_TIMEOUT_MS,
+    "reconnect_backoff_ms": 20,
+    "reconnect_backoff_max_ms": 200,
+    "retry_backoff_ms": 20,
+}
+
+
+class KafkaPythonProducer:
+    """A `TransactionalProducer`."""
+
+    def __init__(self, bootstrap: str, transactional_id: str) -> None:
+        try:
+            self._producer = kafka.KafkaProducer(
+                **_QUICK,
+                bootstrap_servers=bootstrap,
+                transactional_id=transactional_id,
+                transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+                delivery_timeout_ms=int(PATIENCE_S * 1000),
+                max_block_ms=int(PATIENCE_S * 1000),
+            )
+            self._producer.init_transactions()
+        except errors.KafkaError as error:
+            raise GivenUp(repr(error)) from error
+        self._sent: list[tuple[str, Any]] = []
+
+    def begin(self) -> None:
+        """Known to the library only."""
+        self._sent = []
+        try:
+            self._producer.begin_transaction()
+        except errors.KafkaError as error:
+            raise GivenUp(repr(error)) from error
+
+    def send(self, key: str, value: str) -> None:
+        """Into the library's queue."""
+        topic, partition = split(key)
+        try:
+            future = self._producer.send(topic, value.encode(), partition=partition)
+        except errors.KafkaError as error:
+            raise MustAbort(repr(error)) from error
+        self._sent.append((value, future))
+
+    def flush(self) -> dict[str, int]:
+        """Wait for the answers."""
+        offsets = {}
+        try:
+            for value, future in self._sent:
+                offset = future.get(PATIENCE_S).offset
+                if offset is not None and offset >= 0:
+                    offsets[value] = offset
+        except errors.KafkaError as error:
+            raise MustAbort(repr(error)) from error
+        return offsets
+
+    def commit(self) -> None:
+        """The library says too little to abort after a commit that failed."""
+        try:
+            self._producer.commit_transaction()
+        except errors.KafkaError as error:
+            raise GivenUp(repr(error)) from error
+
+    def abort(self) -> None:
+        """Waits for the answer."""
+        try:
+            self._producer.abort_transaction()
+        except errors.KafkaError as error:
+            raise GivenUp(repr(error)) from error
+
+    def close(self) -> None:
+        """Nothing is waited for."""
+        self._producer.close(timeout=0)
+
+
+class KafkaPythonReader:
+    """A `CommittedReader`: assigned to `keys`, or subscribed to their topics as a member."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        keys: Sequence[str],
+        on_move: OnMove,
+        *,
+        group: str | None = None,
+        subscribe: bool = False,
+    ) -> None:
+        self._consumer = kafka.KafkaConsumer(
+            **{**_QUICK, "request_timeout_ms": 10_000},
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            session_timeout_ms=6000,
+            heartbeat_interval_ms=500,
+            fetch_max_wait_ms=100,
+        )
+        if subscribe:
+
+            class Listener(kafka.ConsumerRebalanceListener):
+                def on_partitions_revoked(self, revoked: Any) -> None:
+                    pass
+
+                def on_partitions_assigned(self, assigned: Any) -> None:
+                    on_move([joined(place.topic, place.partition) for place in assigned])
+
+            topics = sorted({split(key)[0] for key in keys})
+            self._consumer.subscribe(topics, listener=Listener())
+            return
+        places = [kafka.TopicPartition(*split(key)) for key in keys]
+        self._consumer.assign(places)
+        self._consumer.seek_to_beginning()
+        on_move(keys)
+
+    def poll(self, timeout_s: float, limit: int) -> Records:
+        """As the protocol says."""
+        try:
+            found = self._consumer.poll(timeout_ms=int(timeout_s * 1000), max_records=limit)
+        except errors.KafkaError as error:
+            raise GivenUp(repr(error)) from error
+        return {
+            joined(place.topic, place.partition): [(r.offset, r.value.decode()) for r in records]
+            for place, records in found.items()
+        }
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        """Where a member's successor goes on; may fail, then it reads some again."""
+        places = {
+            kafka.TopicPartition(*split(key)): kafka.OffsetAndMetadata(offset, "", -1)
+            for key, offset in offsets.items()
+        }
+        with contextlib.suppress(errors.KafkaError):
+            self._consumer.commit(places)
+
+    def close(self) -> None:
+        """Leaves the group."""
+        self._consumer.close()

@@ -1,0 +1,154 @@
+"""One client process: `python -m tests.anomalies.workload.worker JSON` (see `Job`).
+
+Ends with 0 when it was told to stop (SIGTERM), with 3 when it gave up: a new one should take over.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from tests.anomalies.history import Recorder
+from tests.anomalies.workload import roles
+from tests.anomalies.workload.clients import GivenUp, TransactionalProducer
+
+GAVE_UP: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Who a client is and what it does."""
+
+    role: str
+    """sender, mixer, copier or poller."""
+    library: str
+    """modern, confluent, kafka-python or aiokafka."""
+    name: str
+    """The transactional id, the same for all incarnations."""
+    incarnation: int
+    port: int
+    history: str
+    seed: int
+    keys: tuple[str, ...]
+    """Where it writes; a poller: what it reads."""
+    inputs: tuple[str, ...] = ()
+    """What a mixer or copier reads."""
+    group: str | None = None
+    subscribe: bool = False
+    """As a member of `group`, not assigned."""
+
+    @property
+    def process(self) -> str:
+        """The name in the history."""
+        return f"{self.name}.{self.incarnation}"
+
+    def as_argument(self) -> str:
+        """For the command line."""
+        return json.dumps(asdict(self))
+
+
+def _job(argument: str) -> Job:
+    fields = json.loads(argument)
+    for name in ("keys", "inputs"):
+        fields[name] = tuple(fields[name])
+    return Job(**fields)
+
+
+def _producer(job: Job) -> TransactionalProducer:
+    bootstrap = f"127.0.0.1:{job.port}"
+    if job.library == "modern":
+        from tests.anomalies.workload.modern import ModernProducer
+
+        return ModernProducer(job.port, job.name)
+    if job.library == "confluent":
+        from tests.anomalies.workload.confluent import ConfluentProducer
+
+        return ConfluentProducer(bootstrap, job.name)
+    if job.library == "kafka-python":
+        from tests.anomalies.workload.kafka_python import KafkaPythonProducer
+
+        return KafkaPythonProducer(bootstrap, job.name)
+    from tests.anomalies.workload.aiokafka_client import AiokafkaProducer
+
+    return AiokafkaProducer(bootstrap, job.name)
+
+
+def _reader(job: Job, keys: Sequence[str], recorder: Recorder, **options: Any) -> Any:
+    bootstrap = f"127.0.0.1:{job.port}"
+
+    def moved(to: Sequence[str]) -> None:
+        recorder.note("assign", "ok", value=sorted(to))
+
+    options |= {"group": job.group, "subscribe": job.subscribe}
+    if job.library == "kafka-python":
+        from tests.anomalies.workload.kafka_python import KafkaPythonReader
+
+        return KafkaPythonReader(bootstrap, keys, moved, **options)
+    if job.library == "aiokafka":
+        from tests.anomalies.workload.aiokafka_client import AiokafkaReader
+
+        return AiokafkaReader(bootstrap, keys, moved, **options)
+    from tests.anomalies.workload.confluent import ConfluentReader
+
+    return ConfluentReader(bootstrap, keys, moved, **options)
+
+
+def run(job: Job) -> None:
+    """Until SIGTERM. Raises GivenUp."""
+    going = [True]
+    signal.signal(signal.SIGTERM, lambda *_: going.clear())
+    recorder = Recorder(Path(job.history), job.process)
+    random = Random(f"{job.seed} {job.process}")
+
+    def goes() -> bool:
+        return bool(going)
+
+    if job.role == "poller":
+        roles.poller(_reader(job, job.keys, recorder), recorder, random, job.subscribe, goes)
+        return
+    values = roles.Values(job.process)
+    producer = _producer(job)
+    transactions = roles.Transactions(producer, recorder, random, job.name)
+    if job.role == "sender":
+        roles.sender(transactions, random, values, job.keys, goes)
+    elif job.role == "mixer":
+        reader = _reader(job, job.inputs, recorder)
+        roles.mixer(transactions, reader, recorder, random, values, job.keys, goes)
+    else:
+        assert job.role == "copier" and job.group is not None, job
+        # The transactional id is taken over before the offsets are read: the last owner's
+        # transaction is decided then.
+        reader = _reader(job, job.inputs, recorder, from_committed=not job.subscribe)
+
+        def send_offsets(offsets: Mapping[str, int]) -> None:
+            made: Any = producer
+            if job.library == "modern":
+                made.send_offsets(job.group, offsets)
+            else:
+                made.send_offsets(offsets, reader.metadata())
+
+        roles.copier(
+            transactions, reader, send_offsets, recorder, random, values, job.keys, job.group, goes
+        )
+
+
+def main() -> int:
+    """The exit code."""
+    job = _job(sys.argv[1])
+    try:
+        run(job)
+    except GivenUp as why:
+        print(f"{job.process} gave up: {why}", flush=True)
+        return GAVE_UP
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # Libraries' threads and goodbyes are not waited for.

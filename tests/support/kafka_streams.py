@@ -1,0 +1,115 @@
+"""A Kafka Streams application (tests/integration/WordCount.java) as a process that can be killed.
+
+Compiled once per run, not at each start: an application that is killed and restarted must be back
+in a second. Its jars (Kafka Streams, RocksDB) come from Maven Central, apart from the broker's.
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.kafka_jars import KAFKA_VERSION, LOGGING, ROOT, SHORT_LIVED
+
+SOURCE = ROOT / "tests/integration/WordCount.java"
+STOP_TIMEOUT_S = 30
+
+
+def streams_jars() -> str:
+    """A Java classpath with Kafka Streams."""
+    target = ROOT / ".cache" / f"kafka-streams-{KAFKA_VERSION}"
+    done = target / ".complete"
+    if not done.exists():
+        subprocess.run(
+            [
+                *("mvn", "-q", "-B", "-f", str(ROOT / "tests/conformance/jars/streams.xml")),
+                f"-Dkafka.version={KAFKA_VERSION}",
+                "dependency:copy-dependencies",
+                f"-DoutputDirectory={target}",
+            ],
+            check=True,
+        )
+        done.touch()
+    return f"{target}/*"
+
+
+def compile_word_count(target: Path) -> str:
+    """Compile the application into `target`; the classpath to start it with."""
+    jars = streams_jars()
+    subprocess.run(
+        ["javac", *("-cp", jars), *("-d", str(target)), str(SOURCE)],
+        check=True,
+        timeout=60,
+    )
+    return f"{target}:{jars}"
+
+
+class WordCount:
+    """One instance of the application; restarts keep its state directory and settings."""
+
+    def __init__(
+        self,
+        classpath: str,
+        directory: Path,
+        *,
+        bootstrap: str,
+        source: str,
+        target: str,
+        store: str,
+        settings: Mapping[str, str],
+    ) -> None:
+        self.directory = directory
+        self.classpath = classpath
+        self.output_file = directory / "streams.out"
+        self.arguments = [
+            *(bootstrap, "counter", source, target, str(directory / "state"), store),
+            *(f"{key}={value}" for key, value in settings.items()),
+        ]
+        self.process: subprocess.Popen[bytes] | None = None
+        self._began = 0
+
+    def start(self) -> "WordCount":
+        """Start it; it joins its group in its own time."""
+        assert self.process is None or self.process.poll() is not None, "it runs already"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with self.output_file.open("ab") as out:
+            self._began = out.tell()
+            self.process = subprocess.Popen(
+                [
+                    *("java", "-Xmx384m", *SHORT_LIVED, *LOGGING, "-cp", self.classpath),
+                    *("WordCount", *self.arguments),
+                ],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+            )
+        return self
+
+    def check(self) -> None:
+        """Raises AssertionError with its output when it ended by itself."""
+        assert self.process is not None
+        assert self.process.poll() is None, self.output()
+
+    @property
+    def running(self) -> bool:
+        """It has its tasks and works, for the first time since it was started."""
+        with self.output_file.open("rb") as printed:
+            printed.seek(self._began)
+            return b"state RUNNING" in printed.read()
+
+    def kill(self) -> None:
+        """kill -9: its transaction stays open, its stores are as they are."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM: it commits and closes its stores."""
+        self._end(signal.SIGTERM)
+
+    def output(self) -> str:
+        """The end of what it printed."""
+        return self.output_file.read_text(errors="replace")[-6000:]
+
+    def _end(self, number: int) -> None:
+        if self.process is not None and self.process.poll() is None:
+            os.kill(self.process.pid, number)
+            self.process.wait(STOP_TIMEOUT_S)

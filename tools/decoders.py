@@ -5,6 +5,7 @@ As Kafka's decoders print them: `{"type": "1", "data": {…}}` for a key, `{"ver
 """
 
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -80,31 +81,40 @@ def _decode(
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def _fields(group: Group, value: Any, version: int) -> dict[str, Any]:
-    """The fields that this version has, by Kafka's names."""
+def _fields(group: Group, value: Any, version: int, *, consumer: bool = False) -> dict[str, Any]:
+    """The fields that this version has, by Kafka's names; tagged ones unless they say nothing.
+
+    `consumer`: bytes of members are of the consumer protocol, which is known.
+    """
+    consumer = consumer or getattr(value, "protocol_type", None) == "consumer"
     shown = {}
     for name, rule in group.fields:
-        if version in rule.versions:
-            shown[_camel(name)] = _shown(rule.subcon, name, getattr(value, name), version)
+        content = getattr(value, name)
+        if version not in rule.versions:
+            continue
+        if rule.tag is not None and version in rule.tagged and content == rule.default:
+            continue
+        shown[_camel(name)] = _shown(rule.subcon, name, content, version, consumer)
     return shown
 
 
-def _shown(declaration: Any, name: str, value: Any, version: int) -> Any:
+def _shown(declaration: Any, name: str, value: Any, version: int, consumer: bool) -> Any:
     if value is None:
         return None
     if isinstance(declaration, Array):
-        return [_shown(declaration.element, name, element, version) for element in value]
+        element = declaration.element
+        return [_shown(element, name, one, version, consumer) for one in value]
     if isinstance(declaration, Group):
-        return _fields(declaration, value, version)
+        return _fields(declaration, value, version, consumer=consumer)
     if isinstance(value, bytes) and len(value) == 16 and name.endswith("_id"):
         return uuid_to_text(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        return _member_data(name, bytes(value))
+        return _member_data(name if consumer else "", bytes(value))
     return value
 
 
 def _member_data(name: str, data: bytes) -> Any:
-    """What a consumer told the group, or was told; other protocols' bytes as they are."""
+    """What a consumer told the group, or was told; other protocols' bytes as base64."""
     api = _MEMBER_FIELDS.get(name)
     if api is not None and data:
         try:
@@ -113,7 +123,7 @@ def _member_data(name: str, data: bytes) -> Any:
             pass
         else:
             return _fields(api, decoded, min(version, api.versions[-1]))
-    return data.decode("utf-8", "backslashreplace")
+    return b64encode(data).decode()
 
 
 def _camel(name: str) -> str:

@@ -111,7 +111,7 @@ def compare(
     expected = kafkas(files, options)
     got = ours(files, options, capsys)
     different = unified_diff(expected[0], got[0], "kafka", "ours", lineterm="", n=0)
-    assert list(different) == []
+    assert "\n".join(different) == ""
     assert got[1] == expected[1]
     return got
 

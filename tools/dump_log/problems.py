@@ -16,7 +16,7 @@ class Heading(Enum):
     INDEX_MISMATCH = "Mismatches in :{file}", True
     TIME_MISMATCH = "Found timestamp mismatch in :{file}", True
     TIME_ORDER = "Found out of order timestamp in :{file}", True
-    TIME_NOT_FOUND = "The following indexed offsets are not found in the log.", True
+    TIME_NOT_FOUND = "The following indexed offsets are not found in :{file}", True
     GAP = "Non-consecutive offsets in {file}", False
     """Compaction makes them; nothing is lost by itself."""
     CHECKSUM = "Batches with a wrong checksum in {file}", True

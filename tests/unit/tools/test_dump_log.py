@@ -62,7 +62,9 @@ def test_commits_and_groups_in_words(tmp_path: Path, capsys: pytest.CaptureFixtu
             (
                 encode_versioned(GroupMetadataKey, 2, GroupMetadataKey(group="g")),
                 encode_versioned(
-                    GroupMetadataValue, 3, GroupMetadataValue(generation=4, members=[member])
+                    GroupMetadataValue,
+                    3,
+                    GroupMetadataValue(protocol_type="consumer", generation=4, members=[member]),
                 ),
             ),
             (encode_versioned(GroupMetadataKey, 2, GroupMetadataKey(group="gone")), None),

@@ -432,6 +432,7 @@ class BrokerServer:
             log_manager=self.log_manager.statistics,
             controller=self.controller.statistics,
             groups=self.group_coordinator.statistics,
+            transactions=self.transaction_coordinator.statistics,
             fetch_sessions=self.fetch_sessions.statistics,
             sockets=self.socket_server.statistics,
             channel=self.channel.statistics,

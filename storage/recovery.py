@@ -61,7 +61,6 @@ from storage.paths import (
 )
 from storage.producers.state import (
     DEFAULT_EXPIRATION_MS,
-    DEFAULT_MAX_TRANSACTION_TIMEOUT_MS,
     ProducerStateManager,
 )
 
@@ -84,7 +83,6 @@ class LoadOptions:
     """From the checkpoint: everything below was synced."""
     topic_id: bytes = ZERO_UUID
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
-    max_transaction_timeout_ms: int = DEFAULT_MAX_TRANSACTION_TIMEOUT_MS
 
 
 def load_log(
@@ -133,7 +131,6 @@ class _Loader:
             self._directory,
             names=names,
             expiration_ms=options.producer_expiration_ms,
-            max_transaction_timeout_ms=options.max_transaction_timeout_ms,
         )
         self._open_segments(names)
         if not options.clean:

@@ -13,6 +13,8 @@ from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 
+from broker.metrics.transaction_families import transaction_families
+
 Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily
 
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
@@ -65,6 +67,8 @@ class Sources:
     """`ControllerStatistics`"""
     groups: Callable[[], Any]
     """`GroupStatistics`"""
+    transactions: Callable[[], Any]
+    """`TransactionStatistics`"""
     fetch_sessions: Callable[[], Any]
     """`FetchSessionStatistics`"""
     sockets: Callable[[], Any]
@@ -85,6 +89,7 @@ def all_families(sources: Sources) -> Iterator[Family]:
     yield from _requests(sources.channel())
     yield from _sockets(sources.sockets())
     yield from _groups(sources.groups())
+    yield from transaction_families(sources.transactions())
     yield from _background(sources)
 
 
@@ -165,6 +170,11 @@ def _replicas(statistics: Any) -> Iterator[Family]:
         ("underreplicatedpartitions", statistics.under_replicated_partitions),
         ("underminisrpartitioncount", statistics.under_min_isr_partition_count),
         ("atminisrpartitioncount", statistics.at_min_isr_partition_count),
+        ("produceridcount", statistics.producer_id_count),
+        (
+            "partitionswithlatetransactionscount",
+            statistics.partitions_with_late_transactions_count,
+        ),
     ):
         yield gauge(prefix + name, f"ReplicaManager {name}", value)
     purgatories = {"Produce": statistics.produce_purgatory, "Fetch": statistics.fetch_purgatory}

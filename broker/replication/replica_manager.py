@@ -64,6 +64,9 @@ class ReplicaManagerStatistics:
     under_replicated_partitions: int
     under_min_isr_partition_count: int
     at_min_isr_partition_count: int
+    producer_id_count: int
+    """Producers that partitions led here remember, each as often as there are partitions."""
+    partitions_with_late_transactions_count: int
     all_topics: TopicStatistics
     topics: dict[str, TopicStatistics]
     produce_purgatory: PurgatoryStatistics
@@ -85,6 +88,7 @@ class ReplicaManager:
         self._image = image
         self._clock = clock
         self.broker_id: int = config.broker_id
+        self._config = config
         self.purgatories = purgatories
         self.topic_statistics = BrokerTopicStatistics()
         self._partitions: dict[tuple[str, int], Partition] = {}
@@ -298,7 +302,9 @@ class ReplicaManager:
 
     def statistics(self) -> ReplicaManagerStatistics:
         """Gauges and counters for metrics."""
-        leaders = offline = under_replicated = under_min = at_min = 0
+        leaders = offline = under_replicated = under_min = at_min = producers = late = 0
+        now_ms = self._clock.wall_ms()
+        max_timeout_ms = self._config.transaction_max_timeout_ms
         for partition in self._partitions.values():
             if partition.unavailable:
                 offline += partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR
@@ -309,6 +315,9 @@ class ReplicaManager:
             minimum = partition.effective_min_isr
             under_min += in_sync < minimum
             at_min += in_sync == minimum
+            state = partition.log.producers
+            producers += state.producer_count
+            late += state.has_late_transaction(now_ms, max_timeout_ms)
         return ReplicaManagerStatistics(
             partition_count=len(self._partitions),
             leader_count=leaders,
@@ -316,6 +325,8 @@ class ReplicaManager:
             under_replicated_partitions=under_replicated,
             under_min_isr_partition_count=under_min,
             at_min_isr_partition_count=at_min,
+            producer_id_count=producers,
+            partitions_with_late_transactions_count=late,
             all_topics=self.topic_statistics.total(),
             topics=self.topic_statistics.by_topic(),
             produce_purgatory=self.purgatories.produce.statistics(),

@@ -53,7 +53,6 @@ from storage.producers.snapshots import SnapshotFiles
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
 """How long past its allowed time a transaction is called late: the coordinator gets that long."""
 DEFAULT_EXPIRATION_MS: Final = 86_400_000
-DEFAULT_MAX_TRANSACTION_TIMEOUT_MS: Final = 900_000
 
 _log = logging.getLogger(__name__)
 
@@ -86,7 +85,6 @@ class ProducerStateManager:
         "_unreplicated",
         "expiration_ms",
         "map_end_offset",
-        "max_transaction_timeout_ms",
         "snapshots",
         "topic_partition",
     )
@@ -98,14 +96,12 @@ class ProducerStateManager:
         directory: str,
         *,
         expiration_ms: int = DEFAULT_EXPIRATION_MS,
-        max_transaction_timeout_ms: int = DEFAULT_MAX_TRANSACTION_TIMEOUT_MS,
         names: Iterable[str] | None = None,
     ) -> None:
         self._fs = fs
         self.topic_partition = topic_partition
         self.expiration_ms = expiration_ms
         """`producer.id.expiration.ms`; may be changed at any time."""
-        self.max_transaction_timeout_ms = max_transaction_timeout_ms
         self.snapshots = SnapshotFiles(fs, directory, names)
         self.map_end_offset = 0
         """Everything below this offset is accounted for; the log sets it after each append."""
@@ -128,6 +124,11 @@ class ProducerStateManager:
     def entry(self, producer_id: int) -> ProducerStateEntry | None:
         """What is known of one producer."""
         return self._producers.get(producer_id)
+
+    @property
+    def producer_count(self) -> int:
+        """How many producers are remembered."""
+        return len(self._producers)
 
     @property
     def is_empty(self) -> bool:
@@ -159,10 +160,13 @@ class ProducerStateManager:
                 return first_offset
         return completed.last_offset + 1
 
-    def has_late_transaction(self, now_ms: int) -> bool:
-        """Whether the oldest open transaction has outlived every allowed timeout: it hangs."""
+    def has_late_transaction(self, now_ms: int, max_timeout_ms: int) -> bool:
+        """Whether the oldest open transaction has outlived every allowed timeout: it hangs.
+
+        `max_timeout_ms` is `transaction.max.timeout.ms`, what a producer may ask for.
+        """
         last = self._oldest_transaction_timestamp()
-        allowed = self.max_transaction_timeout_ms + LATE_TRANSACTION_BUFFER_MS
+        allowed = max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
         return last > 0 and now_ms - last > allowed
 
     def _oldest_transaction_timestamp(self) -> int:

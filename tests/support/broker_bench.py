@@ -31,7 +31,7 @@ class Bench:
             self.logs,
             self.image,
             self.clock,
-            SimpleNamespace(broker_id=BROKER_ID),
+            SimpleNamespace(broker_id=BROKER_ID, transaction_max_timeout_ms=900_000),
             self.purgatories,
         )
 

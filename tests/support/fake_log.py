@@ -60,6 +60,11 @@ class FakePending:
 class FakeProducers:
     """Knows nobody."""
 
+    producer_count = 0
+
+    def has_late_transaction(self, now_ms, max_timeout_ms):
+        return False
+
     def entry(self, producer_id):
         return None
 

@@ -253,8 +253,13 @@ class TransactionCoordinator:
         self, transactional_id: str | None, producer: Producer, partition: TopicPartition
     ) -> None:
         """Whether the partition was added to the transaction. Raises KafkaError (KIP-890)."""
-        _, transaction = self._find(transactional_id)
-        decisions.verify_partition(transaction, producer, partition)
+        self._counters.verifications += 1
+        try:
+            _, transaction = self._find(transactional_id)
+            decisions.verify_partition(transaction, producer, partition)
+        except KafkaError:
+            self._counters.failed_verifications += 1
+            raise
 
     def end(
         self,
@@ -464,6 +469,8 @@ class TransactionCoordinator:
             failed_changes=counters.failed_changes,
             timed_out=counters.timed_out,
             expired_ids=counters.expired_ids,
+            verifications=counters.verifications,
+            failed_verifications=counters.failed_verifications,
             markers=self._markers.statistics(),
             loading=self._runtime.statistics(),
         )

@@ -51,6 +51,8 @@ class Counters:
     failed_changes: int = 0
     timed_out: int = 0
     expired_ids: int = 0
+    verifications: int = 0
+    failed_verifications: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,5 +66,8 @@ class TransactionStatistics:
     failed_changes: int
     timed_out: int
     expired_ids: int
+    verifications: int
+    """Partitions asked for before the first write of a transaction (KIP-890)."""
+    failed_verifications: int
     markers: MarkerStatistics
     loading: LoadStatistics

@@ -253,10 +253,11 @@ def test_completing_what_was_not_begun_is_a_bug(partition: Partition) -> None:
 def test_late_transactions_are_noticed(partition: Partition) -> None:
     partition.produce(1, 0, 0, transactional=True)
     allowed = 900_000 + 300_000
-    assert not partition.state.has_late_transaction(NOW + allowed)
-    assert partition.state.has_late_transaction(NOW + allowed + 1)
+    assert not partition.state.has_late_transaction(NOW + allowed, 900_000)
+    assert partition.state.has_late_transaction(NOW + allowed + 1, 900_000)
+    assert not partition.state.has_late_transaction(NOW + allowed + 1, 900_001)
     partition.end_transaction(1, 0)
-    assert not partition.state.has_late_transaction(NOW + DAY)
+    assert not partition.state.has_late_transaction(NOW + DAY, 900_000)
 
 
 # --- expiry

@@ -15,7 +15,9 @@ from broker.metrics.http_listener import MetricsListener, parse_address
 from broker.network.request_metrics import RequestMetrics, note_sent
 from broker.replication.topic_statistics import TopicStatistics
 from config.definition import ConfigError
+from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
+from tests.support.transaction_harness import T0, T1, TransactionHarness
 
 
 def sources(**changes: Any) -> Sources:
@@ -40,6 +42,8 @@ def sources(**changes: Any) -> Sources:
             under_replicated_partitions=0,
             under_min_isr_partition_count=0,
             at_min_isr_partition_count=0,
+            producer_id_count=6,
+            partitions_with_late_transactions_count=1,
             produce_purgatory=purgatory,
             fetch_purgatory=purgatory,
         ),
@@ -61,6 +65,7 @@ def sources(**changes: Any) -> Sources:
             completed_rebalances=1,
             loading=Stub(load_time_max_ms=1.5),
         ),
+        "transactions": lambda: TransactionHarness().coordinator.statistics(),
         "fetch_sessions": lambda: Stub(sessions=1, partitions_cached=2, evictions=0),
         "sockets": lambda: Stub(
             connections={"PLAINTEXT": 3},
@@ -109,8 +114,43 @@ def test_names_that_dashboards_for_kafka_ask_for() -> None:
     assert found[prefix + "numgroups", ()] == 3
     assert found[prefix + "numgroupsstable", ()] == 2
     assert found[prefix + "numgroupspreparingrebalance", ()] == 1
+    prefix = "kafka_server_replicamanager_"
+    assert found[prefix + "produceridcount", ()] == 6
+    assert found[prefix + "partitionswithlatetransactionscount", ()] == 1
     listener = (("listener", "PLAINTEXT"),)
     assert found["kafka_server_socketservermetrics_connection_count", listener] == 3
+
+
+def test_transactions_are_measured() -> None:
+    broker = TransactionHarness()
+    owner = broker.owner()
+    broker.add(owner, T0)
+    broker.verify(owner, T0)
+    broker.verify(owner, T1)
+    broker.end(owner)
+    broker.add(broker.owner("open"), T0, transactional_id="open")
+    broker.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    broker.init("fails")
+    statistics = broker.coordinator.statistics
+    found = parse(trio.run(render, all_families(sources(transactions=statistics))))
+    prefix = "kafka_coordinator_transaction_transactionstatemanager_"
+    assert found[prefix + "append_errors_total", ()] == 1
+    assert found[prefix + "transactionalids", (("state", "Ongoing"),)] == 1
+    assert found[prefix + "transactionalids", (("state", "CompleteCommit"),)] == 1
+    assert found[prefix + "changes_total", (("state", "PrepareCommit"),)] == 1
+    assert found[prefix + "partitions", (("state", "active"),)] >= 1
+    prefix = "kafka_server_addpartitionstotxnmanager_"
+    assert found[prefix + "verification_total", ()] == 2
+    assert found[prefix + "verificationfailure_total", ()] == 1
+    prefix = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
+    assert found[prefix + "written_total", ()] == 1
+    broker.log.fail_with = ErrorCode.NONE
+    statistics = broker.restarted().coordinator.statistics
+    found = parse(trio.run(render, all_families(sources(transactions=statistics))))
+    prefix = "kafka_server_transaction_coordinator_metrics_"
+    assert found[prefix + "loaded_records_total", ()] > 0
+    assert found[prefix + "partition_load_time_max", ()] >= 0
+    assert found[prefix + "partition_load_time_avg", ()] >= 0
 
 
 def test_the_process_is_described() -> None:

@@ -104,6 +104,25 @@ def test_s_idem_1_and_s_app_10_duplicates_and_gaps():
     assert bench.replicas.statistics().topics["t"].messages_in == 8
 
 
+def test_producers_and_late_transactions_are_counted():
+    bench = made()
+    partition = bench.replicas.partition(TopicPartition("t", 0))
+    for producer_id in (7, 8):
+        partition.append_as_leader(
+            batch(producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True)
+        )
+
+    def counted():
+        statistics = bench.replicas.statistics()
+        return statistics.producer_id_count, statistics.partitions_with_late_transactions_count
+
+    assert counted() == (2, 0)
+    bench.clock.advance(ms=900_000 + 300_000)
+    assert counted() == (2, 0)
+    bench.clock.advance(ms=1)
+    assert counted() == (2, 1), "transaction.max.timeout.ms and five minutes"
+
+
 def test_s_read_3_reads_go_over_segment_ends():
     bench = made(TopicConfig(segment_bytes=2000))
     for number in range(40):

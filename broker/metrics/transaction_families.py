@@ -1,0 +1,63 @@
+"""What the transaction coordinator's `statistics()` say, as metric families.
+
+Where Kafka has an MBean, the name is what the JMX exporter makes of it: load times
+(`transaction-coordinator-metrics`), failed verifications (`AddPartitionsToTxnManager`). Producer
+ids and late transactions are of partitions: `broker.metrics.families`. The rest Kafka does not
+measure.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+_STATES = "kafka_coordinator_transaction_transactionstatemanager_"
+_MARKERS = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
+_LOADS = "kafka_server_transaction_coordinator_metrics_"
+_VERIFICATIONS = "kafka_server_addpartitionstotxnmanager_"
+
+
+def transaction_families(
+    statistics: Any,
+) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+    """From a `TransactionStatistics`."""
+    loading = statistics.loading
+    average = loading.load_time_total_ms / loading.loads if loading.loads else 0.0
+    markers = statistics.markers
+    for name, text, value in (
+        (_LOADS + "partition_load_time_max", "Milliseconds: longest", loading.load_time_max_ms),
+        (_LOADS + "partition_load_time_avg", "Milliseconds: mean", average),
+        (_MARKERS + "transactions", "Whose markers are being written", markers.transactions),
+    ):
+        yield GaugeMetricFamily(name, text, value=value)
+    for name, text, value in (
+        (_LOADS + "loaded_records", "Records replayed by loads", loading.loaded_records),
+        (_STATES + "append_errors", "Changes that could not be written", statistics.failed_changes),
+        (_STATES + "timed_out", "Transactions aborted for their age", statistics.timed_out),
+        (_STATES + "expired", "Transactional ids forgotten", statistics.expired_ids),
+        (_VERIFICATIONS + "verification", "Partitions verified", statistics.verifications),
+        (
+            _VERIFICATIONS + "verificationfailure",
+            "Partitions that were not in the transaction, or could not be verified",
+            statistics.failed_verifications,
+        ),
+        (_MARKERS + "written", "Markers written", markers.written),
+        (_MARKERS + "retried", "Markers that had to be tried again", markers.retried),
+    ):
+        yield CounterMetricFamily(name, text, value=value)
+    partitions = GaugeMetricFamily(
+        _STATES + "partitions", "Partitions of __transaction_state led here", labels=("state",)
+    )
+    for state, count in loading.partitions.items():
+        partitions.add_metric((state,), count)
+    yield partitions
+    ids = GaugeMetricFamily(_STATES + "transactionalids", "By their state", labels=("state",))
+    for state, count in statistics.transactional_ids.items():
+        ids.add_metric((state,), count)
+    yield ids
+    changes = CounterMetricFamily(
+        _STATES + "changes", "Durable changes, by the state reached", labels=("state",)
+    )
+    for state, count in statistics.changes.items():
+        changes.add_metric((state,), count)
+    yield changes

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 SHOWN_PER_ANOMALY: Final = 5
+SHOWN_LINES: Final = 6
 
 
 class Anomaly(Enum):
@@ -91,7 +92,7 @@ class Report:
             some = [finding for finding in self.findings if finding.anomaly is anomaly][:shown]
             for finding in some:
                 lines.append(f"  * {finding.what}")
-                lines += [f"      {line}" for line in finding.evidence]
+                lines += [f"      {line}" for line in finding.evidence[:SHOWN_LINES]]
             if count > len(some):
                 lines.append(f"  … and {count - len(some)} more")
         return "\n".join(lines)

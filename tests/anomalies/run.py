@@ -63,6 +63,8 @@ class RunPlan:
     nemesis: NemesisPlan = field(default_factory=NemesisPlan)
     broker_command: Sequence[str] = ("-m", "broker")
     """Another one for brokers that lack something (`sabotage`)."""
+    to_the_end: bool = True
+    """End all transactions and read everything; a broker that lacks something may not allow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +140,10 @@ class Run:
                     self._keep_alive()
                     self.nemesis.step()
                     time.sleep(TICK_S)
-                self._calm_down()
-                self._end_open_transactions()
-                read_everything(self.broker.port, self.history)
+                if plan.to_the_end:
+                    self._calm_down()
+                    self._end_open_transactions()
+                    read_everything(self.broker.port, self.history)
             finally:
                 self._kill_all()
                 self.broker.kill()

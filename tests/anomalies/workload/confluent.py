@@ -82,7 +82,11 @@ class ConfluentProducer:
 
     def flush(self) -> dict[str, int]:
         """Wait for the delivery reports."""
-        if self._producer.flush(PATIENCE_S):
+        try:
+            undelivered = self._producer.flush(PATIENCE_S)
+        except KafkaException as error:
+            raise _translated(error) from error
+        if undelivered:
             raise MustAbort("not delivered in time")
         if self._failed:
             raise MustAbort(self._failed[0])

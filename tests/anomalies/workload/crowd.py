@@ -122,3 +122,15 @@ SENDERS_AND_READERS: Final[Sequence[Member]] = (
     _poller("confluent", subscribe=False),
 )
 """The least that shows what a broker without one of its guarantees does."""
+
+OLDER_SENDERS: Final[Sequence[Member]] = (
+    _sender("confluent", 0),
+    _sender("confluent", 1),
+    _poller("confluent", subscribe=False),
+)
+MODERN_SENDERS: Final[Sequence[Member]] = (
+    _sender("modern", 0),
+    _sender("modern", 1),
+    _poller("confluent", subscribe=False),
+)
+"""Alike but for the protocol of their transactions."""

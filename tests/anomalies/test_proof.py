@@ -1,0 +1,126 @@
+"""The proof of the checker: on brokers without a guarantee the same workload must find it missing.
+
+Each run ends as soon as the anomaly is found; a bound of half a minute is generous.
+"""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from protocol.api_keys import ApiKey
+from tests.anomalies.checker import check
+from tests.anomalies.faults.nemesis import NemesisPlan
+from tests.anomalies.faults.proxy import NO_FAULTS, Fault, FaultPlan
+from tests.anomalies.findings import Anomaly
+from tests.anomalies.history import read_history
+from tests.anomalies.run import Run, RunPlan
+from tests.anomalies.sabotage import WANTED, command
+from tests.anomalies.workload.crowd import (
+    MODERN_SENDERS,
+    OLDER_SENDERS,
+    SENDERS_AND_READERS,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+LIMIT_S = 30
+_LOOK_EVERY_S = 1.0
+_UNSETTLED_NS = 300_000_000
+"""Events of the last moment may not all be written yet."""
+
+QUIET = NemesisPlan(weights={})
+ZOMBIES = NemesisPlan(between_s=(0.2, 0.6), weights={"zombie": 1})
+LOST_ANSWERS = FaultPlan(chances={Fault.DROP_ANSWER: 0.1, Fault.REPLAY: 0.1})
+REPEATED_ENDS = FaultPlan(
+    chances={Fault.REPLAY: 0.5},
+    keys=(ApiKey.END_TXN,),
+    may_repeat=lambda request: True,
+    longest_s=0.3,
+)
+
+
+class UntilFound:
+    """Looks at the history from time to time; ends the run when it has what is wanted."""
+
+    def __init__(self, wanted: frozenset[Anomaly]) -> None:
+        self._wanted = wanted
+        self._next = 0.0
+        self.found: set[Anomaly] = set()
+        self.text = ""
+
+    def __call__(self, run: Run, left_s: float) -> bool:
+        now = time.monotonic_ns()
+        if now / 1e9 < self._next:
+            return True
+        self._next = now / 1e9 + _LOOK_EVERY_S
+        settled = [e for e in read_history(run.history) if e.time < now - _UNSETTLED_NS]
+        report = check(settled)
+        self.found, self.text = set(report.kinds), report.text()
+        return not self.is_satisfied
+
+    @property
+    def is_satisfied(self) -> bool:
+        """What is wanted was found."""
+        return bool(self.found & self._wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "faults", "nemesis"),
+    [
+        ("fencing", NO_FAULTS, ZOMBIES),
+        ("lso", NO_FAULTS, QUIET),
+        ("aborted", NO_FAULTS, QUIET),
+        ("duplicates", LOST_ANSWERS, QUIET),
+    ],
+)
+def test_the_checker_finds_what_a_sabotaged_broker_lacks(
+    tmp_path: Path, kind: str, faults: FaultPlan, nemesis: NemesisPlan
+) -> None:
+    plan = RunPlan(
+        seed=1,
+        seconds=LIMIT_S,
+        crowd=SENDERS_AND_READERS,
+        faults=faults,
+        nemesis=nemesis,
+        broker_command=command(kind),
+        to_the_end=False,
+    )
+    watch = UntilFound(WANTED[kind])
+    Run(tmp_path, plan).play(watch)
+    print(watch.text)
+    assert watch.is_satisfied, watch.text
+
+
+@pytest.mark.parametrize(("faults", "nemesis"), [(NO_FAULTS, ZOMBIES), (LOST_ANSWERS, QUIET)])
+def test_the_same_runs_on_the_real_broker_show_nothing(
+    tmp_path: Path, faults: FaultPlan, nemesis: NemesisPlan
+) -> None:
+    plan = RunPlan(seed=1, seconds=6, crowd=SENDERS_AND_READERS, faults=faults, nemesis=nemesis)
+    result = Run(tmp_path, plan).play()
+    assert result.report.is_clean, result.text()
+    assert result.report.counts["committed"] > 50, result.text()
+
+
+def test_a_repeated_end_of_an_older_transaction_ends_the_next_one(tmp_path: Path) -> None:
+    """Why KIP-890 is: what the older protocol does not promise is broken, here as in Kafka."""
+    watch = UntilFound(frozenset((Anomaly.ABORTED_READ, Anomaly.UNCOMMITTED_READ)))
+    plan = RunPlan(
+        seed=1,
+        seconds=LIMIT_S,
+        crowd=OLDER_SENDERS,
+        faults=REPEATED_ENDS,
+        nemesis=QUIET,
+        to_the_end=False,
+    )
+    Run(tmp_path, plan).play(watch)
+    print(watch.text)
+    assert watch.is_satisfied, watch.text
+
+
+def test_a_repeated_end_of_a_version_2_transaction_is_fenced(tmp_path: Path) -> None:
+    plan = RunPlan(seed=1, seconds=6, crowd=MODERN_SENDERS, faults=REPEATED_ENDS, nemesis=QUIET)
+    result = Run(tmp_path, plan).play()
+    assert result.report.is_clean, result.text()
+    assert set(result.repeats) == {"END_TXN v5: PRODUCER_FENCED"}, result.text()
+    assert result.repeats.total() > 30, result.text()

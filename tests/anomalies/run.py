@@ -153,9 +153,14 @@ class Run:
             report=check(read_history(self.history)),
             faults=self.proxy.counts + self.nemesis.counts,
             repeats=self.proxy.repeats_answered,
-            incarnations=len(self._all),
+            incarnations=self.incarnations,
             directory=self.directory,
         )
+
+    @property
+    def incarnations(self) -> int:
+        """How many client processes there were so far."""
+        return len(self._all)
 
     # ---- the broker
 

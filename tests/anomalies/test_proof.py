@@ -122,5 +122,6 @@ def test_a_repeated_end_of_a_version_2_transaction_is_fenced(tmp_path: Path) -> 
     plan = RunPlan(seed=1, seconds=6, crowd=MODERN_SENDERS, faults=REPEATED_ENDS, nemesis=QUIET)
     result = Run(tmp_path, plan).play()
     assert result.report.is_clean, result.text()
-    assert set(result.repeats) == {"END_TXN v5: PRODUCER_FENCED"}, result.text()
-    assert result.repeats.total() > 30, result.text()
+    # A repetition that comes before the next transaction begins is told what was decided (NONE).
+    fenced = result.repeats["END_TXN v5: PRODUCER_FENCED"]
+    assert fenced > 30 and fenced > result.repeats.total() / 2, result.text()

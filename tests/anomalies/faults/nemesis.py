@@ -48,7 +48,7 @@ DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
 class NemesisPlan:
     """How often, and what."""
 
-    between_s: tuple[float, float] = (0.5, 2.5)
+    between_s: tuple[float, float] = (0.3, 1.8)
     """From one fault to the next, least and most."""
     weights: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
 

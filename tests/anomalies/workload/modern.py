@@ -13,6 +13,7 @@ from typing import Any, Final
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.txn_offset_commit import (
@@ -31,8 +32,10 @@ from tests.anomalies.workload.clients import (
 )
 from tests.support.wire_client import WireClient
 
-INIT, PRODUCE, OFFSETS, END = 5, 12, 5, 5
+FIND, INIT, PRODUCE, OFFSETS, END = 4, 5, 12, 5, 5
 """Versions."""
+_TRANSACTION: Final = 1
+"""The key type of FindCoordinator."""
 _PAUSE_S: Final = 0.05
 _TRY_AGAIN: Final = frozenset(
     (
@@ -74,6 +77,11 @@ class ModernProducer:
         self._client: WireClient | None = None
         self._sequences: dict[str, int] = {}
         self._unsent: dict[str, list[str]] = {}
+        # Whom one finds is known; but asking makes the broker create its topic.
+        find = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=[transactional_id])
+        self._call(
+            ApiKey.FIND_COORDINATOR, FIND, find, lambda said: said.coordinators[0].error_code
+        )
         request = InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout_ms=transaction_timeout_ms
         )

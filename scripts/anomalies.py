@@ -1,0 +1,113 @@
+"""Runs of `tests.anomalies` from seeds, with progress; see docs/exactly-once.md.
+
+The exit code is 0 when no run showed an anomaly. The directory of a run that did is kept.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from random import SystemRandom
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.anomalies.run import Run, RunPlan, RunResult
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, help="of the first run; drawn when not given")
+    parser.add_argument("--seconds", type=float, default=60, help="of faults, for each run")
+    parser.add_argument("--runs", type=int, default=1, help="seeds N, N+1, …")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the directories of clean runs too"
+    )
+    parser.add_argument("--json", type=Path, help="append a line for each run to this file")
+    arguments = parser.parse_args(argv)
+    first = arguments.seed if arguments.seed is not None else SystemRandom().randrange(2**31)
+    console = Console()
+    clean = True
+    for seed in range(first, first + arguments.runs):
+        console.print(f"[bold]seed {seed}[/bold], {arguments.seconds:g} s of faults")
+        directory = Path(tempfile.mkdtemp(prefix=f"anomalies-{seed}-"))
+        result = _play(console, directory, RunPlan(seed=seed, seconds=arguments.seconds))
+        _show(console, result)
+        if arguments.json is not None:
+            with arguments.json.open("a") as out:
+                out.write(json.dumps(_as_json(result)) + "\n")
+        if result.report.is_clean and not arguments.keep:
+            shutil.rmtree(directory)
+        else:
+            (directory / "report.txt").write_text(result.text() + "\n")
+            console.print(f"kept: {directory}")
+        clean = clean and result.report.is_clean
+    return 0 if clean else 1
+
+
+def _play(console: Console, directory: Path, plan: RunPlan) -> RunResult:
+    columns = (
+        SpinnerColumn(),
+        BarColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[faults]} faults, {task.fields[clients]} client processes"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=plan.seconds, faults=0, clients=0)
+
+        def watch(run: Run, left_s: float) -> bool:
+            progress.update(
+                task,
+                completed=plan.seconds - left_s,
+                faults=run.proxy.counts.total() + run.nemesis.counts.total(),
+                clients=run.incarnations,
+            )
+            return True
+
+        return Run(directory, plan).play(watch)
+
+
+def _show(console: Console, result: RunResult) -> None:
+    for title, counts in (
+        ("history", Counter(result.report.counts)),
+        ("faults", _by_kind(result.faults)),
+    ):
+        table = Table(title=title, show_header=False, title_justify="left")
+        for name, count in counts.items():
+            table.add_row(name, f"{count:,}")
+        console.print(table)
+    if result.report.is_clean:
+        console.print("[green]no anomalies[/green]")
+    else:
+        console.print(result.report.text(), style="red", markup=False)
+
+
+def _by_kind(faults: Counter[str]) -> Counter[str]:
+    """`drop answer PRODUCE` and `drop answer END_TXN` as one kind."""
+    kinds: Counter[str] = Counter()
+    for name, count in faults.items():
+        kinds[" ".join(word for word in name.split() if not word.isupper())] += count
+    return kinds
+
+
+def _as_json(result: RunResult) -> dict[str, object]:
+    return {
+        "seed": result.seed,
+        "clean": result.report.is_clean,
+        "anomalies": {kind.label: count for kind, count in result.report.kinds.items()},
+        "history": result.report.counts,
+        "faults": dict(sorted(result.faults.items())),
+        "repeats": dict(sorted(result.repeats.items())),
+        "client processes": result.incarnations,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -83,6 +83,10 @@ class Background:
         self._limiter = trio.CapacityLimiter(threads)
         self._statistics: dict[str, TaskStatistics] = {}
 
+    def resize(self, threads: int) -> None:
+        """Have at most so many threads from now on."""
+        self._limiter.total_tokens = threads
+
     async def run(self, tasks: Iterable[Task]) -> None:
         """All of them, for ever. A blocking run that is under way is waited for at the end."""
         async with trio.open_nursery() as nursery:

@@ -20,33 +20,18 @@ from itertools import chain
 
 import trio
 
-from broker.api.api_versions import unsupported_version_response
-from broker.api.registry import ADVERTISED, Services, build_handlers
-from broker.background import Background, PeriodicTask
+from broker.background import PeriodicTask
 from broker.broker_state import BrokerState, BrokerStateGauge
-from broker.cluster.controller import Controller
+from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
-from broker.cluster.features import Features
-from broker.cluster.image import MetadataImage
 from broker.cluster.metadata_store import MetadataStoreError
-from broker.cluster.producer_ids import ProducerIdAllocator
-from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.group.settings import GroupSettings
-from broker.coordinator.marker_writer import ReplicaMarkerWriter
-from broker.coordinator.partition_writer import ReplicaPartitionWriter
-from broker.coordinator.transaction.coordinator import TRANSACTION_TOPIC, TransactionCoordinator
-from broker.coordinator.transaction.settings import TransactionSettings
-from broker.deadlines import Deadlines
+from broker.coordinator.transaction.coordinator import TRANSACTION_TOPIC
 from broker.directory_identity import Identity, locate_store, settle_identity
 from broker.log_loading import load_all_logs
-from broker.network.listening import SYSTEM_DEFAULT, BindError, BoundListener
-from broker.network.request_channel import RequestChannel
-from broker.network.socket_server import SocketServer, SocketServerSettings
-from broker.replication.fetch_session import FetchSessionCache
-from broker.replication.log_mover import LogMover
-from broker.replication.purgatory import Purgatory
-from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.network.listening import BindError, BoundListener
+from broker.parts import Parts
+from broker.reconfiguration import Reconfiguration
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.listener import Listener
@@ -65,10 +50,6 @@ logger = logging.getLogger(__name__)
 
 STOP_REQUESTS_S = 10.0
 """How long requests in work may take at shutdown."""
-
-BACKLOG = 1024
-"""Kafka's default of 50 lets a burst of new clients wait for a whole second (measured: eleven times
-in a thousand); the kernel caps it anyway. A value that the operator set is respected."""
 
 _OPERATOR_ERRORS = (
     ConfigError,
@@ -109,7 +90,7 @@ class BrokerServer:
         self._background_scope = trio.CancelScope()
         self._background_ended = trio.Event()
         self._failure: str | None = None
-        self._parts = AsyncExitStack()
+        self._to_stop = AsyncExitStack()
         self._offline_listeners: list[Callable[[str], None]] = []
 
     # ---- life
@@ -128,7 +109,7 @@ class BrokerServer:
                 services.cancel_scope.cancel()
         except Exception:
             # A background task has a bug: what it left behind is not to be called clean.
-            self._parts.pop_all()
+            self._to_stop.pop_all()
             logger.critical("Fatal error in a background task. Ending", exc_info=True)
             went_well = False
         self.state.move_to(BrokerState.NOT_RUNNING)
@@ -164,7 +145,7 @@ class BrokerServer:
         # Stand-alone: no other broker could take over a partition.
         self.state.move_to(BrokerState.BROKER_SHUTTING_DOWN)
         try:
-            await self._parts.aclose()
+            await self._to_stop.aclose()
         except Exception:
             logger.critical("Fatal error during KafkaServer shutdown.", exc_info=True)
             return False
@@ -205,40 +186,43 @@ class BrokerServer:
         self.config = config = _with_identity(config, identity)
         if self.store.fresh:
             await self._take_over()
-        self._make_parts(config, identity)
-        await self.controller.load()
-        await self.features.load()
-        bound = self.socket_server.bind()
-        self._parts.callback(self.socket_server.unbind)
+        configs = DynamicBrokerConfig(config, self.store)
+        await configs.load()
+        self.config = configs.current
+        self._make_parts(configs, identity)
+        await self.parts.controller.load()
+        await self.parts.features.load()
+        bound = self.parts.socket_server.bind()
+        self._to_stop.callback(self.parts.socket_server.unbind)
         await self._load_logs()
         await self._lead(bound)
-        self.log_mover.resume()
-        self._at_stop_in_thread(self.replica_manager.checkpoint_high_watermarks)
-        services.start_soon(self.deadlines.run, name="deadlines")
-        await services.start(self.group_coordinator.run)
+        self.parts.log_mover.resume()
+        self._at_stop_in_thread(self.parts.replica_manager.checkpoint_high_watermarks)
+        services.start_soon(self.parts.deadlines.run, name="deadlines")
+        await services.start(self.parts.group_coordinator.run)
         self._start_groups()
-        await services.start(self.marker_writer.run)
-        await services.start(self.transaction_coordinator.run)
+        await services.start(self.parts.marker_writer.run)
+        await services.start(self.parts.transaction_coordinator.run)
         self._start_transactions()
-        self._parts.callback(self.transaction_coordinator.shutdown)
-        services.start_soon(self.channel.run, name="handlers")
-        self._parts.callback(self.channel.close)
-        await services.start(self.socket_server.serve)
-        self._parts.push_async_callback(self.socket_server.close, STOP_REQUESTS_S)
+        self._to_stop.callback(self.parts.transaction_coordinator.shutdown)
+        services.start_soon(self.parts.channel.run, name="handlers")
+        self._to_stop.callback(self.parts.channel.close)
+        await services.start(self.parts.socket_server.serve)
+        self._to_stop.push_async_callback(self.parts.socket_server.close, STOP_REQUESTS_S)
         # Before the sockets close: members parked in a rebalance are told, instead of waited for.
-        self._parts.callback(self.group_coordinator.shutdown)
+        self._to_stop.callback(self.parts.group_coordinator.shutdown)
         services.start_soon(self._run_background, name="background")
-        self._parts.push_async_callback(self._stop_background)
+        self._to_stop.push_async_callback(self._stop_background)
         await self._start_metrics(services)
         self._announce(bound)
 
     def _at_stop_in_thread(self, action: Callable[[], None]) -> None:
-        self._parts.push_async_callback(trio.to_thread.run_sync, action)
+        self._to_stop.push_async_callback(trio.to_thread.run_sync, action)
 
     async def _open_store(self) -> EmbeddedStore:
         path = locate_store(self._fs, self.log_manager.live_dirs, self.log_manager.offline_dirs)
         store = await EmbeddedStore.open(path)
-        self._parts.push_async_callback(store.close)
+        self._to_stop.push_async_callback(store.close)
         return store
 
     async def _take_over(self) -> None:
@@ -251,107 +235,24 @@ class BrokerServer:
         for verdict in verdicts:
             logger.log(*verdict.as_log_line())
 
-    def _make_parts(self, config: BrokerConfig, identity: Identity) -> None:
-        self.deadlines = Deadlines(self._clock)
-        self.image = MetadataImage(cluster_id=identity.cluster_id, controller_id=identity.broker_id)
-        self.replica_manager = ReplicaManager(
-            self.log_manager,
-            self.image,
-            self._clock,
-            config,
-            Purgatories(
-                produce=Purgatory("Produce", self.deadlines),
-                fetch=Purgatory("Fetch", self.deadlines),
-            ),
-        )
-        self._offline_listeners.append(self.replica_manager.directory_offline)
-        self.log_mover = LogMover(self.replica_manager, self.log_manager)
-        self.controller = Controller(
+    def _make_parts(self, configs: DynamicBrokerConfig, identity: Identity) -> None:
+        self.parts = Parts(
+            configs,
+            cluster_id=identity.cluster_id,
             store=self.store,
-            image=self.image,
-            config=config,
-            broker_id=identity.broker_id,
-            replicas=self.replica_manager,
-            log_configs=self.log_manager,
+            log_manager=self.log_manager,
             clock=self._clock,
-        )
-        self.group_coordinator = GroupCoordinator(
-            GroupSettings.from_config(config),
-            ReplicaPartitionWriter(
-                self.replica_manager, timeout_ms=config.offsets_commit_timeout_ms
-            ),
-            self.deadlines,
-            self._clock,
-        )
-        self.controller.deletion_listeners.append(self.group_coordinator.on_topics_deleted)
-        self.features = Features(self.store)
-        self.producer_ids = ProducerIdAllocator(self.store, identity.broker_id)
-        self.marker_writer = ReplicaMarkerWriter(
-            self.replica_manager,
-            self._clock,
-            timeout_ms=config.request_timeout_ms,
-            listeners={OFFSETS_TOPIC: self.group_coordinator},
-        )
-        self.transaction_coordinator = TransactionCoordinator(
-            TransactionSettings.from_config(config),
-            ReplicaPartitionWriter(self.replica_manager, timeout_ms=config.request_timeout_ms),
-            self.marker_writer,
-            self.deadlines,
-            self._clock,
-            new_producer_id=self.producer_ids.next_id,
-        )
-        self.fetch_sessions = FetchSessionCache(
-            self._clock, config.max_incremental_fetch_session_cache_slots
-        )
-        handlers = build_handlers(
-            Services(
-                config=config,
-                image=self.image,
-                controller=self.controller,
-                features=self.features,
-                producer_ids=self.producer_ids,
-                replica_manager=self.replica_manager,
-                fetch_sessions=self.fetch_sessions,
-                group_coordinator=self.group_coordinator,
-                transaction_coordinator=self.transaction_coordinator,
-                marker_writer=self.marker_writer,
-                clock=self._clock,
-                log_manager=self.log_manager,
-                log_mover=self.log_mover,
-                volumes=self._fs,
-            )
-        )
-        self.channel = RequestChannel(
-            handlers,
-            ADVERTISED,
-            clock=self._clock,
-            workers=config.num_io_threads,
-            queued_max=config.queued_max_requests,
-            unsupported_version_reply=unsupported_version_response,
-        )
-        self.socket_server = SocketServer(self._socket_settings(config), self.channel)
-        self.background = Background(threads=config.background_threads)
-
-    def _socket_settings(self, config: BrokerConfig) -> SocketServerSettings:
-        idle_ms = config.connections_max_idle_ms
-        return SocketServerSettings(
-            listeners=config.listeners,
-            backlog=_unless_default(config, "socket.listen.backlog.size", BACKLOG),
-            send_buffer=_unless_default(config, "socket.send.buffer.bytes", SYSTEM_DEFAULT),
-            receive_buffer=_unless_default(config, "socket.receive.buffer.bytes", SYSTEM_DEFAULT),
-            max_request_bytes=config.socket_request_max_bytes,
-            max_connections=config.max_connections,
-            max_connections_per_ip=config.max_connections_per_ip,
-            max_connections_per_ip_overrides=config.ip_connection_limits,
-            max_idle_s=None if idle_ms < 0 else idle_ms / 1000,
+            fs=self._fs,
             check_buffers=self._check_buffers,
         )
+        self._offline_listeners.append(self.parts.replica_manager.directory_offline)
+        configs.followers.append(Reconfiguration(self.parts).follow)
 
     async def _load_logs(self) -> None:
         self.state.move_to(BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN)
         await load_all_logs(
             self.log_manager,
-            self.controller.topic_config,
+            self.parts.controller.topic_config,
             threads_per_dir=self.config.num_recovery_threads_per_data_dir,
             clock=self._clock,
         )
@@ -359,8 +260,8 @@ class BrokerServer:
 
     async def _lead(self, bound: Sequence[BoundListener]) -> None:
         self._tell_unserved()
-        await self.controller.lead()
-        await self.controller.register(
+        await self.parts.controller.lead()
+        await self.parts.controller.register(
             [Listener(name=b.name, host=b.host, port=b.port, protocol=b.protocol) for b in bound]
         )
 
@@ -369,7 +270,7 @@ class BrokerServer:
         unserved = set()
         for log in self.log_manager.all_logs():
             name, index = log.topic_partition
-            topic = self.image.topic(name)
+            topic = self.parts.image.topic(name)
             if topic is None or index not in topic.partitions:
                 unserved.add(name)
         if unserved:
@@ -381,15 +282,15 @@ class BrokerServer:
 
     def _start_groups(self) -> None:
         led, count = self._led_partitions(OFFSETS_TOPIC)
-        self.group_coordinator.startup(led, partition_count=count)
+        self.parts.group_coordinator.startup(led, partition_count=count)
 
     def _start_transactions(self) -> None:
         led, count = self._led_partitions(TRANSACTION_TOPIC)
-        self.transaction_coordinator.startup(led, partition_count=count)
+        self.parts.transaction_coordinator.startup(led, partition_count=count)
 
     def _led_partitions(self, name: str) -> tuple[list[tuple[int, int]], int | None]:
         """(index, leader epoch) of what is led here of a coordinator's topic, and its size."""
-        topic = self.image.topic(name)
+        topic = self.parts.image.topic(name)
         if topic is None:
             return [], None
         return [
@@ -404,14 +305,14 @@ class BrokerServer:
             name="highwatermark-checkpoint",
             initial_delay_ms=period_ms,
             period_ms=period_ms,
-            run=self.replica_manager.checkpoint_high_watermarks,
+            run=self.parts.replica_manager.checkpoint_high_watermarks,
             blocking=True,
         )
         try:
             with self._background_scope:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self.log_mover.run, name="log-mover")
-                    await self.background.run([*self.log_manager.tasks(), checkpoint])
+                    nursery.start_soon(self.parts.log_mover.run, name="log-mover")
+                    await self.parts.background.run([*self.log_manager.tasks(), checkpoint])
         finally:
             self._background_ended.set()
 
@@ -425,19 +326,19 @@ class BrokerServer:
 
         sources = Sources(
             broker_state=lambda: self.state.state,
-            cluster_id=self.image.cluster_id,
+            cluster_id=self.parts.image.cluster_id,
             broker_id=self.config.broker_id,
-            replicas=self.replica_manager.statistics,
+            replicas=self.parts.replica_manager.statistics,
             logs=self.log_manager.all_logs,
             log_manager=self.log_manager.statistics,
-            controller=self.controller.statistics,
-            groups=self.group_coordinator.statistics,
-            transactions=self.transaction_coordinator.statistics,
-            fetch_sessions=self.fetch_sessions.statistics,
-            sockets=self.socket_server.statistics,
-            channel=self.channel.statistics,
-            background=self.background.statistics,
-            deadlines=self.deadlines.statistics,
+            controller=self.parts.controller.statistics,
+            groups=self.parts.group_coordinator.statistics,
+            transactions=self.parts.transaction_coordinator.statistics,
+            fetch_sessions=self.parts.fetch_sessions.statistics,
+            sockets=self.parts.socket_server.statistics,
+            channel=self.parts.channel.statistics,
+            background=self.parts.background.statistics,
+            deadlines=self.parts.deadlines.statistics,
         )
         process = ProcessFamilies()
 
@@ -463,11 +364,6 @@ class BrokerServer:
             listener(lost.path)
         if lost.last:
             self._fail(f"All log dirs have failed, the last one {lost.path}: {lost.error}.")
-
-
-def _unless_default(config: BrokerConfig, key: str, better: int) -> int:
-    """The operator's value, else one that was measured to be better than Kafka's default."""
-    return int(config.values[key]) if key in config.originals else better
 
 
 def _with_identity(config: BrokerConfig, identity: Identity) -> BrokerConfig:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from config.broker_keys import SECTIONS
 from config.definition import ConfigKey, UpdateMode, format_value
+from config.dynamic import may_change
 from config.topic_keys import TOPIC_KEYS
 
 _HEAD = """\
@@ -21,8 +22,11 @@ In the column *effect*: **yes**: the broker follows it. **none yet**: the key is
 is checked, so that a file written for Kafka is understood, but nothing in this broker reads it.
 **own**: a key that Apache Kafka does not have.
 
-Broker keys cannot be changed while the broker runs; topic configs can. *Kafka* in the column
-*changes* says what Kafka 4.3 allows for the broker key.
+Topic configs can be changed at any time. Broker keys with **running** in the column *changes* can
+be set while the broker runs, for one broker or for all (`kafka-configs --entity-type brokers` with
+`--entity-name 0` or `--entity-default`); what was set is kept in the metadata store and goes before
+`server.properties`. *Kafka: per-broker* marks keys that Kafka lets change and this broker does not.
+Log levels change with `--entity-type broker-loggers`, until the next start.
 """
 
 
@@ -49,8 +53,8 @@ def _broker_table(keys: Iterable[ConfigKey]) -> Iterator[str]:
     yield "| key | type | default | valid | importance | changes | effect | meaning |"
     yield "|--|--|--|--|--|--|--|--|"
     for key in sorted(keys, key=lambda key: key.name):
-        changes = "no"
-        if key.dynamic is not UpdateMode.READ_ONLY:
+        changes = "running" if may_change(key) else "no"
+        if key.dynamic is UpdateMode.PER_BROKER:
             changes = f"no (Kafka: {key.dynamic.value})"
         yield _row(
             _name(key),

@@ -18,8 +18,9 @@ Threads
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import ZERO_UUID, TopicPartition, uuid_to_text
@@ -269,6 +270,20 @@ class LogManager(LogMoves):
         for log in self._with_future_logs():
             if log.topic_partition.topic == topic:
                 log.update_config(config)
+
+    def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> Iterator[None]:
+        """All logs follow what `config_of` says of their topics, one per step."""
+        for topic_partition in self._initializing:
+            self._initializing[topic_partition] = config_of(topic_partition.topic)
+        for log in list(self._with_future_logs()):
+            log.update_config(config_of(log.topic_partition.topic))
+            yield
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """The broker's configuration has changed while it runs."""
+        self._config = config
+        for log in self._with_future_logs():
+            log.producers.expiration_ms = config.producer_id_expiration_ms
 
     def async_delete(self, topic_partition: TopicPartition) -> None:
         """Take the partition out of service; its directory is removed later (S-RET-8).

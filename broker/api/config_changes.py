@@ -1,49 +1,46 @@
-"""How (Incremental)AlterConfigs changes what a topic sets itself. Pure.
+"""How (Incremental)AlterConfigs changes what a resource sets itself. Pure.
 
-`replacement` and `incremental` make the new configs of a topic from the old; that the result is
-valid as a whole is the controller's to check. Raises KafkaError. Source: KIP-339, S-CFG-4.
+`replacement` and `incremental` make the new configs of a resource from the old; that the result is
+valid as a whole is checked by who owns the resource. Raises KafkaError. Source: KIP-339, S-CFG-4.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from enum import IntEnum
-from typing import Any, Final
+from typing import Any
 
-from broker.api.config_resources import ResourceType, check_broker_name, unsupported
+from broker.api.config_resources import Operation
 from config.broker_config import BrokerConfig
-from config.definition import ConfigError, ConfigType, format_value
+from config.broker_keys import BROKER_KEYS
+from config.definition import ConfigError, ConfigKey, ConfigType, format_value
 from config.topic_config import topic_key
 from protocol.errors import ErrorCode, KafkaError
 
 Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]
 
-NO_DYNAMIC_BROKER_CONFIGS: Final = (
-    "This broker cannot change its own configs while it runs. Change server.properties and restart."
-)
+ListInForce = Callable[[str], str]
+"""The value in force of a list that the resource does not set itself, by name. Raises KafkaError
+INVALID_CONFIG for what is no list."""
 
 
-class Operation(IntEnum):
-    """What IncrementalAlterConfigs does with one key."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
+def replacement(configs: Iterable[Any]) -> Change:
+    """AlterConfigs: what is not named goes back to its default."""
+    wanted = {config.name: config.value for config in configs}
+    return lambda old: wanted
 
 
-def check_resource(resource_type: int, name: str, broker_id: int) -> None:
-    """Only topics can be changed. Raises KafkaError INVALID_REQUEST for everything else."""
-    if resource_type == ResourceType.TOPIC:
-        if not name:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-        return
-    if resource_type == ResourceType.BROKER:
-        if name:
-            check_broker_name(name, broker_id)
-        raise KafkaError(ErrorCode.INVALID_REQUEST, NO_DYNAMIC_BROKER_CONFIGS)
-    raise unsupported(resource_type)
+def incremental(configs: Iterable[Any], list_in_force: ListInForce) -> Change:
+    """IncrementalAlterConfigs: set, delete, append to and subtract from lists."""
+
+    def change(old: Mapping[str, str]) -> Mapping[str, str | None]:
+        new: dict[str, str | None] = dict(old)
+        for config in configs:
+            _apply(new, config, list_in_force)
+        return new
+
+    return change
 
 
-def _refuse_duplicates_and_nulls(configs: Iterable[Any], *, deletes_allowed: bool) -> None:
+def check_changes(configs: Iterable[Any], *, incremental: bool) -> None:
+    """Raises KafkaError INVALID_REQUEST for a key named twice and for a missing value."""
     seen: set[str] = set()
     for config in configs:
         if config.name in seen:
@@ -51,63 +48,68 @@ def _refuse_duplicates_and_nulls(configs: Iterable[Any], *, deletes_allowed: boo
                 ErrorCode.INVALID_REQUEST, f"Error due to duplicate config keys: {config.name}"
             )
         seen.add(config.name)
-        deletes = deletes_allowed and config.config_operation == Operation.DELETE
+        deletes = incremental and config.config_operation == Operation.DELETE
         if config.value is None and not deletes:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config.name}"
             )
 
 
-def replacement(configs: Iterable[Any]) -> Change:
-    """AlterConfigs: what is not named goes back to its default."""
-    _refuse_duplicates_and_nulls(configs, deletes_allowed=False)
-    wanted = {config.name: config.value for config in configs}
-    return lambda old: wanted
+def topic_list_in_force(broker: BrokerConfig) -> ListInForce:
+    """For a topic: the broker's value stands where the topic sets none."""
+
+    def value(name: str) -> str:
+        try:
+            key = topic_key(name)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from error
+        _require_list(key)
+        attribute = key.synonyms[0].replace(".", "_") if key.synonyms else ""
+        return format_value(getattr(broker, attribute, key.default))
+
+    return value
 
 
-def incremental(configs: Iterable[Any], broker: BrokerConfig) -> Change:
-    """IncrementalAlterConfigs: set, delete, append to and subtract from lists."""
-    _refuse_duplicates_and_nulls(configs, deletes_allowed=True)
+def broker_list_in_force(broker: BrokerConfig) -> ListInForce:
+    """For a broker: what holds now."""
 
-    def change(old: Mapping[str, str]) -> Mapping[str, str | None]:
-        new: dict[str, str | None] = dict(old)
-        for config in configs:
-            _apply(new, config, broker)
-        return new
+    def value(name: str) -> str:
+        key = BROKER_KEYS.get(name)
+        if key is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown broker config name: {name}")
+        _require_list(key)
+        return format_value(broker.values[name])
 
-    return change
+    return value
 
 
-def _apply(new: dict[str, str | None], config: Any, broker: BrokerConfig) -> None:
+def _require_list(key: ConfigKey) -> None:
+    if key.type is not ConfigType.LIST:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Can't append to or subtract from key {key.name} because its type is not LIST.",
+        )
+
+
+def _apply(new: dict[str, str | None], config: Any, list_in_force: ListInForce) -> None:
     match config.config_operation:
         case Operation.SET:
             new[config.name] = config.value
         case Operation.DELETE:
             new.pop(config.name, None)
         case Operation.APPEND | Operation.SUBTRACT:
-            new[config.name] = _edit_list(new.get(config.name), config, broker)
+            in_force = list_in_force(config.name)
+            current = new.get(config.name)
+            new[config.name] = _edit_list(in_force if current is None else current, config)
         case unknown:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation type {unknown}")
 
 
-def _edit_list(current: str | None, config: Any, broker: BrokerConfig) -> str:
-    operation = Operation(config.config_operation)
-    try:
-        key = topic_key(config.name)
-    except ConfigError as error:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from error
-    if key.type is not ConfigType.LIST:
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG,
-            f"Can't {operation.name} to key {key.name} because its type is not LIST.",
-        )
-    if current is None:
-        attribute = key.synonyms[0].replace(".", "_") if key.synonyms else ""
-        current = format_value(getattr(broker, attribute, key.default))
+def _edit_list(current: str, config: Any) -> str:
     items = [item.strip() for item in current.split(",") if item.strip()]
     for item in filter(None, (part.strip() for part in config.value.split(","))):
-        if operation is Operation.APPEND and item not in items:
+        if config.config_operation == Operation.APPEND and item not in items:
             items.append(item)
-        elif operation is Operation.SUBTRACT and item in items:
+        elif config.config_operation == Operation.SUBTRACT and item in items:
             items.remove(item)
     return ",".join(items)

@@ -1,19 +1,20 @@
 """What DescribeConfigs (and CreateTopics v5+) says of a config: value, source, synonyms.
 
-A value comes from the first of these that sets it (S-CFG-2): the topic; the broker while it runs,
-for itself or for the cluster (not supported yet, so never a source); `server.properties`; the
-default. The synonyms of an entry list all that set it, in that order. Pure.
+A value comes from the first of these that sets it (S-CFG-2): the topic; what was set for this
+broker while it runs; what was set for the cluster; `server.properties`; the default. The synonyms
+of an entry list all that set it, in that order. Pure.
 Sources: Kafka's `ConfigHelper`, `DescribeConfigsResponse.ConfigSource`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from config.broker_config import BrokerConfig
 from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigKey, ConfigType, format_value
+from config.dynamic import ConfigLayers, broker_synonyms, may_change
 from config.topic_config import TopicConfig
 from config.topic_keys import TOPIC_KEYS
 
@@ -27,6 +28,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
 
 
 class Synonym(NamedTuple):
@@ -58,29 +60,34 @@ class ConfigEntry:
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
-_FAMILIES: Final = (
-    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
-    ("log.roll.ms", "log.roll.hours"),
-    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
-    ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
-)
-"""Broker keys that stand in for one another, the first that is set winning."""
-
-_FAMILY_OF: Final = {names[0]: names for names in _FAMILIES}
 _TIMESTAMP_LIMITS: Final = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
 
 
-def topic_entries(own: Mapping[str, str], broker: BrokerConfig) -> list[ConfigEntry]:
+class BrokerConfigs(Protocol):
+    """What is needed of `broker.cluster.dynamic_broker_config.DynamicBrokerConfig`."""
+
+    @property
+    def current(self) -> BrokerConfig:
+        """What holds now."""
+        ...
+
+    @property
+    def layers(self) -> ConfigLayers:
+        """Where it was set."""
+        ...
+
+
+def topic_entries(own: Mapping[str, str], configs: BrokerConfigs) -> list[ConfigEntry]:
     """Every topic config, by name (S-CFG-3). `own` is what the topic sets itself.
 
     Raises ConfigError when `own` is not valid.
     """
-    limits = TopicConfig.from_broker(broker, own)
-    return [_topic_entry(key, own, broker, limits) for key in TOPIC_KEYS]
+    limits = TopicConfig.from_broker(configs.current, own)
+    return [_topic_entry(key, own, configs, limits) for key in TOPIC_KEYS]
 
 
 def _topic_entry(
-    key: ConfigKey, own: Mapping[str, str], broker: BrokerConfig, limits: TopicConfig
+    key: ConfigKey, own: Mapping[str, str], configs: BrokerConfigs, limits: TopicConfig
 ) -> ConfigEntry:
     value: Any
     if key.name in own:
@@ -88,11 +95,11 @@ def _topic_entry(
     elif key.name in _TIMESTAMP_LIMITS:
         value = getattr(limits, key.attribute)
     elif key.synonyms:
-        value = getattr(broker, key.synonyms[0].replace(".", "_"))
+        value = getattr(configs.current, key.synonyms[0].replace(".", "_"))
     else:
         value = key.default
     text = None if value is None else format_value(value)
-    synonyms = _broker_synonyms(key.synonyms, broker) if key.synonyms else ()
+    synonyms = _broker_synonyms(key.synonyms, configs) if key.synonyms else ()
     if key.name in own:
         synonyms = (Synonym(key.name, text, ConfigSource.TOPIC_CONFIG), *synonyms)
     return ConfigEntry(
@@ -107,59 +114,110 @@ def _topic_entry(
     )
 
 
-def broker_entries(broker: BrokerConfig) -> list[ConfigEntry]:
-    """Every broker config, and what the operator set beyond the table (S-CFG-3).
+def broker_entries(configs: BrokerConfigs) -> list[ConfigEntry]:
+    """Every config of this broker, and what was set beyond the table (S-CFG-3).
 
-    All are read-only: this broker cannot change them while it runs. Keys that the table does not
-    know may hold secrets of a plug-in, so their values are not shown.
+    Keys that the table does not know may hold secrets of a plug-in, so their values are not shown.
     """
-    entries = [_broker_entry(key, broker) for key in BROKER_KEYS]
+    entries = [_broker_entry(key, configs) for key in BROKER_KEYS]
     entries += [
-        ConfigEntry(
-            name=name,
-            value=None,
-            source=ConfigSource.STATIC_BROKER_CONFIG,
-            synonyms=(Synonym(name, None, ConfigSource.STATIC_BROKER_CONFIG),),
-            type=None,
-            read_only=True,
-            sensitive=True,
-            documentation=None,
-        )
-        for name in broker.originals
+        _unknown_entry(name, _set_texts(name, configs.layers))
+        for name in configs.current.originals
         if name not in BROKER_KEYS
     ]
     return sorted(entries, key=lambda entry: entry.name)
 
 
-def _broker_entry(key: ConfigKey, broker: BrokerConfig) -> ConfigEntry:
-    value = broker.values[key.name]
-    synonyms = _broker_synonyms(_FAMILY_OF.get(key.name, (key.name,)), broker)
+def cluster_entries(configs: BrokerConfigs) -> list[ConfigEntry]:
+    """What was set for all brokers while they run, and nothing else."""
+    entries = []
+    for name, text in sorted(configs.layers.cluster.items()):
+        key = BROKER_KEYS.get(name)
+        source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+        if key is None:
+            entries.append(_unknown_entry(name, [(text, source)]))
+        else:
+            shown = _shown(key, text)
+            entries.append(_entry(key, shown, (Synonym(name, shown, source),)))
+    return entries
+
+
+def logger_entries(levels: Mapping[str, str]) -> list[ConfigEntry]:
+    """Levels of loggers, by name (KIP-412)."""
+    return [
+        ConfigEntry(
+            name=name,
+            value=level,
+            source=ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+            synonyms=(),
+            type=None,
+            read_only=False,
+            sensitive=False,
+            documentation=None,
+        )
+        for name, level in levels.items()
+    ]
+
+
+def _unknown_entry(name: str, texts: Sequence[tuple[str, ConfigSource]]) -> ConfigEntry:
+    return ConfigEntry(
+        name=name,
+        value=None,
+        source=texts[0][1],
+        synonyms=tuple(Synonym(name, None, source) for _, source in texts),
+        type=None,
+        read_only=texts[0][1] is ConfigSource.STATIC_BROKER_CONFIG,
+        sensitive=True,
+        documentation=None,
+    )
+
+
+def _broker_entry(key: ConfigKey, configs: BrokerConfigs) -> ConfigEntry:
+    synonyms = _broker_synonyms(broker_synonyms(key.name), configs)
+    return _entry(key, _shown(key, configs.current.values[key.name]), synonyms)
+
+
+def _entry(key: ConfigKey, value: str | None, synonyms: tuple[Synonym, ...]) -> ConfigEntry:
     return ConfigEntry(
         name=key.name,
-        value=None if value is None or key.sensitive else format_value(value),
+        value=value,
         source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
         synonyms=synonyms,
         type=key.type,
-        read_only=True,
+        read_only=not may_change(key),
         sensitive=key.sensitive,
         documentation=key.doc if key.effective else f"{key.doc} (No effect in this broker yet.)",
     )
 
 
-def _broker_synonyms(names: Iterable[str], broker: BrokerConfig) -> tuple[Synonym, ...]:
-    """What `server.properties` sets of `names`, then what has a default."""
+def _set_texts(name: str, layers: ConfigLayers) -> list[tuple[str, ConfigSource]]:
+    """What was set under this name, the layer that wins first."""
+    return [
+        (layer[name], source)
+        for layer, source in (
+            (layers.broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (layers.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (layers.file, ConfigSource.STATIC_BROKER_CONFIG),
+        )
+        if name in layer
+    ]
+
+
+def _broker_synonyms(names: Iterable[str], configs: BrokerConfigs) -> tuple[Synonym, ...]:
+    """What the layers set of `names`, layer by layer, then what has a default."""
     keys = [BROKER_KEYS[name] for name in names]
     fixed = [
-        Synonym(key.name, _shown(key, broker.values[key.name]), ConfigSource.STATIC_BROKER_CONFIG)
+        (source, Synonym(key.name, _shown(key, key.parse(text)), source))
         for key in keys
-        if key.name in broker.originals
+        for text, source in _set_texts(key.name, configs.layers)
     ]
+    fixed.sort(key=lambda found: found[0])  # stable: within a layer the first name goes first
     defaults = [
         Synonym(key.name, _shown(key, key.default), ConfigSource.DEFAULT_CONFIG)
         for key in keys
         if key.default is not None
     ]
-    return (*fixed, *defaults)
+    return (*(synonym for _, synonym in fixed), *defaults)
 
 
 def _shown(key: ConfigKey, value: Any) -> str | None:

@@ -16,8 +16,20 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-def check_broker_name(name: str, broker_id: int) -> None:
-    """Raises KafkaError INVALID_REQUEST unless `name` is this broker's id."""
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does with one key."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+def check_broker_name(name: str, broker_id: int, *, may_be_empty: bool = True) -> None:
+    """Raises KafkaError INVALID_REQUEST unless `name` is this broker's id.
+
+    `may_be_empty` only words the refusal: whether the empty name stands for all brokers.
+    """
     try:
         asked = int(name)
     except ValueError:
@@ -25,9 +37,10 @@ def check_broker_name(name: str, broker_id: int) -> None:
             ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}"
         ) from None
     if asked != broker_id:
+        expected = f"{broker_id} or empty string," if may_be_empty else f"{broker_id}"
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {broker_id} or empty string, but received {name}",
+            f"Unexpected broker id, expected {expected} but received {name}",
         )
 
 

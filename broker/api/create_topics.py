@@ -18,11 +18,10 @@ Version notes
 from collections import Counter
 from typing import Any, Final, Protocol
 
-from broker.api.config_description import topic_entries
+from broker.api.config_description import BrokerConfigs, topic_entries
 from broker.cluster.image import TopicImage
 from broker.cluster.topic_plan import NewTopic
 from broker.request import RequestContext
-from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import (
     CreatableTopicConfigs,
@@ -45,9 +44,9 @@ class TopicCreator(Protocol):
 class CreateTopicsHandler:
     """See the module."""
 
-    def __init__(self, controller: TopicCreator, config: BrokerConfig) -> None:
+    def __init__(self, controller: TopicCreator, configs: BrokerConfigs) -> None:
         self._controller = controller
-        self._config = config
+        self._configs = configs
 
     async def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, when all topics are made."""
@@ -83,7 +82,7 @@ class CreateTopicsHandler:
                     config_source=entry.source,
                     is_sensitive=entry.sensitive,
                 )
-                for entry in topic_entries(made.config, self._config)
+                for entry in topic_entries(made.config, self._configs)
             ],
         )
 

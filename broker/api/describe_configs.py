@@ -8,8 +8,9 @@ Behaviour (S-CFG-2, S-CFG-3)
   list means all.
 * An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that cannot be a topic's
   INVALID_TOPIC_EXCEPTION. Another broker's id is an INVALID_REQUEST: the client must ask that one.
-* The empty broker name stands for the cluster's dynamic defaults: none can be set yet.
-* Loggers, client metrics and groups have no configs here: INVALID_REQUEST.
+* The empty broker name stands for what was set for all brokers while they run.
+* A broker's loggers: their levels (KIP-412).
+* Client metrics and groups have no configs here: INVALID_REQUEST.
 
 Version notes
 * v0 says only whether a value is the default. v1+: source, and synonyms on request.
@@ -18,12 +19,19 @@ Version notes
 
 from typing import Any, Final
 
-from broker.api.config_description import ConfigEntry, broker_entries, topic_entries
+from broker import log_levels
+from broker.api.config_description import (
+    BrokerConfigs,
+    ConfigEntry,
+    broker_entries,
+    cluster_entries,
+    logger_entries,
+    topic_entries,
+)
 from broker.api.config_resources import ResourceType, check_broker_name, unsupported
 from broker.cluster.image import MetadataImage
 from broker.cluster.topic_names import invalid_name_reason
 from broker.request import RequestContext
-from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_configs import (
@@ -39,9 +47,9 @@ VERSIONS: Final = (0, 4)
 class DescribeConfigsHandler:
     """See the module."""
 
-    def __init__(self, image: MetadataImage, config: BrokerConfig) -> None:
+    def __init__(self, image: MetadataImage, configs: BrokerConfigs) -> None:
         self._image = image
-        self._config = config
+        self._configs = configs
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, at once."""
@@ -71,15 +79,20 @@ class DescribeConfigsHandler:
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
                 )
             try:
-                return topic_entries(topic.config, self._config)
+                return topic_entries(topic.config, self._configs)
             except ConfigError as error:
                 # Stored under another server.properties, and no longer valid with this one.
                 raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from error
         if resource_type == ResourceType.BROKER:
             if not name:
-                return []
-            check_broker_name(name, self._config.broker_id)
-            return broker_entries(self._config)
+                return cluster_entries(self._configs)
+            check_broker_name(name, self._configs.current.broker_id)
+            return broker_entries(self._configs)
+        if resource_type == ResourceType.BROKER_LOGGER:
+            if not name:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+            check_broker_name(name, self._configs.current.broker_id, may_be_empty=False)
+            return logger_entries(log_levels.levels())
         raise unsupported(resource_type)
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:

@@ -3,7 +3,9 @@
 Versions: 0-1.
 
 Behaviour (S-CFG-4)
-* Topics only. Brokers, loggers, client metrics and groups: INVALID_REQUEST with the reason.
+* Topics; this broker, and with an empty name all brokers: what `config.dynamic` lets change, the
+  rest is refused as Kafka does (INVALID_REQUEST, "Cannot update these configs dynamically"); levels
+  of this broker's loggers. Client metrics and groups: INVALID_REQUEST with the reason.
 * APPEND and SUBTRACT work on lists only (INVALID_CONFIG) and start from the value in force, the
   broker's when the topic sets none. A key may be named once.
 * Resources succeed and fail one by one; a resource changes as a whole or not at all. A resource
@@ -11,13 +13,19 @@ Behaviour (S-CFG-4)
 * `validate_only` checks everything and changes nothing.
 """
 
-from collections import Counter
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from broker.api.config_changes import Change, check_resource, incremental
+from broker.api.broker_loggers import alter_loggers
+from broker.api.config_alteration import Altered, ConfigOwners, alter_each
+from broker.api.config_changes import (
+    broker_list_in_force,
+    check_changes,
+    incremental,
+    topic_list_in_force,
+)
+from broker.api.config_resources import ResourceType, check_broker_name
 from broker.request import RequestContext
-from config.broker_config import BrokerConfig
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
@@ -26,57 +34,51 @@ from protocol.messages.incremental_alter_configs import (
 VERSIONS: Final = (0, 1)
 
 
-class TopicConfigChanger(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
-
-    async def alter_topic_config(
-        self, name: str, change: Change, *, validate_only: bool = False
-    ) -> None:
-        """Change what a topic sets itself. Raises KafkaError."""
-        ...
-
-
 class IncrementalAlterConfigsHandler:
     """See the module."""
 
-    def __init__(self, controller: TopicConfigChanger, config: BrokerConfig) -> None:
-        self._controller = controller
-        self._config = config
+    def __init__(self, owners: ConfigOwners) -> None:
+        self._owners = owners
 
     async def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, when all changes are stored."""
-        named = Counter((r.resource_type, r.resource_name) for r in request.resources)
-        responses = []
-        for resource in request.resources:
-            code, message = ErrorCode.NONE, None
-            try:
-                if named[resource.resource_type, resource.resource_name] > 1:
-                    raise KafkaError(
-                        ErrorCode.INVALID_REQUEST, "Each resource must appear at most once."
-                    )
-                check_resource(
-                    resource.resource_type, resource.resource_name, self._config.broker_id
-                )
-                await self._controller.alter_topic_config(
-                    resource.resource_name,
-                    incremental(resource.configs, self._config),
-                    validate_only=request.validate_only,
-                )
-            except KafkaError as error:
-                code, message = error.code, str(error)
-            responses.append(_response(resource, code, message))
-        return IncrementalAlterConfigsResponse(responses=responses)
+
+        async def alter(resource: Any) -> None:
+            check_changes(resource.configs, incremental=True)
+            kind, name = resource.resource_type, resource.resource_name
+            broker = self._owners.brokers.current
+            if kind == ResourceType.BROKER_LOGGER:
+                check_broker_name(name, broker.broker_id, may_be_empty=False)
+                alter_loggers(resource.configs, validate_only=request.validate_only)
+                return
+            list_in_force = (
+                broker_list_in_force(broker)
+                if kind == ResourceType.BROKER
+                else topic_list_in_force(broker)
+            )
+            await self._owners.alter(
+                kind,
+                name,
+                incremental(resource.configs, list_in_force),
+                validate_only=request.validate_only,
+            )
+
+        return _response(await alter_each(request.resources, alter))
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """The code for every resource."""
-        responses = [_response(resource, code, code.text) for resource in request.resources]
-        return IncrementalAlterConfigsResponse(responses=responses)
+        return _response([Altered(resource, code, code.text) for resource in request.resources])
 
 
-def _response(resource: Any, code: ErrorCode, message: str | None) -> Any:
-    return AlterConfigsResourceResponse(
-        error_code=code,
-        error_message=message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
+def _response(results: list[Altered]) -> Any:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, code, message in results
+        ]
     )

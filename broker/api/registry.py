@@ -50,12 +50,14 @@ from broker.api import (
     update_features,
     write_txn_markers,
 )
+from broker.api.config_alteration import ConfigOwners
 from broker.api.transaction_gate import TransactionGate
 from protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from broker.api.describe_log_dirs import Volumes
     from broker.cluster.controller import Controller
+    from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
     from broker.cluster.features import Features
     from broker.cluster.image import MetadataImage
     from broker.cluster.producer_ids import ProducerIdAllocator
@@ -76,7 +78,9 @@ class Services:
     """What handlers are made of."""
 
     config: "BrokerConfig"
-    """With the broker id resolved."""
+    """As it was at start, with the broker id resolved."""
+    broker_configs: "DynamicBrokerConfig"
+    """As it is now."""
     image: "MetadataImage"
     controller: "Controller"
     features: "Features"
@@ -158,7 +162,7 @@ _TABLE: Final = (
     _Entry(
         ApiKey.CREATE_TOPICS,
         create_topics,
-        lambda s: create_topics.CreateTopicsHandler(s.controller, s.config),
+        lambda s: create_topics.CreateTopicsHandler(s.controller, s.broker_configs),
     ),
     _Entry(
         ApiKey.DELETE_TOPICS,
@@ -173,17 +177,19 @@ _TABLE: Final = (
     _Entry(
         ApiKey.DESCRIBE_CONFIGS,
         describe_configs,
-        lambda s: describe_configs.DescribeConfigsHandler(s.image, s.config),
+        lambda s: describe_configs.DescribeConfigsHandler(s.image, s.broker_configs),
     ),
     _Entry(
         ApiKey.ALTER_CONFIGS,
         alter_configs,
-        lambda s: alter_configs.AlterConfigsHandler(s.controller, s.config),
+        lambda s: alter_configs.AlterConfigsHandler(ConfigOwners(s.controller, s.broker_configs)),
     ),
     _Entry(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         incremental_alter_configs,
-        lambda s: incremental_alter_configs.IncrementalAlterConfigsHandler(s.controller, s.config),
+        lambda s: incremental_alter_configs.IncrementalAlterConfigsHandler(
+            ConfigOwners(s.controller, s.broker_configs)
+        ),
     ),
     _Entry(
         ApiKey.ALTER_REPLICA_LOG_DIRS,

@@ -45,7 +45,6 @@ class TransactionGate:
 
     def __init__(self, transactions: TransactionCoordinator) -> None:
         self._transactions = transactions
-        self._verify = transactions.settings.verify_partitions
 
     def admit(
         self,
@@ -128,7 +127,7 @@ class TransactionGate:
         knows_abortable: bool,
     ) -> None:
         """Ask the coordinator. Raises KafkaError with the code that the client is to see."""
-        if not self._verify:
+        if not self._transactions.settings.verify_partitions:
             return
         try:
             self._transactions.verify_partition(transactional_id, producer, tp)

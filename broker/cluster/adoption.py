@@ -38,10 +38,10 @@ from broker.cluster.tree_values import (
     DELETE_TOPICS,
     PRODUCER_ID_BLOCK,
     decode_producer_id_block,
+    encode_config,
     encode_partition_state,
     encode_producer_id_block,
     encode_topic,
-    encode_topic_config,
     partition_state_path,
     topic_config_path,
     topic_path,
@@ -306,7 +306,7 @@ def operations_of(
             if old is not None:
                 operations.append(Delete(topic_path(name), recursive=True))
                 operations.append(Delete(topic_config_path(name), recursive=True))
-            operations.append(Create(topic_config_path(name), encode_topic_config(topic.config)))
+            operations.append(Create(topic_config_path(name), encode_config(topic.config)))
             operations.append(Create(topic_path(name), node))
             new: Collection[int] = topic.partitions
         else:

@@ -5,20 +5,21 @@ Rules
    during a creation, have an order (S-CFG-5: the later change wins).
 2. Store first, then the disk, then the image: a client never sees a topic that a crash could take
    back, nor one whose partitions cannot be written to yet.
-3. A deletion is marked in the tree before the first log goes and unmarked with the topic's own
-   nodes, so that a crash in the middle is finished at the next start.
+3. A deletion that a crash cuts short is finished at the next start (`topic_deletion`).
 4. What has begun is finished: the client's going away does not cancel a change half-way.
-5. A partition whose log cannot be opened (failed disk) has no leader; the rest serves on.
+5. A partition whose log cannot be opened (failed disk) has no leader; the rest serves on
+   (`leadership`).
 
 Start-up, called by `broker.server`: `load` (before the logs are loaded: they need the topics'
 configs), `lead` (after), `register` (when the sockets are bound). Refusals are `KafkaError`s. After
-Kafka's `TopicDeletionManager`, `AdminZkClient` and `PartitionStateMachine`.
+Kafka's `KafkaController` and `AdminZkClient`.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
@@ -31,14 +32,22 @@ from broker.cluster.image import (
     TopicImage,
 )
 from broker.cluster.internal_topics import internal_topic
+from broker.cluster.leadership import (
+    LogEpochs,
+    Replicas,
+    above_the_logs,
+    elected,
+    lead_partitions,
+)
 from broker.cluster.metadata_store import (
     Create,
-    Delete,
     MetadataStore,
     MetadataStoreError,
     Operation,
     Put,
 )
+from broker.cluster.topic_deletion import TopicDeletions
+from broker.cluster.topic_log_configs import LogConfigs, TopicLogConfigs
 from broker.cluster.topic_plan import (
     NewTopic,
     check_config,
@@ -49,24 +58,20 @@ from broker.cluster.tree_reader import read_controller_epoch, read_topics
 from broker.cluster.tree_values import (
     CONTROLLER,
     CONTROLLER_EPOCH,
-    DELETE_TOPICS,
     broker_path,
-    deletion_path,
     encode,
     encode_broker,
+    encode_config,
     encode_partition_state,
     encode_topic,
-    encode_topic_config,
     partition_state_path,
     topic_config_path,
     topic_path,
 )
 from config.broker_config import BrokerConfig
-from config.definition import ConfigError
 from config.listener import Listener
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
-from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
     from storage.clock import Clock
@@ -74,39 +79,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Replicas(Protocol):
-    """What the controller tells `broker.replication.replica_manager.ReplicaManager`."""
-
-    def make_leader(
-        self,
-        tp: TopicPartition,
-        topic_id: bytes,
-        leader_epoch: int,
-        config: TopicConfig,
-        is_new: bool = False,
-    ) -> Any:
-        """Open or make the log and serve the partition. Raises KafkaError."""
-        ...
-
-    def delete_partition(self, tp: TopicPartition) -> None:
-        """Stop serving it and delete its log; no error when it is not here."""
-        ...
-
-    def forget_topic(self, topic: str) -> None:
-        """Drop the counters of a deleted topic."""
-        ...
-
-
-class LogConfigs(Protocol):
-    """What the controller tells `storage.log_manager.LogManager`."""
-
-    def update_topic_config(self, topic: str, config: TopicConfig) -> None:
-        """The logs of `topic` follow this from now on."""
-        ...
-
-    def latest_epoch(self, tp: TopicPartition) -> int | None:
-        """The last leader epoch in the partition's log; None for an empty or missing log."""
-        ...
+class Logs(LogConfigs, LogEpochs, Protocol):
+    """What the controller needs of `storage.log_manager.LogManager`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,21 +105,19 @@ class Controller:
         config: BrokerConfig,
         broker_id: int,
         replicas: Replicas,
-        log_configs: LogConfigs,
+        log_configs: Logs,
         clock: "Clock",
     ) -> None:
         self._store = store
         self._image = image
-        self._config = config
         self._broker_id = broker_id
         self._replicas = replicas
-        self._log_configs = log_configs
+        self._logs = log_configs
+        self._log_configs = TopicLogConfigs(image, config, log_configs)
         self._clock = clock
         self._changing = trio.Lock()
         self._epoch = 0
-        self._deleting: set[str] = set()
-        self.deletion_listeners: list[Callable[[Collection[str]], None]] = []
-        """Called with the names of deleted topics, after the image has forgotten them."""
+        self._deletions = TopicDeletions(store, image, replicas)
 
     # ------------------------------------------------------------------ start
 
@@ -155,51 +127,27 @@ class Controller:
         Raises BadValueError when the tree cannot be read.
         """
         self._epoch = await read_controller_epoch(self._store) + 1
-        self._deleting = set(await self._store.children(DELETE_TOPICS))
+        await self._deletions.load()
         self._image.controller_id = self._broker_id
         self._image.set_broker(
             BrokerImage(
                 broker_id=self._broker_id,
-                endpoints=self._config.advertised_listeners,
-                rack=self._config.broker_rack,
+                endpoints=self._log_configs.broker.advertised_listeners,
+                rack=self._log_configs.broker.broker_rack,
             )
         )
         for topic in await read_topics(self._store):
-            if topic.name not in self._deleting:
-                self._image.set_topic(self._elected(topic))
-
-    def _elected(self, topic: TopicImage) -> TopicImage:
-        """After a start every leader is elected anew: the epoch grows, as Kafka's does."""
-        return replace(
-            topic,
-            partitions={
-                index: replace(
-                    partition,
-                    leader=self._broker_id if self._broker_id in partition.replicas else NO_LEADER,
-                    leader_epoch=partition.leader_epoch + 1,
-                    isr=(self._broker_id,) if self._broker_id in partition.replicas else (),
-                )
-                for index, partition in topic.partitions.items()
-            },
-        )
+            if topic.name not in self._deletions:
+                self._image.set_topic(elected(topic, self._broker_id))
 
     def topic_config(self, name: str) -> TopicConfig:
         """The configuration of a topic's logs; the broker's defaults for an unknown topic."""
-        topic = self._image.topic(name)
-        if topic is not None:
-            own: Mapping[str, str | None] = topic.config
-        else:
-            wish = internal_topic(name, self._config, 1)
-            own = {} if wish is None else wish.config
-        return self._log_config(name, {key: value for key, value in own.items() if value})
+        return self._log_configs.of_topic(name)
 
-    def _log_config(self, name: str, own: Mapping[str, str]) -> TopicConfig:
-        try:
-            return TopicConfig.from_broker(self._config, own)
-        except ConfigError as error:
-            # Stored by another version or made impossible by a new server.properties: serve on.
-            log.error("Topic %s follows the broker's defaults: %s", name, error)
-            return TopicConfig.from_broker(self._config, {})
+    async def follow_broker_config(self, before: BrokerConfig, now: BrokerConfig) -> None:
+        """The broker's configuration has changed while it runs: topics' defaults follow."""
+        async with self._changing:
+            await self._log_configs.follow_broker(now)
 
     async def lead(self) -> None:
         """Write the new leader epochs, lead every partition, finish deletions of the last run."""
@@ -212,7 +160,7 @@ class Controller:
         value = {"version": 1, "brokerid": self._broker_id, "timestamp": str(self._clock.wall_ms())}
         operations.append(Create(CONTROLLER, encode(value), ephemeral=True))
         for topic in list(self._image.topics()):
-            self._image.set_topic(self._above_the_logs(topic))
+            self._image.set_topic(above_the_logs(topic, self._logs))
         for topic in self._image.topics():
             for index, partition in topic.partitions.items():
                 path = partition_state_path(topic.name, index)
@@ -221,19 +169,10 @@ class Controller:
                 operations.append(Put(path, state) if known else Create(path, state))
         await self._store.apply(operations)
         for topic in list(self._image.topics()):
-            await self._open(topic, topic.partitions, is_new=False)
-        for name in sorted(self._deleting):
-            await self._finish_deletion(name)
-
-    def _above_the_logs(self, topic: TopicImage) -> TopicImage:
-        """Another broker may have led these logs meanwhile: its epochs must not come again."""
-        partitions = {}
-        for index, partition in topic.partitions.items():
-            latest = self._log_configs.latest_epoch(TopicPartition(topic.name, index))
-            if latest is not None and latest >= partition.leader_epoch:
-                partition = replace(partition, leader_epoch=latest + 1)
-            partitions[index] = partition
-        return replace(topic, partitions=partitions)
+            opened = await self._open(topic, topic.partitions, is_new=False)
+            if opened is not topic:
+                self._image.set_topic(opened)
+        await self._deletions.finish_all()
 
     async def register(self, bound: Sequence[Listener]) -> None:
         """Announce this broker; `bound` are its listeners with the ports that they got."""
@@ -241,17 +180,22 @@ class Controller:
         value = encode_broker(broker, tuple(bound), self._clock.wall_ms())
         await self._store.create(broker_path(self._broker_id), value, ephemeral=True)
 
+    @property
+    def deletion_listeners(self) -> list[Callable[[Collection[str]], None]]:
+        """Called with the names of deleted topics, after the image has forgotten them."""
+        return self._deletions.listeners
+
     # ------------------------------------------------------------------ topics
 
     async def create_topic(self, wish: NewTopic, *, validate_only: bool = False) -> TopicImage:
         """Make a topic; when this returns its partitions can be written to. Raises KafkaError."""
         async with self._changing:
-            if wish.name in self._deleting:
+            if wish.name in self._deletions:
                 raise KafkaError(
                     ErrorCode.TOPIC_ALREADY_EXISTS,
                     f"Topic '{wish.name}' is marked for deletion.",
                 )
-            topic = plan_topic(wish, self._new_topic_id(), self._image, self._config)
+            topic = plan_topic(wish, self._new_topic_id(), self._image, self._log_configs.broker)
             if validate_only:
                 return topic
             with trio.CancelScope(shield=True):
@@ -271,7 +215,7 @@ class Controller:
         if known is not None:
             await trio.lowlevel.checkpoint()
             return known
-        wish = internal_topic(name, self._config, len(self._image.brokers()))
+        wish = internal_topic(name, self._log_configs.broker, len(self._image.brokers()))
         try:
             return await self.create_topic(wish or NewTopic(name=name))
         except KafkaError as error:
@@ -286,37 +230,14 @@ class Controller:
         When this returns the topic is gone for clients; the files follow `file.delete.delay.ms`
         later (S-RET-8), and the name may be used again at once.
         """
-        if not self._config.delete_topic_enable:
+        if not self._log_configs.broker.delete_topic_enable:
             raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
         async with self._changing:
             if self._image.topic(name) is None:
                 raise _unknown_topic()
-            with trio.CancelScope(shield=True):
-                await self._write([Create(deletion_path(name))])
-                self._deleting.add(name)
-                await self._finish_deletion(name)
+            with trio.CancelScope(shield=True), _told_as_kafka_error():
+                await self._deletions.delete(name)
         log.info("Deleted topic %s", name)
-
-    async def _finish_deletion(self, name: str) -> None:
-        topic = self._image.topic(name)
-        if topic is None:
-            stored = {found.name: found for found in await read_topics(self._store, only=name)}
-            topic = stored.get(name)
-        self._image.remove_topic(name)
-        for index in () if topic is None else topic.partitions:
-            self._replicas.delete_partition(TopicPartition(name, index))
-            await trio.lowlevel.checkpoint()
-        self._replicas.forget_topic(name)
-        for listener in self.deletion_listeners:
-            listener((name,))
-        await self._write(
-            [
-                Delete(topic_path(name), recursive=True),
-                Delete(topic_config_path(name), recursive=True),
-                Delete(deletion_path(name), recursive=True),
-            ]
-        )
-        self._deleting.discard(name)
 
     async def create_partitions(
         self,
@@ -361,15 +282,15 @@ class Controller:
             topic = self._image.topic(name)
             if topic is None:
                 raise _unknown_topic(f"The topic '{name}' does not exist.")
-            own = check_config(change(topic.config), self._config)
+            own = check_config(change(topic.config), self._log_configs.broker)
             if validate_only:
                 return
-            path, value = topic_config_path(name), encode_topic_config(own)
+            path, value = topic_config_path(name), encode_config(own)
             known = await self._store.get(path) is not None
             with trio.CancelScope(shield=True):
                 await self._write([Put(path, value) if known else Create(path, value)])
             self._image.set_topic(replace(topic, config=own))
-            self._log_configs.update_topic_config(name, self._log_config(name, own))
+            self._log_configs.topic_changed(name, own)
         log.info("Topic %s has the configs %s now", name, own)
 
     # ------------------------------------------------------------------ pieces
@@ -380,7 +301,7 @@ class Controller:
         return topic_id
 
     def _creation(self, topic: TopicImage) -> list[Operation]:
-        config = Create(topic_config_path(topic.name), encode_topic_config(topic.config))
+        config = Create(topic_config_path(topic.name), encode_config(topic.config))
         node = Create(topic_path(topic.name), encode_topic(topic.topic_id, topic.partitions))
         return [config, node, *self._states(topic.name, topic.partitions)]
 
@@ -396,40 +317,14 @@ class Controller:
         self, topic: TopicImage, partitions: Mapping[int, PartitionImage], *, is_new: bool
     ) -> TopicImage:
         """Lead `partitions` of `topic`; the topic as it is after failures (rule 5)."""
-        config = self._log_config(topic.name, topic.config)
-        failed: dict[int, PartitionImage] = {}
-        for index, partition in partitions.items():
-            if partition.leader != self._broker_id:
-                continue
-            try:
-                self._replicas.make_leader(
-                    TopicPartition(topic.name, index),
-                    topic.topic_id,
-                    partition.leader_epoch,
-                    config,
-                    is_new,
-                )
-            except KafkaError as error:
-                log.error("Partition %s-%d has no leader: %s", topic.name, index, error)
-                failed[index] = replace(
-                    partition, leader=NO_LEADER, offline_replicas=(self._broker_id,)
-                )
-            await trio.lowlevel.checkpoint()
-        if not failed:
-            return topic
-        topic = replace(topic, partitions={**topic.partitions, **failed})
-        if not is_new:
-            self._image.set_topic(topic)
-        return topic
+        config = self._log_configs.resolve(topic.name, topic.config)
+        return await lead_partitions(
+            self._replicas, topic, partitions, config, self._broker_id, is_new=is_new
+        )
 
     async def _write(self, operations: Sequence[Operation]) -> None:
-        try:
+        with _told_as_kafka_error():
             await self._store.apply(operations)
-        except MetadataStoreError as error:
-            log.error("The metadata store refused a change: %s", error)
-            raise KafkaError(
-                ErrorCode.UNKNOWN_SERVER_ERROR, f"The metadata could not be written: {error}"
-            ) from error
 
     def statistics(self) -> ControllerStatistics:
         """Gauges for metrics."""
@@ -443,8 +338,20 @@ class Controller:
             global_topic_count=sum(1 for _ in self._image.topics()),
             global_partition_count=self._image.partition_count(),
             offline_partitions_count=offline,
-            topics_to_delete_count=len(self._deleting),
+            topics_to_delete_count=len(self._deletions),
         )
+
+
+@contextmanager
+def _told_as_kafka_error() -> Iterator[None]:
+    """A change that the store refused is an UNKNOWN_SERVER_ERROR for the client."""
+    try:
+        yield
+    except MetadataStoreError as error:
+        log.error("The metadata store refused a change: %s", error)
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"The metadata could not be written: {error}"
+        ) from error
 
 
 def _unknown_topic(message: str | None = None) -> KafkaError:

@@ -6,10 +6,10 @@ from broker.cluster.topic_plan import new_partition
 from broker.cluster.tree_values import (
     CONTROLLER_EPOCH,
     TOPICS,
+    decode_config,
     decode_controller_epoch,
     decode_partition_state,
     decode_topic,
-    decode_topic_config,
     partition_state_path,
     topic_config_path,
     topic_path,
@@ -34,13 +34,14 @@ async def read_topics(store: MetadataStore, *, only: str | None = None) -> list[
                 if state is None
                 else decode_partition_state(name, index, state.value, replicas)
             )
-        config = await store.get(topic_config_path(name))
+        config_path = topic_config_path(name)
+        config = await store.get(config_path)
         topics.append(
             TopicImage(
                 name=name,
                 topic_id=assignment.topic_id or ZERO_UUID,
                 partitions=partitions,
-                config={} if config is None else decode_topic_config(name, config.value),
+                config={} if config is None else decode_config(config_path, config.value),
             )
         )
     return topics

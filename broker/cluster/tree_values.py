@@ -6,6 +6,7 @@
     /brokers/topics/<t>                        version 3: topic id, replicas of each partition
     /brokers/topics/<t>/partitions/<p>/state   leader, leader epoch, in-sync replicas
     /config/topics/<t>                         {"version":1,"config":{…}}
+    /config/brokers/<id>, …/<default>          the same: configs set while the broker runs
     /admin/delete_topics/<t>                   the topic's deletion is under way
     /latest_producer_id_block                  the last block of producer ids handed out
     /feature                                   finalized levels of features, version 2
@@ -30,6 +31,7 @@ BROKER_IDS = "/brokers/ids"
 BROKER_SEQUENCE = "/brokers/seqid"
 TOPICS = "/brokers/topics"
 TOPIC_CONFIGS = "/config/topics"
+BROKER_CONFIGS = "/config/brokers"
 DELETE_TOPICS = "/admin/delete_topics"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 FEATURES = "/feature"
@@ -52,6 +54,11 @@ def topic_path(name: str) -> str:
 def topic_config_path(name: str) -> str:
     """The node of one topic's own configs."""
     return f"{TOPIC_CONFIGS}/{name}"
+
+
+def broker_config_path(broker_id: int | None) -> str:
+    """The node of one broker's dynamic configs; None: of those for all brokers."""
+    return f"{BROKER_CONFIGS}/{'<default>' if broker_id is None else broker_id}"
 
 
 def partition_state_path(name: str, partition: int) -> str:
@@ -164,14 +171,13 @@ def decode_partition_state(
         raise BadValueError(path, error) from error
 
 
-def encode_topic_config(config: Mapping[str, str]) -> bytes:
-    """The value of a topic's config node."""
+def encode_config(config: Mapping[str, str]) -> bytes:
+    """The value of a config node, a topic's or a broker's."""
     return encode({"version": 1, "config": dict(config)})
 
 
-def decode_topic_config(name: str, data: bytes) -> dict[str, str]:
-    """A topic's own configs. Raises BadValueError."""
-    path = topic_config_path(name)
+def decode_config(path: str, data: bytes) -> dict[str, str]:
+    """What is set at the config node `path`. Raises BadValueError."""
     config = _decode(path, data).get("config")
     if not isinstance(config, dict):
         raise BadValueError(path, "no config")

@@ -26,6 +26,12 @@ class ConnectionLimits:
         self._counts: dict[str, int] = {}
         self._count = 0
 
+    def change(self, *, total: int, per_ip: int, overrides: Mapping[str, int]) -> None:
+        """Other limits from now on; connections that are there stay."""
+        self._total = total
+        self._per_ip = per_ip
+        self._overrides = overrides
+
     @property
     def count(self) -> int:
         """Connections now."""

@@ -68,6 +68,9 @@ class HandlerPool:
 
     def __init__(self, *, workers: int, queued_max: int, clock: Clock) -> None:
         self._workers = workers
+        self._surplus = 0
+        """Workers to end when they are free."""
+        self._nursery: trio.Nursery | None = None
         self._clock = clock
         self._send, self._receive = trio.open_memory_channel[Work](queued_max)
         self._busy = 0
@@ -90,9 +93,19 @@ class HandlerPool:
 
     async def run(self) -> None:
         """Serve until cancelled, or until `close` and everything queued is done."""
-        async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as self._nursery:
             for _ in range(self._workers):
-                nursery.start_soon(self._worker)
+                self._nursery.start_soon(self._worker)
+
+    def resize(self, workers: int) -> None:
+        """Have so many workers from now on; those too many end after their next request."""
+        added = workers - self._workers
+        self._workers = workers
+        self._surplus -= added
+        if self._nursery is not None:
+            while self._surplus < 0:
+                self._surplus += 1
+                self._nursery.start_soon(self._worker)
 
     def close(self) -> None:
         """No new work; workers end when the queue is empty."""
@@ -110,6 +123,9 @@ class HandlerPool:
                 self._busy -= 1
                 self._busy_s += self._clock.monotonic() - started
                 work.finish()
+            if self._surplus > 0:
+                self._surplus -= 1
+                return
 
     def statistics(self) -> HandlerPoolStatistics:
         """A snapshot."""

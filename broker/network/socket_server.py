@@ -96,6 +96,11 @@ class SocketServer:
         self._accept_errors = 0
 
     @property
+    def limits(self) -> ConnectionLimits:
+        """How many connections there may be."""
+        return self._limits
+
+    @property
     def bound(self) -> list[BoundListener]:
         """Where it listens, in the order of the configuration."""
         return [listener for listener, _ in self._listening]

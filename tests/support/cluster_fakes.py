@@ -1,9 +1,11 @@
 """Stand-ins for what the controller commands, and a controller ready to use."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from broker.cluster.controller import Controller
+from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import MetadataImage
 from config.broker_config import BrokerConfig
@@ -46,10 +48,17 @@ class FakeReplicas:
 @dataclass
 class FakeLogConfigs:
     updates: list[tuple[str, TopicConfig]] = field(default_factory=list)
+    topics: list[str] = field(default_factory=list)
+    """Those that have logs."""
     epochs: dict[TopicPartition, int] = field(default_factory=dict)
 
     def update_topic_config(self, topic: str, config: TopicConfig) -> None:
         self.updates.append((topic, config))
+
+    def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> Iterator[None]:
+        for topic in self.topics:
+            self.updates.append((topic, config_of(topic)))
+            yield
 
     def latest_epoch(self, tp: TopicPartition) -> int | None:
         return self.epochs.get(tp)
@@ -62,6 +71,7 @@ class Cluster:
     store: EmbeddedStore
     image: MetadataImage
     config: BrokerConfig
+    configs: DynamicBrokerConfig
     controller: Controller
     replicas: FakeReplicas
     log_configs: FakeLogConfigs
@@ -75,18 +85,21 @@ async def start_cluster(
     settings = {"broker.id": str(broker_id), **{k.replace("_", "."): v for k, v in props.items()}}
     config = BrokerConfig.parse(settings)
     store = await EmbeddedStore.open(path)
+    configs = DynamicBrokerConfig(config, store)
+    await configs.load()
     image = MetadataImage(cluster_id="c" * 22)
     replicas, log_configs, clock = FakeReplicas(), FakeLogConfigs(), ManualClock()
     controller = Controller(
         store=store,
         image=image,
-        config=config,
+        config=configs.current,
         broker_id=broker_id,
         replicas=replicas,
         log_configs=log_configs,
         clock=clock,
     )
+    configs.followers.append(controller.follow_broker_config)
     await controller.load()
     if lead:
         await controller.lead()
-    return Cluster(store, image, config, controller, replicas, log_configs, clock)
+    return Cluster(store, image, config, configs, controller, replicas, log_configs, clock)

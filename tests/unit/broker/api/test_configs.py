@@ -7,10 +7,12 @@ import trio
 
 from broker.api import alter_configs, describe_configs, incremental_alter_configs
 from broker.api.alter_configs import AlterConfigsHandler
+from broker.api.config_alteration import ConfigOwners
 from broker.api.describe_configs import DescribeConfigsHandler
 from broker.api.incremental_alter_configs import IncrementalAlterConfigsHandler
 from broker.cluster.topic_plan import NewTopic
 from config.broker_keys import BROKER_KEYS
+from config.definition import UpdateMode
 from config.topic_keys import TOPIC_KEYS
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -22,6 +24,10 @@ from tests.support.cluster_fakes import Cluster, start_cluster
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+
+
+def owners(cluster: Cluster) -> ConfigOwners:
+    return ConfigOwners(cluster.controller, cluster.configs)
 
 
 async def describe(
@@ -43,7 +49,7 @@ async def describe(
         request.include_synonyms = synonyms
     if version >= 3:
         request.include_documentation = documentation
-    handler = DescribeConfigsHandler(cluster.image, cluster.config)
+    handler = DescribeConfigsHandler(cluster.image, cluster.configs)
     response = await acall(handler, ApiKey.DESCRIBE_CONFIGS, version, request)
     (result,) = response.results
     return result
@@ -103,7 +109,9 @@ def test_s_cfg_3_every_broker_config_is_described(version: int) -> None:
         assert configs["num.io.threads"].value == "9"
         assert configs["broker.id"].value == "3"
         assert configs["log.dirs"].value is None
-        assert all(config.read_only for config in configs.values())
+        for name, config in configs.items():
+            known = name in BROKER_KEYS and BROKER_KEYS[name].dynamic is UpdateMode.CLUSTER_WIDE
+            assert config.read_only is not known
         for name in ("my.plugin.secret", "ssl.key.password"):
             assert configs[name].is_sensitive
             assert configs[name].value is None
@@ -143,7 +151,8 @@ def test_what_cannot_be_described() -> None:
             (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION),
             (BROKER, "7", ErrorCode.INVALID_REQUEST),
             (BROKER, "x", ErrorCode.INVALID_REQUEST),
-            (LOGGER, "0", ErrorCode.INVALID_REQUEST),
+            (LOGGER, "", ErrorCode.INVALID_REQUEST),
+            (LOGGER, "7", ErrorCode.INVALID_REQUEST),
             (16, "m", ErrorCode.INVALID_REQUEST),
             (99, "m", ErrorCode.INVALID_REQUEST),
         ):
@@ -180,7 +189,7 @@ async def incremental(
         ],
         validate_only=validate_only,
     )
-    handler = IncrementalAlterConfigsHandler(cluster.controller, cluster.config)
+    handler = IncrementalAlterConfigsHandler(owners(cluster))
     response = await acall(handler, ApiKey.INCREMENTAL_ALTER_CONFIGS, version, request)
     (result,) = response.responses
     assert (result.resource_type, result.resource_name) == (kind, name)
@@ -246,7 +255,7 @@ def test_s_cfg_4_what_incremental_changes_refuse() -> None:
         assert cluster.log_configs.updates == []
         unknown = await incremental(cluster, good, name="missing")
         assert unknown[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        for kind, name in ((TOPIC, ""), (BROKER, "0"), (BROKER, ""), (BROKER, "8"), (LOGGER, "0")):
+        for kind, name in ((TOPIC, ""), (BROKER, "8"), (LOGGER, "8"), (16, "m"), (99, "")):
             assert (await incremental(cluster, good, kind=kind, name=name))[0] == bad_request
 
     trio.run(scenario)
@@ -275,7 +284,7 @@ def test_alter_configs_replaces_everything(version: int) -> None:
         cluster = await start_cluster()
         await cluster.controller.create_topic(NewTopic(name="t", config={"retention.ms": "1"}))
         await cluster.controller.create_topic(NewTopic(name="u"))
-        handler = AlterConfigsHandler(cluster.controller, cluster.config)
+        handler = AlterConfigsHandler(owners(cluster))
 
         async def alter(
             *resources: tuple[str, dict[str, str | None]], validate_only: bool = False
@@ -306,7 +315,7 @@ def test_error_responses_fit_every_version() -> None:
         asked = alter_request(("t", {"a": "b"}), validate_only=False)
         for version in range(3):
             key = ApiKey.ALTER_CONFIGS
-            handler = AlterConfigsHandler(cluster.controller, cluster.config)
+            handler = AlterConfigsHandler(owners(cluster))
             reply = handler.error_response(context(key, version), asked, code)
             assert over_the_wire(key, version, reply).responses[0].error_code == code
         for version in range(5):
@@ -314,12 +323,12 @@ def test_error_responses_fit_every_version() -> None:
             request = DescribeConfigsRequest(
                 resources=[DescribeConfigsResource(resource_type=2, resource_name="t")]
             )
-            describer = DescribeConfigsHandler(cluster.image, cluster.config)
+            describer = DescribeConfigsHandler(cluster.image, cluster.configs)
             reply = describer.error_response(context(key, version), request, code)
             assert over_the_wire(key, version, reply).results[0].error_code == code
         for version in range(2):
             key = ApiKey.INCREMENTAL_ALTER_CONFIGS
-            changer = IncrementalAlterConfigsHandler(cluster.controller, cluster.config)
+            changer = IncrementalAlterConfigsHandler(owners(cluster))
             reply = changer.error_response(context(key, version), asked, code)
             assert over_the_wire(key, version, reply).responses[0].error_code == code
 

@@ -48,7 +48,7 @@ def creation(*topics: object, validate_only: bool = False) -> object:
 def test_create_topics_in_every_version(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.config)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
         response = await acall(
             handler,
             ApiKey.CREATE_TOPICS,
@@ -85,7 +85,7 @@ def test_create_topics_in_every_version(version: int) -> None:
 def test_s_meta_2_defaults_duplicates_and_assignments() -> None:
     async def scenario() -> None:
         cluster = await start_cluster(num_partitions="4")
-        handler = CreateTopicsHandler(cluster.controller, cluster.config)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
         manual = topic("manual", -1, -1)
         manual.assignments = [  # type: ignore[attr-defined]
             CreatableReplicaAssignment(partition_index=index, broker_ids=[0]) for index in (0, 1)
@@ -122,7 +122,7 @@ def test_s_meta_2_defaults_duplicates_and_assignments() -> None:
 def test_s_cfg_4_configs_of_a_new_topic() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.config)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
         response = await acall(
             handler,
             ApiKey.CREATE_TOPICS,
@@ -142,7 +142,7 @@ def test_s_cfg_4_configs_of_a_new_topic() -> None:
 def test_s_cfg_4_validate_only_describes_and_changes_nothing() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.config)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
         for version in range(1, 8):
             response = await acall(
                 handler, ApiKey.CREATE_TOPICS, version, creation(topic("t", 3), validate_only=True)
@@ -280,7 +280,7 @@ def test_error_responses_fit_every_version() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
         code = ErrorCode.UNKNOWN_SERVER_ERROR
-        creator = CreateTopicsHandler(cluster.controller, cluster.config)
+        creator = CreateTopicsHandler(cluster.controller, cluster.configs)
         for version in range(8):
             ctx = context(ApiKey.CREATE_TOPICS, version)
             reply = creator.error_response(ctx, creation(topic("a")), code)

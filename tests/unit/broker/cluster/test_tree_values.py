@@ -7,17 +7,17 @@ from broker.cluster.metadata_store import MetadataStoreError
 from broker.cluster.tree_values import (
     BadValueError,
     decode_cluster_id,
+    decode_config,
     decode_controller_epoch,
     decode_partition_state,
     decode_producer_id_block,
     decode_topic,
-    decode_topic_config,
     encode_broker,
     encode_cluster_id,
+    encode_config,
     encode_partition_state,
     encode_producer_id_block,
     encode_topic,
-    encode_topic_config,
 )
 from config.listener import Listener
 
@@ -36,7 +36,7 @@ def test_values_are_what_kafka_writes_to_zookeeper() -> None:
     assert encode_partition_state(PARTITION, 3) == (
         b'{"controller_epoch":3,"leader":1,"version":1,"leader_epoch":7,"isr":[1]}'
     )
-    assert encode_topic_config({"a": "b"}) == b'{"version":1,"config":{"a":"b"}}'
+    assert encode_config({"a": "b"}) == b'{"version":1,"config":{"a":"b"}}'
     assert encode_producer_id_block(5, 0, 999) == (
         b'{"version":1,"broker":5,"block_start":"0","block_end":"999"}'
     )
@@ -61,7 +61,7 @@ def test_values_come_back() -> None:
     assert list(found.replicas) == [0, 2, 10]
     state = encode_partition_state(PARTITION, 3)
     assert decode_partition_state("t", 0, state, (1, 2)) == PARTITION
-    assert decode_topic_config("t", encode_topic_config({"a": "b"})) == {"a": "b"}
+    assert decode_config("/config/topics/t", encode_config({"a": "b"})) == {"a": "b"}
     assert decode_producer_id_block(encode_producer_id_block(5, 0, 999)) == 999
     assert decode_controller_epoch(b"12") == 12
 
@@ -76,7 +76,7 @@ def test_nodes_from_before_topic_ids_are_read() -> None:
 def test_a_damaged_value_names_its_path(data: bytes) -> None:
     for decode in (
         lambda: decode_topic("t", data),
-        lambda: decode_topic_config("t", data),
+        lambda: decode_config("/config/topics/t", data),
         lambda: decode_partition_state("t", 0, data, (0,)),
         lambda: decode_producer_id_block(data),
         lambda: decode_cluster_id(data),

@@ -1,0 +1,51 @@
+"""What IncrementalAlterConfigs does to loggers (KIP-412). Raises KafkaError.
+
+The changes of one request are checked before the first is made.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from broker import log_levels
+from broker.api.config_resources import Operation
+from protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+def alter_loggers(configs: Sequence[Any], *, validate_only: bool) -> None:
+    """Set and unset levels."""
+    for config in configs:
+        _check(config.name, config.config_operation, config.value)
+    if validate_only:
+        return
+    for config in configs:
+        if config.config_operation == Operation.SET:
+            log_levels.set_level(config.name, config.value)
+            logger.warning("Updated the log level of %s to %s", config.name, config.value)
+        else:
+            log_levels.unset_level(config.name)
+            logger.warning("Unset the log level of %s", config.name)
+
+
+def _check(name: str, operation: int, level: str | None) -> None:
+    if operation not in (Operation.SET, Operation.DELETE):
+        known = operation in tuple(Operation)
+        what = Operation(operation).name if known else f"Unknown operation type {operation}"
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"{what} operation is not allowed for the BROKER_LOGGER resource",
+        )
+    if not log_levels.exists(name):
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
+    if operation == Operation.SET and level not in log_levels.LEVELS:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
+            f"Valid log levels are {', '.join(sorted(log_levels.LEVELS))}",
+        )
+    if operation == Operation.DELETE and name == log_levels.ROOT:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed"
+        )

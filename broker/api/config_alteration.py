@@ -1,0 +1,92 @@
+"""Changes configs of resources: what AlterConfigs and IncrementalAlterConfigs have in common.
+
+Resources succeed and fail one by one; a resource changes as a whole or not at all. A resource that
+is named twice is an INVALID_REQUEST. Topics are the controller's, brokers those of
+`DynamicBrokerConfig`, loggers this process' own. Source: Kafka's `ConfigAdminManager`.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from broker.api.config_changes import Change
+from broker.api.config_resources import ResourceType, check_broker_name, unsupported
+from config.broker_config import BrokerConfig
+from protocol.errors import ErrorCode, KafkaError
+
+
+class TopicConfigChanger(Protocol):
+    """What is needed of `broker.cluster.controller.Controller`."""
+
+    async def alter_topic_config(
+        self, name: str, change: Change, *, validate_only: bool = False
+    ) -> None:
+        """Change what a topic sets itself. Raises KafkaError."""
+        ...
+
+
+class BrokerConfigChanger(Protocol):
+    """What is needed of `broker.cluster.dynamic_broker_config.DynamicBrokerConfig`."""
+
+    @property
+    def current(self) -> BrokerConfig:
+        """What holds now."""
+        ...
+
+    async def alter(
+        self, change: Change, *, for_cluster: bool, validate_only: bool = False
+    ) -> None:
+        """Change what is set for the cluster or for this broker. Raises KafkaError."""
+        ...
+
+
+class ConfigOwners(NamedTuple):
+    """Who changes the configs of which resources."""
+
+    topics: TopicConfigChanger
+    brokers: BrokerConfigChanger
+
+    async def alter(
+        self, resource_type: int, name: str, change: Change, *, validate_only: bool
+    ) -> None:
+        """Change the configs of a topic, a broker or all brokers. Raises KafkaError."""
+        if resource_type == ResourceType.TOPIC:
+            if not name:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."
+                )
+            await self.topics.alter_topic_config(name, change, validate_only=validate_only)
+        elif resource_type == ResourceType.BROKER:
+            if name:
+                check_broker_name(name, self.brokers.current.broker_id)
+            await self.brokers.alter(change, for_cluster=not name, validate_only=validate_only)
+        else:
+            raise unsupported(resource_type)
+
+
+class Altered(NamedTuple):
+    """What became of one resource of a request."""
+
+    resource: Any
+    code: ErrorCode
+    message: str | None
+
+
+async def alter_each(
+    resources: Sequence[Any], alter: Callable[[Any], Awaitable[None]]
+) -> list[Altered]:
+    """`alter` every resource; what it raises is the resource's own answer."""
+    named = Counter((r.resource_type, r.resource_name) for r in resources)
+    results = []
+    for resource in resources:
+        code, message = ErrorCode.NONE, None
+        try:
+            if named[resource.resource_type, resource.resource_name] > 1:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, "Each resource must appear at most once."
+                )
+            await alter(resource)
+        except KafkaError as error:
+            code, message = error.code, str(error)
+        results.append(Altered(resource, code, message))
+    return results

@@ -1,0 +1,105 @@
+"""What this broker leads: elections at start, and the logs behind them.
+
+Stand-alone, a partition is led by the broker that has a replica of it. Each start is an election,
+so leader epochs grow; and because another broker may have led the logs meanwhile, they grow above
+what the logs hold. A partition whose log cannot be opened (failed disk) has no leader; the rest
+serves on. After Kafka's `PartitionStateMachine`.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import trio
+
+from broker.cluster.image import NO_LEADER, PartitionImage, TopicImage
+from config.topic_config import TopicConfig
+from protocol.errors import KafkaError
+from protocol.types import TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+class Replicas(Protocol):
+    """What the controller tells `broker.replication.replica_manager.ReplicaManager`."""
+
+    def make_leader(
+        self,
+        tp: TopicPartition,
+        topic_id: bytes,
+        leader_epoch: int,
+        config: TopicConfig,
+        is_new: bool = False,
+    ) -> Any:
+        """Open or make the log and serve the partition. Raises KafkaError."""
+        ...
+
+    def delete_partition(self, tp: TopicPartition) -> None:
+        """Stop serving it and delete its log; no error when it is not here."""
+        ...
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop the counters of a deleted topic."""
+        ...
+
+
+class LogEpochs(Protocol):
+    """What is asked of `storage.log_manager.LogManager`."""
+
+    def latest_epoch(self, tp: TopicPartition) -> int | None:
+        """The last leader epoch in the partition's log; None for an empty or missing log."""
+        ...
+
+
+def elected(topic: TopicImage, broker_id: int) -> TopicImage:
+    """The topic after a start: every leader is elected anew, the epoch grows, as Kafka's does."""
+    return replace(
+        topic,
+        partitions={
+            index: replace(
+                partition,
+                leader=broker_id if broker_id in partition.replicas else NO_LEADER,
+                leader_epoch=partition.leader_epoch + 1,
+                isr=(broker_id,) if broker_id in partition.replicas else (),
+            )
+            for index, partition in topic.partitions.items()
+        },
+    )
+
+
+def above_the_logs(topic: TopicImage, logs: LogEpochs) -> TopicImage:
+    """Another broker may have led these logs meanwhile: its epochs must not come again."""
+    partitions = {}
+    for index, partition in topic.partitions.items():
+        latest = logs.latest_epoch(TopicPartition(topic.name, index))
+        if latest is not None and latest >= partition.leader_epoch:
+            partition = replace(partition, leader_epoch=latest + 1)
+        partitions[index] = partition
+    return replace(topic, partitions=partitions)
+
+
+async def lead_partitions(
+    replicas: Replicas,
+    topic: TopicImage,
+    partitions: Mapping[int, PartitionImage],
+    config: TopicConfig,
+    broker_id: int,
+    *,
+    is_new: bool,
+) -> TopicImage:
+    """Open and serve `partitions` of `topic`; the topic as it is after failures."""
+    failed: dict[int, PartitionImage] = {}
+    for index, partition in partitions.items():
+        if partition.leader != broker_id:
+            continue
+        tp = TopicPartition(topic.name, index)
+        try:
+            replicas.make_leader(tp, topic.topic_id, partition.leader_epoch, config, is_new)
+        except KafkaError as error:
+            log.error("Partition %s-%d has no leader: %s", topic.name, index, error)
+            failed[index] = replace(partition, leader=NO_LEADER, offline_replicas=(broker_id,))
+        await trio.lowlevel.checkpoint()
+    if not failed:
+        return topic
+    return replace(topic, partitions={**topic.partitions, **failed})

@@ -1,0 +1,133 @@
+"""Parts of a running broker follow its configuration: pools, limits, logs."""
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from broker.background import Background
+from broker.clock import SystemClock
+from broker.network.connection_limits import ConnectionLimits, Refusal
+from broker.network.handler_pool import HandlerPool
+from broker.parts import Parts
+from broker.reconfiguration import Reconfiguration
+from config.broker_config import BrokerConfig
+from config.topic_config import TopicConfig
+from protocol.types import TopicPartition
+from storage.log_manager import LogManager
+from tests.support.cluster_fakes import start_cluster
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_filesystem import MemoryFileSystem
+
+
+def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() -> None:
+    async def scenario() -> None:
+        pool = HandlerPool(workers=2, queued_max=100, clock=SystemClock())
+        gate = trio.Event()
+
+        async def work() -> None:
+            await gate.wait()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(pool.run)
+            for _ in range(6):
+                nursery.start_soon(pool.submit, work())
+            await wait_all_tasks_blocked()
+            assert pool.statistics().busy == 2
+            pool.resize(4)
+            await wait_all_tasks_blocked()
+            assert pool.statistics().busy == 4
+            pool.resize(1)
+            gate.set()
+            await wait_all_tasks_blocked()
+            gate = trio.Event()
+            for _ in range(3):
+                nursery.start_soon(pool.submit, work())
+            await wait_all_tasks_blocked()
+            statistics = pool.statistics()
+            assert (statistics.workers, statistics.busy, statistics.queued) == (1, 1, 2)
+            pool.resize(3)
+            await wait_all_tasks_blocked()
+            assert pool.statistics().busy == 3
+            gate.set()
+            await wait_all_tasks_blocked()
+            pool.close()
+
+    trio.run(scenario)
+
+
+def test_other_limits_hold_for_the_next_connection() -> None:
+    limits = ConnectionLimits(total=2, per_ip=2, overrides={})
+    assert [limits.admit("a"), limits.admit("a"), limits.admit("b")] == [
+        None,
+        None,
+        Refusal.BROKER_LIMIT,
+    ]
+    limits.change(total=10, per_ip=2, overrides={"b": 0})
+    assert limits.admit("a") is Refusal.IP_LIMIT
+    assert limits.admit("b") is Refusal.IP_LIMIT
+    assert limits.admit("c") is None
+
+
+def test_all_logs_take_the_new_configs_of_their_topics() -> None:
+    manager = LogManager(
+        BrokerConfig.parse({"log.dirs": "/a"}),
+        ManualClock(),
+        MemoryFileSystem(),
+        on_offline=lambda lost: None,
+    )
+    manager.startup(lambda topic: TopicConfig())
+    logs = [
+        manager.get_or_create_log(TopicPartition(topic, 0), bytes(16), TopicConfig(), is_new=True)
+        for topic in ("t", "u")
+    ]
+    sizes = {"t": 1000, "u": 2000}
+    steps = manager.update_all_configs(lambda topic: TopicConfig(segment_bytes=sizes[topic]))
+    assert len(list(steps)) == 2
+    assert [log.config.segment_bytes for log in logs] == [1000, 2000]
+    manager.reconfigure(BrokerConfig.parse({"log.dirs": "/a", "producer.id.expiration.ms": "7"}))
+    assert [log.producers.expiration_ms for log in logs] == [7, 7]
+
+
+def test_a_change_reaches_every_part() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster(log_dirs="/a")
+        fs, clock = MemoryFileSystem(), ManualClock()
+        manager = LogManager(cluster.config, clock, fs, on_offline=lambda lost: None)
+        manager.startup(lambda topic: TopicConfig())
+        parts = Parts(
+            cluster.configs,
+            cluster_id="c" * 22,
+            store=cluster.store,
+            log_manager=manager,
+            clock=clock,
+            fs=fs,
+            check_buffers=False,
+        )
+        await Reconfiguration(parts).follow(
+            cluster.config,
+            BrokerConfig.parse(
+                {
+                    "broker.id": "0",
+                    "log.dirs": "/a",
+                    "num.io.threads": "16",
+                    "background.threads": "20",
+                    "max.connections": "0",
+                    "log.retention.ms": "77",
+                    "transaction.partition.verification.enable": "false",
+                }
+            ),
+        )
+        assert parts.channel.pool.statistics().workers == 16
+        assert parts.socket_server.limits.admit("h") is Refusal.BROKER_LIMIT
+        assert parts.controller.topic_config("t").retention_ms == 77
+        assert not parts.transaction_coordinator.settings.verify_partitions
+
+    trio.run(scenario)
+
+
+def test_background_threads_can_be_more_or_fewer() -> None:
+    async def scenario() -> None:
+        background = Background(threads=1)
+        background.resize(3)
+        assert background._limiter.total_tokens == 3
+
+    trio.run(scenario)

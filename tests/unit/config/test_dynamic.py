@@ -1,0 +1,70 @@
+"""What may change while the broker runs, and what then holds."""
+
+import pytest
+
+from config.broker_config import BrokerConfig
+from config.broker_keys import BROKER_KEYS
+from config.definition import ConfigError, UpdateMode
+from config.dynamic import ConfigLayers, check_changeable, check_thread_counts
+
+
+def test_s_cfg_2_the_broker_goes_before_the_cluster_before_the_file() -> None:
+    layers = ConfigLayers(file={"message.max.bytes": "1", "num.partitions": "7"})
+    assert layers.config(3).message_max_bytes == 1
+    layers = layers.with_cluster({"message.max.bytes": "2", "max.connections": "9"})
+    assert layers.config(3).message_max_bytes == 2
+    layers = layers.with_broker({"message.max.bytes": "3"})
+    config = layers.config(3)
+    assert (config.message_max_bytes, config.max_connections, config.num_partitions) == (3, 9, 7)
+    assert config.broker_id == 3
+    assert layers.with_broker({}).config(3).message_max_bytes == 2
+
+
+def test_a_synonym_set_while_running_hides_the_one_of_the_file() -> None:
+    layers = ConfigLayers(file={"log.roll.ms": "5", "log.retention.hours": "1"})
+    assert layers.config(0).log_retention_ms == 3_600_000
+    changed = layers.with_cluster({"log.retention.ms": "17"})
+    assert changed.config(0).log_retention_ms == 17
+    assert changed.config(0).log_roll_ms == 5
+    assert changed.with_broker({"log.retention.ms": "-1"}).config(0).log_retention_ms == -1
+
+
+def test_a_bad_whole_is_refused() -> None:
+    with pytest.raises(ConfigError):
+        ConfigLayers(file={}, cluster={"max.connections.per.ip.overrides": "x"}).config(0)
+
+
+@pytest.mark.parametrize("key", BROKER_KEYS, ids=lambda key: key.name)
+def test_read_only_keys_cannot_change(key: object) -> None:
+    name, mode = key.name, key.dynamic  # type: ignore[attr-defined]
+    try:
+        check_changeable({name: "1"})
+    except ConfigError as error:
+        refused = error.message == f"Cannot update these configs dynamically: [{name}]"
+    else:
+        refused = False
+    assert refused is (mode is not UpdateMode.CLUSTER_WIDE)
+
+
+def test_values_are_checked_and_unknown_names_are_taken() -> None:
+    with pytest.raises(ConfigError, match=r"Invalid value x for configuration max\.connections"):
+        check_changeable({"max.connections": "x"})
+    check_changeable({"plugin.of.somebody": "x"})
+    with pytest.raises(ConfigError, match=r"\[listener\.name\.internal\.ssl\.keystore\.location\]"):
+        check_changeable({"listener.name.internal.ssl.keystore.location": "/f"})
+
+
+@pytest.mark.parametrize(
+    ("threads", "wrong"),
+    [("3", "at least half"), ("17", "greater than double"), ("4", None), ("16", None)],
+)
+def test_thread_pools_change_by_a_factor_of_two_at_most(threads: str, wrong: str | None) -> None:
+    old = BrokerConfig.parse({"num.io.threads": "8"})
+    new = BrokerConfig.parse({"num.io.threads": threads})
+    if wrong is None:
+        check_thread_counts(old, new)
+    else:
+        with pytest.raises(
+            ConfigError, match=rf"num\.io\.threads={threads}, value should.*{wrong}"
+        ):
+            check_thread_counts(old, new)

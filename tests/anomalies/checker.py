@@ -41,7 +41,11 @@ def check(events: Sequence[Event]) -> Report:
         )
     return Report(
         findings=merged(one(history) for one in CHECKS),
-        counts=_counts(history),
+        counts={
+            "processes": history.processes,
+            "crashes in commits": sum(event.f == "crash" for event in events),
+            **_counts(history),
+        },
         notes=tuple(notes),
     )
 
@@ -50,7 +54,6 @@ def _counts(history: History) -> dict[str, int]:
     outcomes = Counter(one.outcome for one in history.transactions)
     undecided = [o for o in history.transactions if o.outcome is Outcome.INDETERMINATE]
     return {
-        "processes": history.processes,
         "transactions": len(history.transactions),
         "committed": outcomes[Outcome.COMMITTED],
         "aborted": outcomes[Outcome.ABORTED],

@@ -20,6 +20,7 @@ A key is a partition: `topic-number`. A value is written once in a history. The 
     poll ok         `value`: {key: [[offset, value], …]} in the order of the answer, read_committed
     assign ok       `value`: the keys the consumer reads from now on, anywhere: what it saw before
                     says nothing about what comes next
+    crash info      the process is about to kill itself in the middle of a commit
     final ok        read_committed from the first to the last offset when all clients were done:
                     `value` as poll, `stable` and `ends`: {key: offset} of LSO and log end
 

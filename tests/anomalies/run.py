@@ -175,6 +175,11 @@ class Run:
         assert self.broker is not None
         self.broker.kill()
 
+    def stop_broker(self) -> None:
+        """SIGTERM."""
+        assert self.broker is not None
+        self.broker.stop()
+
     def pause_broker(self) -> None:
         """SIGSTOP."""
         assert self.broker is not None and self.broker.process is not None

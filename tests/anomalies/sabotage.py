@@ -42,7 +42,7 @@ def without_lso() -> None:
     """Committed readers are served as all others are."""
     from broker.api import fetch
 
-    fetch._TXN_COMMITTED = fetch._HIGH_WATERMARK  # type: ignore[misc]
+    fetch._TXN_COMMITTED = fetch._HIGH_WATERMARK
 
 
 def without_aborted_ranges() -> None:

@@ -2,9 +2,10 @@
 appointments that `run` keeps.
 
     kill broker        -9, and a start on the same directory after a while
+    restart broker     a clean stop, and a start after a while
     pause broker       SIGSTOP, SIGCONT
     kill client        -9; a new incarnation takes over its transactional id
-    pause client       SIGSTOP, SIGCONT
+    pause client       SIGSTOP, SIGCONT; some for longer than a transaction may last
     zombie             a client is stopped, its successor begins, then the zombie goes on beside it
     drop connections   some or all, at once
 """
@@ -18,11 +19,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Protocol
 
+from tests.anomalies.workload.clients import TRANSACTION_TIMEOUT_MS
+
 
 class Stage(Protocol):
     """What the nemesis may do: `run.Run`."""
 
     def kill_broker(self) -> None: ...
+    def stop_broker(self) -> None: ...
     def start_broker(self) -> None: ...
     def pause_broker(self) -> None: ...
     def resume_broker(self) -> None: ...
@@ -36,12 +40,18 @@ class Stage(Protocol):
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
     "kill broker": 2,
+    "restart broker": 0.5,
     "pause broker": 1,
     "kill client": 3,
     "pause client": 2,
     "zombie": 3,
     "drop connections": 2,
 }
+
+
+PAUSE_S: Final = (0.2, 4.0)
+LONG_PAUSE_S: Final = (TRANSACTION_TIMEOUT_MS / 1000 + 1, TRANSACTION_TIMEOUT_MS / 1000 + 5)
+LONG_SHARE: Final = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +97,17 @@ class Nemesis:
 
     def _begin(self, kind: str) -> None:
         stage, random = self._stage, self._random
-        if kind in ("kill broker", "pause broker"):
+        if kind.endswith(" broker"):
             if self._broker_is_busy:
                 return
             self._broker_is_busy = True
-            kills = kind == "kill broker"
-            (stage.kill_broker if kills else stage.pause_broker)()
-            back = stage.start_broker if kills else stage.resume_broker
-            self._later(random.uniform(0.0, 0.8 if kills else 2.5), lambda: self._broker(back))
+            end, back, longest_s = {
+                "kill broker": (stage.kill_broker, stage.start_broker, 0.8),
+                "restart broker": (stage.stop_broker, stage.start_broker, 0.8),
+                "pause broker": (stage.pause_broker, stage.resume_broker, 2.5),
+            }[kind]
+            end()
+            self._later(random.uniform(0.0, longest_s), lambda: self._broker(back))
         elif kind == "drop connections":
             stage.drop_connections(random.choice((0.2, 0.5, 1.0)))
         else:
@@ -118,4 +131,5 @@ class Nemesis:
             return
         if zombie:
             stage.replace_client(name)
-        self._later(random.uniform(0.2, 4.0), lambda: stage.resume_process(pid))
+        pauses = LONG_PAUSE_S if random.random() < LONG_SHARE else PAUSE_S
+        self._later(random.uniform(*pauses), lambda: stage.resume_process(pid))

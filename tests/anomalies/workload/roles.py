@@ -9,10 +9,13 @@
 A role returns when it is told to stop. `GivenUp` ends it: the process ends, a new one takes over.
 """
 
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from tests.anomalies.history import Recorder
 from tests.anomalies.workload.clients import (
@@ -24,8 +27,11 @@ from tests.anomalies.workload.clients import (
 )
 
 Going = Callable[[], bool]
-ABORTED_SHARE = 0.2
+ABORTED_SHARE: Final = 0.2
 """Of transactions that could have been committed."""
+CRASH_SHARE: Final = 0.004
+"""Of commits: the process dies while it waits for the answer."""
+CRASH_WITHIN_S: Final = 0.006
 
 
 class CommittingReader(CommittedReader, Protocol):
@@ -89,6 +95,8 @@ class Transactions:
                     raise MustAbort("by choice")
                 asked = True
                 note("txn", "committing", op=op, acks=acks)
+                if self._random.random() < CRASH_SHARE:
+                    self._crash_soon()
                 producer.commit()
             except MustAbort as why:
                 producer.abort()
@@ -100,6 +108,12 @@ class Transactions:
             raise
         note("txn", "ok", op=op)
         return True
+
+    def _crash_soon(self) -> None:
+        """kill -9 of itself, at the moment that leaves most open."""
+        self._recorder.note("crash", "info")
+        within_s = self._random.uniform(0, CRASH_WITHIN_S)
+        threading.Timer(within_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
 class Values:

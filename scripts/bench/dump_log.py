@@ -1,0 +1,124 @@
+"""Reading a log without a broker, beside Kafka's DumpLogSegments on the same files in the same run.
+
+    .venv/bin/python scripts/bench/dump_log.py [--megabytes 200] [--rounds 3]
+
+Measured, in MB of log per second: `storage.reader` (records as values; record columns; batch
+columns), and `pykafkalog dump-log` shallow, deep and deep with contents as whole processes that
+write to /dev/null, beside Kafka's tool with the same options. What each process needs to start is
+measured on a log of one batch and told apart: "net" is without it. Three shapes of log: 1 KB records
+and 100-byte records in 16 KB batches, and one 100-byte record a batch (the worst case for both).
+"""
+
+import argparse
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from protocol.records.builder import build_batch
+from storage.reader import PartitionView
+from tests.support.kafka_jars import LOGGING, ROOT, kafka_jars
+
+NOW = 1_700_000_000_000
+SHAPES = {  # name: (bytes of a value, records in a batch)
+    "1 KB records, 16 KB batches": (1000, 16),
+    "100 B records, 16 KB batches": (100, 150),
+    "100 B records, one a batch": (100, 1),
+}
+DEPTHS = {
+    "shallow": (),
+    "deep": ("--deep-iteration",),
+    "deep with contents": ("--print-data-log",),
+}
+JAVA = (
+    *("java", "-Xmx1g", *LOGGING, "-cp", kafka_jars()),
+    "org.apache.kafka.tools.DumpLogSegments",
+)
+OURS = (sys.executable, "-m", "tools", "dump-log")
+
+
+def fill(directory: Path, megabytes: float, value: int, count: int) -> Path:
+    """One segment of this shape in a partition directory."""
+    directory.mkdir()
+    rows = [(NOW + at, b"key%d" % at, b"x" * value, ()) for at in range(count)]
+    batch = bytearray(build_batch(rows))
+    path = directory / f"{0:020}.log"
+    with path.open("wb") as file:
+        for at in range(max(1, int(megabytes * 1e6) // len(batch))):
+            struct.pack_into(">q", batch, 0, at * count)
+            file.write(batch)
+    return path
+
+
+def seconds(run: Callable[[], object], rounds: int) -> float:
+    """Median time."""
+    times = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def process(command: tuple[str, ...]) -> None:
+    """To its end, into /dev/null."""
+    with Path("/dev/null").open("w") as nowhere:
+        subprocess.run(command, cwd=ROOT, stdout=nowhere, stderr=nowhere, check=True)
+
+
+def reader(view: PartitionView) -> dict[str, Callable[[], object]]:
+    """Ways through `storage.reader`."""
+    return {
+        "records as values": lambda: sum(1 for _ in view.records()),
+        "record columns": lambda: sum(
+            len(chunk.columns["offset"]) for chunk in view.iter_columns()
+        ),
+        "batch columns": lambda: len(view.batch_columns()["position"]),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--megabytes", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--no-java", action="store_true", help="only ours")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        tiny = fill(root / "tiny-0", 0, 100, 1)
+        starts = {}
+        for tool, command in (("ours", OURS), ("kafka", JAVA)):
+            if tool == "kafka" and args.no_java:
+                continue
+            words = (*command, "--files", str(tiny), "--print-data-log")
+            starts[tool] = seconds(lambda words=words: process(words), args.rounds)
+        print("start: " + ", ".join(f"{tool} {took:.2f} s" for tool, took in starts.items()))
+        for number, (shape, (value, count)) in enumerate(SHAPES.items()):
+            path = fill(root / f"bench-{number}", args.megabytes, value, count)
+            size = path.stat().st_size / 1e6
+            print(f"\n{shape} ({size:.0f} MB)")
+            for way, run in reader(PartitionView(str(path.parent))).items():
+                print(f"  storage.reader, {way:18} {size / seconds(run, args.rounds):8.0f} MB/s")
+            for depth, options in DEPTHS.items():
+                told = []
+                for tool, command in (("ours", OURS), ("kafka", JAVA)):
+                    if tool not in starts:
+                        continue
+                    words = (*command, "--files", str(path), *options)
+                    took = seconds(lambda words=words: process(words), args.rounds)
+                    net = size / max(took - starts[tool], 0.001)
+                    told.append(f"{tool} {took:6.2f} s, net {net:6.0f} MB/s")
+                print(f"  dump-log {depth:18}  " + "   ".join(told))
+            path.unlink()
+
+
+if __name__ == "__main__":
+    main()

@@ -30,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--keep", action="store_true", help="keep the directories of clean runs too"
     )
+    parser.add_argument("--apache", action="store_true", help="on Apache Kafka, the oracle")
     parser.add_argument("--json", type=Path, help="append a line for each run to this file")
     arguments = parser.parse_args(argv)
     first = arguments.seed if arguments.seed is not None else SystemRandom().randrange(2**31)
@@ -38,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for seed in range(first, first + arguments.runs):
         console.print(f"[bold]seed {seed}[/bold], {arguments.seconds:g} s of faults")
         directory = Path(tempfile.mkdtemp(prefix=f"anomalies-{seed}-"))
-        result = _play(console, directory, RunPlan(seed=seed, seconds=arguments.seconds))
+        plan = RunPlan(seed=seed, seconds=arguments.seconds, apache=arguments.apache)
+        result = _play(console, directory, plan)
         _show(console, result)
         if arguments.json is not None:
             with arguments.json.open("a") as out:

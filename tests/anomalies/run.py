@@ -28,6 +28,7 @@ from tests.anomalies.findings import Report
 from tests.anomalies.history import read_history
 from tests.anomalies.workload.crowd import CROWD, TOPICS, Member
 from tests.anomalies.workload.modern import ModernProducer
+from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import ROOT, BrokerProcess
 
 TICK_S: Final = 0.05
@@ -38,9 +39,12 @@ SETTINGS: Final[Mapping[str, str]] = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "transaction.state.log.num.partitions": "4",
     "offsets.topic.num.partitions": "4",
-    "log.segment.bytes": "65536",  # Transactions that span segments, and their indexes.
     "auto.create.topics.enable": "false",
 }
+OWN_SETTINGS: Final[Mapping[str, str]] = {
+    "log.segment.bytes": "65536",  # Transactions that span segments, and their indexes.
+}
+"""What Apache Kafka does not allow."""
 DEFAULT_FAULTS: Final = FaultPlan(
     chances={
         Fault.DROP_ANSWER: 0.01,
@@ -61,6 +65,8 @@ class RunPlan:
     crowd: Sequence[Member] = CROWD
     faults: FaultPlan = DEFAULT_FAULTS
     nemesis: NemesisPlan = field(default_factory=NemesisPlan)
+    apache: bool = False
+    """On Apache Kafka: what it does not pass says nothing about this broker."""
     broker_command: Sequence[str] = ("-m", "broker")
     """Another one for brokers that lack something (`sabotage`)."""
     to_the_end: bool = True
@@ -114,7 +120,7 @@ class Run:
         self.history = directory / "history"
         self.history.mkdir(parents=True)
         self.proxy = FaultProxy(Random(f"{plan.seed} proxy"))
-        self.broker: BrokerProcess | None = None
+        self.broker: BrokerProcess | ApacheKafka | None = None
         self.nemesis = Nemesis(self, Random(f"{plan.seed} nemesis"), plan.nemesis)
         self._clients = {member.name: _Client(member) for member in plan.crowd}
         self._all: list[subprocess.Popen[bytes]] = []
@@ -128,9 +134,13 @@ class Run:
                 **SETTINGS,
                 "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.proxy.port}",
             }
-            self.broker = BrokerProcess(
-                self.directory / "broker", settings, command=plan.broker_command
-            )
+            where = self.directory / "broker"
+            if plan.apache:
+                self.broker = ApacheKafka(where, settings)
+            else:
+                self.broker = BrokerProcess(
+                    where, settings | OWN_SETTINGS, command=plan.broker_command
+                )
             try:
                 self.start_broker()
                 self._make_topics()

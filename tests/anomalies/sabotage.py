@@ -8,6 +8,7 @@ for any of this. The kinds:
     fencing      any epoch of a producer is as good as the newest, at the coordinator and in the log
     lso          read_committed reads up to the high watermark, aborted or not
     aborted      read_committed ends at the last stable offset, but is not told what was aborted
+    offsets      the group coordinator takes each end of a transaction for a commit
     duplicates   sequence numbers are not looked at: a repeated batch is appended again
 """
 
@@ -55,6 +56,18 @@ def without_aborted_ranges() -> None:
     LogReader.aborted = nothing  # type: ignore[method-assign]
 
 
+def without_aborted_offsets() -> None:
+    """Offsets of aborted transactions are where the group goes on."""
+    from broker.coordinator.group.shard import GroupShard
+
+    load = GroupShard.load_marker
+
+    def load_as_commit(self: Any, producer_id: int, *, commit: bool) -> None:
+        load(self, producer_id, commit=True)
+
+    GroupShard.load_marker = load_as_commit  # type: ignore[method-assign]
+
+
 def without_duplicate_detection() -> None:
     """Whatever a producer sends in its epoch is new."""
     from storage.producers import analysis, state
@@ -71,6 +84,7 @@ SABOTAGES: Final[Mapping[str, Callable[[], None]]] = {
     "fencing": without_fencing,
     "lso": without_lso,
     "aborted": without_aborted_ranges,
+    "offsets": without_aborted_offsets,
     "duplicates": without_duplicate_detection,
 }
 
@@ -84,6 +98,7 @@ WANTED: Final[Mapping[str, frozenset[Anomaly]]] = {
     "fencing": frozenset((Anomaly.ABORTED_READ, Anomaly.LOST_WRITE, Anomaly.UNCOMMITTED_READ)),
     "lso": frozenset((Anomaly.ABORTED_READ, Anomaly.UNCOMMITTED_READ)),
     "aborted": frozenset((Anomaly.ABORTED_READ,)),
+    "offsets": frozenset((Anomaly.LOST_EFFECT,)),
     "duplicates": frozenset((Anomaly.DUPLICATE,)),
 }
 """What a run on such a broker must show: one of these at least."""

@@ -4,6 +4,7 @@ Each run ends as soon as the anomaly is found; a bound of half a minute is gener
 """
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,11 @@ from tests.anomalies.history import read_history
 from tests.anomalies.run import Run, RunPlan
 from tests.anomalies.sabotage import WANTED, command
 from tests.anomalies.workload.crowd import (
+    COPIERS,
     MODERN_SENDERS,
     OLDER_SENDERS,
     SENDERS_AND_READERS,
+    Member,
 )
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -31,6 +34,7 @@ _UNSETTLED_NS = 300_000_000
 
 QUIET = NemesisPlan(weights={})
 ZOMBIES = NemesisPlan(between_s=(0.2, 0.6), weights={"zombie": 1})
+KILLS = NemesisPlan(between_s=(0.2, 0.6), weights={"kill client": 1})
 LOST_ANSWERS = FaultPlan(chances={Fault.DROP_ANSWER: 0.1, Fault.REPLAY: 0.1})
 REPEATED_ENDS = FaultPlan(
     chances={Fault.REPLAY: 0.5},
@@ -66,21 +70,27 @@ class UntilFound:
 
 
 @pytest.mark.parametrize(
-    ("kind", "faults", "nemesis"),
+    ("kind", "crowd", "faults", "nemesis"),
     [
-        ("fencing", NO_FAULTS, ZOMBIES),
-        ("lso", NO_FAULTS, QUIET),
-        ("aborted", NO_FAULTS, QUIET),
-        ("duplicates", LOST_ANSWERS, QUIET),
+        ("fencing", SENDERS_AND_READERS, NO_FAULTS, ZOMBIES),
+        ("lso", SENDERS_AND_READERS, NO_FAULTS, QUIET),
+        ("aborted", SENDERS_AND_READERS, NO_FAULTS, QUIET),
+        ("offsets", COPIERS, NO_FAULTS, KILLS),
+        ("duplicates", SENDERS_AND_READERS, LOST_ANSWERS, QUIET),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_the_checker_finds_what_a_sabotaged_broker_lacks(
-    tmp_path: Path, kind: str, faults: FaultPlan, nemesis: NemesisPlan
+    tmp_path: Path,
+    kind: str,
+    crowd: Sequence[Member],
+    faults: FaultPlan,
+    nemesis: NemesisPlan,
 ) -> None:
     plan = RunPlan(
         seed=1,
         seconds=LIMIT_S,
-        crowd=SENDERS_AND_READERS,
+        crowd=crowd,
         faults=faults,
         nemesis=nemesis,
         broker_command=command(kind),
@@ -92,11 +102,19 @@ def test_the_checker_finds_what_a_sabotaged_broker_lacks(
     assert watch.is_satisfied, watch.text
 
 
-@pytest.mark.parametrize(("faults", "nemesis"), [(NO_FAULTS, ZOMBIES), (LOST_ANSWERS, QUIET)])
+@pytest.mark.parametrize(
+    ("crowd", "faults", "nemesis"),
+    [
+        (SENDERS_AND_READERS, NO_FAULTS, ZOMBIES),
+        (SENDERS_AND_READERS, LOST_ANSWERS, QUIET),
+        (COPIERS, NO_FAULTS, KILLS),
+    ],
+    ids=("zombies", "lost answers", "killed copiers"),
+)
 def test_the_same_runs_on_the_real_broker_show_nothing(
-    tmp_path: Path, faults: FaultPlan, nemesis: NemesisPlan
+    tmp_path: Path, crowd: Sequence[Member], faults: FaultPlan, nemesis: NemesisPlan
 ) -> None:
-    plan = RunPlan(seed=1, seconds=6, crowd=SENDERS_AND_READERS, faults=faults, nemesis=nemesis)
+    plan = RunPlan(seed=1, seconds=6, crowd=crowd, faults=faults, nemesis=nemesis)
     result = Run(tmp_path, plan).play()
     assert result.report.is_clean, result.text()
     assert result.report.counts["committed"] > 50, result.text()

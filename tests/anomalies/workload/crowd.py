@@ -123,6 +123,13 @@ SENDERS_AND_READERS: Final[Sequence[Member]] = (
 )
 """The least that shows what a broker without one of its guarantees does."""
 
+COPIERS: Final[Sequence[Member]] = (
+    _sender("modern", 0),
+    _assigned_copier(0, IN[:2]),
+    _assigned_copier(1, IN[2:]),
+    _poller("confluent", subscribe=False),
+)
+"""The least that shows what becomes of offsets."""
 OLDER_SENDERS: Final[Sequence[Member]] = (
     _sender("confluent", 0),
     _sender("confluent", 1),

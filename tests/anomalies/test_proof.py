@@ -34,7 +34,7 @@ _UNSETTLED_NS = 300_000_000
 
 QUIET = NemesisPlan(weights={})
 ZOMBIES = NemesisPlan(between_s=(0.2, 0.6), weights={"zombie": 1})
-KILLS = NemesisPlan(between_s=(0.2, 0.6), weights={"kill client": 1})
+KILLS = NemesisPlan(between_s=(0.5, 1.0), weights={"kill client": 1})
 LOST_ANSWERS = FaultPlan(chances={Fault.DROP_ANSWER: 0.1, Fault.REPLAY: 0.1})
 REPEATED_ENDS = FaultPlan(
     chances={Fault.REPLAY: 0.5},
@@ -75,7 +75,7 @@ class UntilFound:
         ("fencing", SENDERS_AND_READERS, NO_FAULTS, ZOMBIES),
         ("lso", SENDERS_AND_READERS, NO_FAULTS, QUIET),
         ("aborted", SENDERS_AND_READERS, NO_FAULTS, QUIET),
-        ("offsets", COPIERS, NO_FAULTS, KILLS),
+        ("offsets", COPIERS, NO_FAULTS, QUIET),
         ("duplicates", SENDERS_AND_READERS, LOST_ANSWERS, QUIET),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

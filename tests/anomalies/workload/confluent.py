@@ -149,15 +149,22 @@ class ConfluentReader:
             topics = sorted({split(key)[0] for key in keys})
             self._consumer.subscribe(topics, on_assign=self._moved, on_lost=self._lost)
             return
-        places = [TopicPartition(*split(key), 0) for key in keys]
         if from_committed:
-            try:
-                places = self._consumer.committed(places, PATIENCE_S)
-            except KafkaException as error:
-                raise GivenUp(str(error)) from error
-            places = [TopicPartition(p.topic, p.partition, max(p.offset, 0)) for p in places]
+            places = self._committed(keys)
+        else:
+            places = [TopicPartition(*split(key), 0) for key in keys]
         self._consumer.assign(places)
         on_move(keys)
+
+    def _committed(self, keys: Sequence[str]) -> list[TopicPartition]:
+        """Where the group is; waits for offsets of transactions that are being decided."""
+        try:
+            places = self._consumer.committed(
+                [TopicPartition(*split(key)) for key in keys], PATIENCE_S
+            )
+        except KafkaException as error:
+            raise GivenUp(str(error)) from error
+        return [TopicPartition(p.topic, p.partition, max(p.offset, 0)) for p in places]
 
     def _moved(self, _: Any, places: list[TopicPartition]) -> None:
         self._on_move([joined(place.topic, place.partition) for place in places])
@@ -188,14 +195,15 @@ class ConfluentReader:
         """For offsets in a transaction."""
         return self._consumer.consumer_group_metadata()
 
-    def seek(self, offsets: Mapping[str, int]) -> None:
-        """Read again from there. Raises GivenUp when one is not assigned any more."""
+    def rewind(self, keys: Sequence[str]) -> None:
+        """Go on where the group is. Raises GivenUp when one is not assigned any more."""
+        places = self._committed(keys)
         try:
-            for key, offset in offsets.items():
-                self._consumer.seek(TopicPartition(*split(key), offset))
+            for place in places:
+                self._consumer.seek(place)
         except KafkaException as error:
             raise GivenUp(str(error)) from error
-        self._on_move(list(offsets))
+        self._on_move(keys)
 
     def close(self) -> None:
         """Leaves the group."""

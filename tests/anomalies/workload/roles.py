@@ -41,11 +41,11 @@ class CommittingReader(CommittedReader, Protocol):
         """Where a successor goes on."""
 
 
-class SeekingReader(CommittedReader, Protocol):
+class RewindingReader(CommittedReader, Protocol):
     """One that can go back."""
 
-    def seek(self, offsets: Mapping[str, int]) -> None:
-        """Read again from there."""
+    def rewind(self, keys: Sequence[str]) -> None:
+        """Go on where the group is."""
 
 
 class Transactions:
@@ -170,7 +170,7 @@ def mixer(
 
 def copier(
     transactions: Transactions,
-    reader: SeekingReader,
+    reader: RewindingReader,
     send_offsets: Callable[[Mapping[str, int]], None],
     recorder: Recorder,
     random: Random,
@@ -195,7 +195,7 @@ def copier(
             pause_s=_open_for(random),
         )
         if not done:
-            reader.seek({key: pairs[0][0] for key, pairs in polled.items()})
+            reader.rewind(list(polled))
 
 
 def poller(

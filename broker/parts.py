@@ -102,6 +102,7 @@ class Parts:
             clock,
             new_producer_id=self.producer_ids.next_id,
         )
+        self.controller.deletion_listeners.append(self.transaction_coordinator.on_topics_deleted)
         self.fetch_sessions = FetchSessionCache(
             clock, config.max_incremental_fetch_session_cache_slots
         )
@@ -146,6 +147,7 @@ def _socket_settings(config: BrokerConfig, *, check_buffers: bool) -> SocketServ
         send_buffer=_unless_default(config, "socket.send.buffer.bytes", SYSTEM_DEFAULT),
         receive_buffer=_unless_default(config, "socket.receive.buffer.bytes", SYSTEM_DEFAULT),
         max_request_bytes=config.socket_request_max_bytes,
+        queued_bytes=config.queued_max_request_bytes,
         max_connections=config.max_connections,
         max_connections_per_ip=config.max_connections_per_ip,
         max_connections_per_ip_overrides=config.ip_connection_limits,

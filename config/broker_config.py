@@ -112,6 +112,7 @@ class BrokerConfig:
         port: int
         producer_id_expiration_check_interval_ms: int
         producer_id_expiration_ms: int
+        queued_max_request_bytes: int
         queued_max_requests: int
         replica_high_watermark_checkpoint_interval_ms: int
         request_timeout_ms: int

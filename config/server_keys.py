@@ -31,7 +31,7 @@ KEYS = (
     key("num.io.threads", INT, 8, HIGH, "Handlers: how many requests may be in work at the same time.", at_least(1), CLUSTER_WIDE),
     key("background.threads", INT, 10, HIGH, "How many background tasks (retention, flush, checkpoints, deletion) may work at the same time.", at_least(1), CLUSTER_WIDE),
     key("queued.max.requests", INT, 500, HIGH, "Requests that may wait for a handler before connections are no longer read.", at_least(1)),
-    inert("queued.max.request.bytes", LONG, -1, MEDIUM, "Bytes of requests that may wait; 0 or less means no limit by bytes."),
+    key("queued.max.request.bytes", LONG, -1, MEDIUM, "Bytes of requests that may be in memory before nothing more is read; 0 or less means no limit by bytes."),
     key("request.timeout.ms", INT, 30000, HIGH, "How long the transaction coordinator waits for the followers of its writes."),
     key("listeners", LIST, ("PLAINTEXT://:9092",), HIGH, "Where to listen: NAME://host:port, separated by commas. An empty host or 0.0.0.0 means every interface; port 0 lets the system choose.", None, PER_BROKER),
     key("advertised.listeners", LIST, None, HIGH, "What clients are told to connect to, by listener name. When not set, each client is told the address that it connected to."),

@@ -202,6 +202,17 @@ class CoordinatorRuntime(Generic[S]):
             return None
         return loaded.shard
 
+    def resign_all(self) -> list[tuple[int, S]]:
+        """The topic is gone, or the broker stops: what was served.
+
+        A topic of the same name begins again with leader epoch 0; nothing must be left that would
+        be taken for its state.
+        """
+        served = list(self.active())
+        self._loaded.clear()
+        self._waiting.clear()
+        return served
+
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         """Load what is elected, until cancelled. Started once, by the server."""
         async with trio.open_nursery() as nursery:

@@ -303,6 +303,10 @@ def _sockets(statistics: Any) -> Iterator[Family]:
     yield gauge(
         prefix + "memorypoolavailable", "Bytes of receive buffers kept free", buffers.bytes_free
     )
+    if statistics.memory is not None:
+        pool = "kafka_network_socketserver_memorypool"
+        yield gauge(pool + "available", "Bytes left for requests", statistics.memory.available)
+        yield gauge(pool + "used", "Bytes that requests take", statistics.memory.used)
 
 
 def _groups(statistics: Any) -> Iterator[Family]:

@@ -32,6 +32,7 @@ import trio
 
 from broker.network.buffers import GROWTH, STANDARD_BYTES, BufferPool
 from broker.network.request_channel import RequestChannel, Route
+from broker.network.request_memory import Claim, RequestMemory
 from broker.network.request_metrics import RequestMetrics, note_sent
 from broker.network.sender import DiskReader, ShortFile, peer_has_closed, send_bytes, send_pieces
 from broker.request import ConnectionInfo, Pending, RequestContext
@@ -68,12 +69,13 @@ class State(enum.Enum):
     PARKED = "waits for a reply and for the client's disconnect"
     PARKED_BLIND = "waits for a reply; bytes sent ahead hide a disconnect"
     SENDING = "the client is slow to take a reply"
+    MUTED = "waits until less memory is taken by requests"
 
 
 class ConnectionServices:
     """What all connections of a broker share."""
 
-    __slots__ = ("buffers", "channel", "disk", "max_request_bytes", "monotonic")
+    __slots__ = ("buffers", "channel", "disk", "max_request_bytes", "memory", "monotonic")
 
     def __init__(
         self,
@@ -82,11 +84,13 @@ class ConnectionServices:
         max_request_bytes: int,
         buffers: BufferPool | None = None,
         disk: DiskReader | None = None,
+        memory: RequestMemory | None = None,
     ) -> None:
         self.channel = channel
         self.max_request_bytes = max_request_bytes
         self.buffers = buffers or BufferPool()
         self.disk = disk or DiskReader()
+        self.memory = memory
         self.monotonic: Callable[[], float] = channel.clock.monotonic
 
 
@@ -96,6 +100,7 @@ class Connection:
     __slots__ = (
         "_buffer",
         "_channel",
+        "_claim",
         "_closing",
         "_ended_well",
         "_have",
@@ -122,6 +127,7 @@ class Connection:
         self._socket = sock
         self._services = services
         self._channel = services.channel
+        self._claim = None if services.memory is None else Claim(services.memory)
         self._scope = trio.CancelScope()
         self._closing = False
         self._buffer = _NO_BUFFER
@@ -153,6 +159,8 @@ class Connection:
             logger.exception("Closing connection %s after an error", self.info.connection_id)
         finally:
             self._socket.close()
+            if self._claim is not None:
+                self._claim.release()
             buffer = self._detached()
             if self._ended_well:
                 self._services.buffers.release(buffer)
@@ -188,9 +196,12 @@ class Connection:
     async def _serve(self) -> None:
         receive = self._socket.recv_into
         services = self._services
+        claim = self._claim
         work = 0
         large = 0  # size of the large frame of the last turn, if there was one
         while not self._closing:
+            if claim is not None and not claim.size:
+                await self._mute_if_exhausted(claim)
             if not self._buffer:
                 self._use(services.buffers.acquire(large))
             try:
@@ -203,13 +214,26 @@ class Connection:
                 return
             now = self.last_active = services.monotonic()
             self._have += received
+            if claim is not None:
+                claim.hold(self._have)
             position, wanted, large, work = await self._handle_frames(now, work + received)
             if self._turn:
                 work += await self._flush(now)
             self._keep_rest(position, wanted)
+            if claim is not None and (position or claim.size != wanted):
+                claim.release()
+                await self._mute_if_exhausted(claim)
+                claim.hold(wanted)
             if work >= TURN_BYTES:
                 work = 0
                 await trio.lowlevel.checkpoint()
+
+    async def _mute_if_exhausted(self, claim: Claim) -> None:
+        """While requests take all memory, read nothing (`queued.max.request.bytes`)."""
+        if claim.memory.exhausted:
+            self.state = State.MUTED
+            await claim.memory.wait_available()
+            self.state = State.BUSY
 
     async def _handle_frames(self, now: float, work: int) -> tuple[int, int, int, int]:
         """Every complete frame in the buffer.
@@ -338,6 +362,8 @@ class Connection:
         if reply.__class__ is Pending:
             if not reply.done:
                 self._services.buffers.release_parked(self._pack(end))
+                if self._claim is not None:
+                    self._claim.release()
                 end = 0
                 await self._wait_parked(reply)
                 metrics.remote += monotonic() - since

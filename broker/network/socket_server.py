@@ -23,6 +23,7 @@ from broker.network.connection import Connection, ConnectionServices, State
 from broker.network.connection_limits import ConnectionLimits, Refusal
 from broker.network.listening import BoundListener, bind_listener, host_of, prepare_connection
 from broker.network.request_channel import RequestChannel
+from broker.network.request_memory import RequestMemory, RequestMemoryStatistics
 from broker.request import ConnectionInfo
 from config.listener import Listener
 
@@ -46,6 +47,8 @@ class SocketServerSettings:
     send_buffer: int = -1
     receive_buffer: int = -1
     max_request_bytes: int = 104857600
+    queued_bytes: int = -1
+    """Of requests in memory; 0 or less: no limit."""
     max_connections: int = 2147483647
     max_connections_per_ip: int = 2147483647
     max_connections_per_ip_overrides: Mapping[str, int]
@@ -67,6 +70,8 @@ class SocketServerStatistics:
     cold_reads: int
     """Replies that had to wait for the disk."""
     buffers: BufferStatistics
+    memory: RequestMemoryStatistics | None
+    """None: no limit is set."""
 
 
 class SocketServer:
@@ -78,6 +83,7 @@ class SocketServer:
         self._services = ConnectionServices(
             channel,
             max_request_bytes=settings.max_request_bytes,
+            memory=RequestMemory(settings.queued_bytes) if settings.queued_bytes > 0 else None,
             buffers=BufferPool(check=settings.check_buffers),
         )
         self._limits = ConnectionLimits(
@@ -161,6 +167,7 @@ class SocketServer:
 
     def statistics(self) -> SocketServerStatistics:
         """A snapshot."""
+        memory = self._services.memory
         connections = dict.fromkeys((listener.name for listener in self.bound), 0)
         for connection in self._connections:
             connections[connection.info.listener_name] += 1
@@ -172,6 +179,7 @@ class SocketServer:
             accept_errors=self._accept_errors,
             cold_reads=self._services.disk.cold_reads,
             buffers=self._services.buffers.statistics(),
+            memory=None if memory is None else memory.statistics(),
         )
 
     # ---- accepting

@@ -45,6 +45,11 @@ class MemoryPartitionLog:
         else:
             done(ErrorCode.NONE, first)
 
+    def drop(self) -> None:
+        """The topics are deleted; made anew they are empty."""
+        self.batches.clear()
+        self._ends.clear()
+
     def release(self, code: ErrorCode = ErrorCode.NONE) -> None:
         """Let what was held back succeed or fail."""
         held, self._held = self._held, []

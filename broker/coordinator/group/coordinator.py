@@ -117,8 +117,7 @@ class GroupCoordinator:
         """Serve no more: whoever waits is told COORDINATOR_NOT_AVAILABLE."""
         self._open = False
         self._expiry.stop()
-        for partition, shard in list(self._runtime.active()):
-            self._runtime.resign(partition)
+        for partition, shard in self._runtime.resign_all():
             self._close(partition, shard, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         self._timers.clear()
 
@@ -356,7 +355,17 @@ class GroupCoordinator:
         self._topic.append(partition, tombstones, written)
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
-        """Topics are gone: so are all offsets committed for them."""
+        """Topics are gone: so are all offsets committed for them.
+
+        If the offsets topic is one of them, so is everything: whoever waits is told
+        NOT_COORDINATOR, and groups begin anew in the topic that is made next.
+        """
+        if OFFSETS_TOPIC in topics:
+            for partition, shard in self._runtime.resign_all():
+                self._close(partition, shard, ErrorCode.NOT_COORDINATOR)
+            self._partition_count = self.settings.partition_count
+            self._partitions.clear()
+            return
         for partition, shard in self._runtime.active():
             records = shard.commits.forget_topics(topics)
             self._counters.deleted_offsets += len(records)

@@ -148,6 +148,12 @@ class TransactionCoordinator:
         if shard is not None:
             self._close(shard)
 
+    def on_topics_deleted(self, topics: Collection[str]) -> None:
+        """If `__transaction_state` is gone, so are all transactions."""
+        if TRANSACTION_TOPIC in topics:
+            for _, shard in self._runtime.resign_all():
+                self._close(shard)
+
     def partition_for(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` an id belongs to."""
         return coordinator_partition(transactional_id, self._partition_count)

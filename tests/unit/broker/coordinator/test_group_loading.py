@@ -137,6 +137,38 @@ def test_resigning_answers_who_waits(groups: GroupHarness) -> None:
     groups.advance_ms(2 * SESSION_MS)
 
 
+def test_an_offsets_topic_made_anew_holds_nothing_of_the_old_one(groups: GroupHarness) -> None:
+    generation, ids = groups.stable_group(2)
+    groups.commit(9, member_id=ids[0], generation=generation)
+    waiting = groups.join(ids[0])
+    assert not waiting.done
+    groups.log.drop()
+    groups.log.led = {}
+    groups.coordinator.on_topics_deleted([OFFSETS_TOPIC])
+    assert waiting.reply.error is ErrorCode.NOT_COORDINATOR
+    assert groups.heartbeat(ids[1], generation) is ErrorCode.NOT_COORDINATOR
+    assert len(groups.coordinator._timers) == 0
+    groups.log.led = None  # made anew: its leader epochs begin at 0 again
+    assert groups.heartbeat(ids[1], generation) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert groups.committed() is None
+    groups.commit(3)
+    assert groups.committed() == 3
+    assert restarted(groups).committed() == 3
+    groups.advance_ms(2 * SESSION_MS)
+
+
+def test_a_load_under_way_ends_with_its_topic(groups: GroupHarness) -> None:
+    groups.stable_group(1)
+    again = GroupHarness(log=groups.log, clock=groups.clock)
+    with pytest.raises(KafkaError):
+        again.coordinator.fetch_offset("g")
+    again.log.drop()
+    again.coordinator.on_topics_deleted([OFFSETS_TOPIC])
+    again.load()
+    assert again.coordinator.statistics().loading.loads == 0
+    assert again.shard().group("g") is None
+
+
 def test_a_new_epoch_loads_anew(groups: GroupHarness) -> None:
     generation, ids = groups.stable_group(1)
     joined = groups.join(ids[0])

@@ -74,6 +74,7 @@ def sources(**changes: Any) -> Sources:
             idle_closed=0,
             accept_errors=0,
             cold_reads=0,
+            memory=Stub(available=90, used=10),
             buffers=Stub(bytes_in_use=0, bytes_free=131072),
         ),
         "channel": lambda: Stub(
@@ -119,6 +120,8 @@ def test_names_that_dashboards_for_kafka_ask_for() -> None:
     assert found[prefix + "partitionswithlatetransactionscount", ()] == 1
     listener = (("listener", "PLAINTEXT"),)
     assert found["kafka_server_socketservermetrics_connection_count", listener] == 3
+    assert found["kafka_network_socketserver_memorypoolavailable", ()] == 90
+    assert found["kafka_network_socketserver_memorypoolused", ()] == 10
 
 
 def test_transactions_are_measured() -> None:

@@ -56,6 +56,20 @@ class MemoryPartitionLog:
         for done, first in held:
             done(code, -1 if code else first)
 
+    def after_crash(self, tp: TopicPartition, kept: int) -> "MemoryPartitionLog":
+        """What a new process finds: of what was held back in `tp` the first `kept` batches."""
+        log = MemoryPartitionLog()
+        log.led = self.led
+        log.batches = {one: list(batches) for one, batches in self.batches.items()}
+        batches = log.batches.get(tp, [])
+        del batches[len(batches) - max(len(self._held) - kept, 0) :]
+        if not batches:
+            log.batches.pop(tp, None)
+        log._ends = {
+            one: read_header(batches[-1]).next_offset for one, batches in log.batches.items()
+        }
+        return log
+
     async def read(self, tp: TopicPartition, offset: int, max_bytes: int) -> bytes:
         self.reads += 1
         found = b""

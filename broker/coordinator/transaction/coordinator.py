@@ -29,7 +29,7 @@ from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime import CoordinatorRuntime
 from broker.coordinator.transaction import decisions
 from broker.coordinator.transaction.decisions import AlreadyDone, MustFence, NewProducerId, Producer
-from broker.coordinator.transaction.markers import RETRY_S, MarkerDispatcher
+from broker.coordinator.transaction.markers import MarkerDispatcher, retry_delay_s
 from broker.coordinator.transaction.records import encode_key, encode_value
 from broker.coordinator.transaction.settings import (
     Counters,
@@ -392,14 +392,19 @@ class TransactionCoordinator:
             partial(self._complete, shard, transaction),
         )
 
-    def _complete(self, shard: TransactionShard, transaction: Transaction) -> None:
-        """All markers are written."""
+    def _complete(
+        self, shard: TransactionShard, transaction: Transaction, attempt: int = 0
+    ) -> None:
+        """All markers are written; `attempt` counts the times that this could not be recorded."""
         if not self._runtime.is_current(shard.partition, shard):
             return
 
         def written(code: ErrorCode) -> None:
-            if code not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
-                self._deadlines.schedule(RETRY_S, partial(self._complete, shard, transaction))
+            if code is not ErrorCode.NONE:
+                self._deadlines.schedule(
+                    retry_delay_s(attempt),
+                    partial(self._complete, shard, transaction, attempt + 1),
+                )
 
         now = self._clock.wall_ms()
         self._change(shard, transaction, decisions.completed(transaction.value, now), written)

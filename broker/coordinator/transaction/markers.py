@@ -3,8 +3,9 @@
 Rules (Kafka's TransactionMarkerChannelManager)
 
 * A decision that is in `__transaction_state` is carried out, however long it takes: what cannot be
-  written now is tried again every `RETRY_S` seconds. After a restart the coordinator starts anew
-  with all partitions; a marker that was there before does no harm (S-TXN-2).
+  written now is tried again, at first after `RETRY_S` seconds, then ever more seldom. After a
+  restart the coordinator starts anew with all partitions; a marker that was there before does no
+  harm (S-TXN-2).
 * A partition that is gone needs no marker, nor does one in which a newer epoch of the producer has
   written: the transaction was ended there.
 * A partition that has seen a newer coordinator epoch means that this coordinator was deposed: the
@@ -29,6 +30,9 @@ from protocol.types import TopicPartition
 logger = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.1
+LONGEST_RETRY_S: Final = 6.4
+"""A disk that failed stays so until the next start; a coordinator that loads is there in seconds.
+"""
 MARKERS_PER_TURN: Final = 64
 """About three milliseconds."""
 
@@ -37,6 +41,11 @@ _NOT_NEEDED: Final = (
     ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
     ErrorCode.INVALID_PRODUCER_EPOCH,
 )
+
+
+def retry_delay_s(attempt: int) -> float:
+    """How long to wait before the next attempt, `attempt` being the failed ones before this."""
+    return float(min(RETRY_S * 2 ** min(attempt, 10), LONGEST_RETRY_S))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +110,7 @@ class MarkerDispatcher:
 
     def _write(self, key: Hashable, work: _Work, targets: list[TopicPartition]) -> None:
         for tp in targets[:MARKERS_PER_TURN]:
-            if work.cancelled:
-                return
-            self._writer.write(tp, work.marker, partial(self._written_to, key, work, tp))
+            self._write_one(key, work, tp, 0)
         rest = targets[MARKERS_PER_TURN:]
         if work.cancelled:
             return
@@ -112,7 +119,9 @@ class MarkerDispatcher:
         elif not work.left:
             self._finish(key, work)
 
-    def _written_to(self, key: Hashable, work: _Work, tp: TopicPartition, code: ErrorCode) -> None:
+    def _written_to(
+        self, key: Hashable, work: _Work, tp: TopicPartition, attempt: int, code: ErrorCode
+    ) -> None:
         if work.cancelled:
             return
         if code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
@@ -126,12 +135,16 @@ class MarkerDispatcher:
             self._finish(key, work)
         else:
             self._retried += 1
-            logger.info("%s could not take %s: %s, trying again", tp, work.marker, code.name)
-            self._deadlines.schedule(RETRY_S, partial(self._try_again, key, work, tp))
+            level = logging.DEBUG if attempt else logging.INFO
+            logger.log(level, "%s cannot take %s yet: %s", tp, work.marker, code.name)
+            self._deadlines.schedule(
+                retry_delay_s(attempt), partial(self._write_one, key, work, tp, attempt + 1)
+            )
 
-    def _try_again(self, key: Hashable, work: _Work, tp: TopicPartition) -> None:
+    def _write_one(self, key: Hashable, work: _Work, tp: TopicPartition, attempt: int) -> None:
         if not work.cancelled:
-            self._writer.write(tp, work.marker, partial(self._written_to, key, work, tp))
+            written = partial(self._written_to, key, work, tp, attempt)
+            self._writer.write(tp, work.marker, written)
 
     def _finish(self, key: Hashable, work: _Work) -> None:
         if not work.left and self._works.get(key) is work:

@@ -5,11 +5,13 @@
 Measured, in MB of log per second: `storage.reader` (records as values; record columns; batch
 columns), and `pykafkalog dump-log` shallow, deep and deep with contents as whole processes that
 write to /dev/null, beside Kafka's tool with the same options. What each process needs to start is
-measured on a log of one batch and told apart: "net" is without it. Three shapes of log: 1 KB records
-and 100-byte records in 16 KB batches, and one 100-byte record a batch (the worst case for both).
+measured on a log of one batch and told apart: "net" is without it. Processor time stands beside
+wall time, as it says more on a machine that does other things, too. Three shapes of log: 1 KB
+records and 100-byte records in 16 KB batches, and one 100-byte record a batch (the worst case).
 """
 
 import argparse
+import os
 import statistics
 import struct
 import subprocess
@@ -18,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -56,20 +59,37 @@ def fill(directory: Path, megabytes: float, value: int, count: int) -> Path:
     return path
 
 
-def seconds(run: Callable[[], object], rounds: int) -> float:
-    """Median time."""
-    times = []
+class Took(NamedTuple):
+    """Seconds."""
+
+    wall: float
+    cpu: float
+
+    def __sub__(self, other: "Took") -> "Took":
+        return Took(self.wall - other.wall, self.cpu - other.cpu)
+
+
+def took(run: Callable[[], object], rounds: int) -> Took:
+    """Medians, of this process and of those that it starts."""
+    walls, cpus = [], []
     for _ in range(rounds):
-        begin = time.perf_counter()
+        before, begin = os.times(), time.perf_counter()
         run()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+        walls.append(time.perf_counter() - begin)
+        cpus.append(sum(os.times()[:4]) - sum(before[:4]))
+    return Took(statistics.median(walls), statistics.median(cpus))
 
 
 def process(command: tuple[str, ...]) -> None:
     """To its end, into /dev/null."""
     with Path("/dev/null").open("w") as nowhere:
         subprocess.run(command, cwd=ROOT, stdout=nowhere, stderr=nowhere, check=True)
+
+
+def rate(megabytes: float, time_: Took) -> str:
+    """MB/s by wall and by processor time."""
+    wall, cpu = (f"{megabytes / part:5.0f}" if part > 0.02 else "    -" for part in time_)
+    return f"{wall} MB/s (cpu {cpu})"
 
 
 def reader(view: PartitionView) -> dict[str, Callable[[], object]]:
@@ -94,28 +114,25 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         tiny = fill(root / "tiny-0", 0, 100, 1)
+        tools = {"ours": OURS} if args.no_java else {"ours": OURS, "kafka": JAVA}
         starts = {}
-        for tool, command in (("ours", OURS), ("kafka", JAVA)):
-            if tool == "kafka" and args.no_java:
-                continue
+        for tool, command in tools.items():
             words = (*command, "--files", str(tiny), "--print-data-log")
-            starts[tool] = seconds(lambda words=words: process(words), args.rounds)
-        print("start: " + ", ".join(f"{tool} {took:.2f} s" for tool, took in starts.items()))
+            starts[tool] = took(lambda words=words: process(words), args.rounds)
+        told = [f"{tool} {it.wall:.2f} s (cpu {it.cpu:.2f})" for tool, it in starts.items()]
+        print("start: " + ", ".join(told))
         for number, (shape, (value, count)) in enumerate(SHAPES.items()):
             path = fill(root / f"bench-{number}", args.megabytes, value, count)
             size = path.stat().st_size / 1e6
             print(f"\n{shape} ({size:.0f} MB)")
             for way, run in reader(PartitionView(str(path.parent))).items():
-                print(f"  storage.reader, {way:18} {size / seconds(run, args.rounds):8.0f} MB/s")
+                print(f"  storage.reader, {way:18} {rate(size, took(run, args.rounds))}")
             for depth, options in DEPTHS.items():
                 told = []
-                for tool, command in (("ours", OURS), ("kafka", JAVA)):
-                    if tool not in starts:
-                        continue
+                for tool, command in tools.items():
                     words = (*command, "--files", str(path), *options)
-                    took = seconds(lambda words=words: process(words), args.rounds)
-                    net = size / max(took - starts[tool], 0.001)
-                    told.append(f"{tool} {took:6.2f} s, net {net:6.0f} MB/s")
+                    it = took(lambda words=words: process(words), args.rounds)
+                    told.append(f"{tool} {it.wall:6.2f} s, net {rate(size, it - starts[tool])}")
                 print(f"  dump-log {depth:18}  " + "   ".join(told))
             path.unlink()
 

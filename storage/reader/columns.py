@@ -124,11 +124,10 @@ class RecordChunk:
     def headers(self) -> list[list[tuple[str, bytes | None]]]:
         """The headers themselves; only for chunks with a payload.
 
-        One by one for the records that have some; the others share one empty list.
+        Decoded one by one, for the records that have some.
         """
         counts = self.columns["header_count"]
-        none: list[tuple[str, bytes | None]] = []
-        found = [none] * len(counts)
+        found: list[list[tuple[str, bytes | None]]] = [[] for _ in range(len(counts))]
         some = np.flatnonzero(counts)
         behind = self.value_starts[some] + np.maximum(self.columns["value_length"][some], 0)
         for row, at in zip(some.tolist(), behind.tolist(), strict=True):

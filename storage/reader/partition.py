@@ -77,9 +77,7 @@ class PartitionView:
         for at, segment in enumerate(segments):
             if at + 1 < len(segments) and segments[at + 1].base_offset <= start_offset:
                 continue
-            for batch in segment.batches():
-                if batch.header.last_offset >= start_offset:
-                    yield from (r for r in batch.records() if r.offset >= start_offset)
+            yield from segment.records(start_offset)
 
     def iter_columns(self) -> "Iterator[RecordChunk]":
         """The records of all segments as numpy columns, some megabytes of log at a time."""

@@ -46,10 +46,17 @@ class SegmentView(RecordFileView):
 
     # Python values.
 
-    def records(self) -> Iterator[Record]:
-        """Every record, control records included. Raises the records errors at a bad batch."""
-        for batch in self.batches():
-            yield from batch.records()
+    def records(self, start_offset: int = 0) -> Iterator[Record]:
+        """Every record from `start_offset` on, control records included.
+
+        Raises the records errors at a bad batch, OSError.
+        """
+        from storage.reader.values import VALUES_CHUNK, iter_values
+
+        records = iter_values(self.frames(chunk=VALUES_CHUNK), start_offset)
+        if start_offset <= self.base_offset:
+            return records
+        return (record for record in records if record.offset >= start_offset)
 
     def offset_index(self) -> list[tuple[int, int]]:
         """(offset, position) of each entry, padding left out."""

@@ -1,6 +1,6 @@
 """Opening a partition directory: from whatever files are there to a consistent `Log`.
 
-Four passes over the files, then the state beside them (Kafka's `LogLoader`)
+Passes over the files, then the state beside them (Kafka's `LogLoader`)
 
   1. Leftovers. `.deleted` files go. `.cleaned` files are an unfinished compaction and go. A `.swap`
      file is a finished one, unless it lies at or above a `.cleaned` one (a split that did not get
@@ -8,7 +8,9 @@ Four passes over the files, then the state beside them (Kafka's `LogLoader`)
   2. Swaps are finished: the segments they replace go, the suffix is taken off.
   3. Segments. Index files without a record file go. A segment whose indexes are missing or
      contradict themselves is recovered.
-  4. After an unclean stop, every segment from the recovery point on is recovered: each batch is
+  4. A segment whose offsets lie too far apart for an index is split (`storage.splitting`), here or
+     as soon as it was recovered.
+  5. After an unclean stop, every segment from the recovery point on is recovered: each batch is
      read, its checksum compared, the three indexes, producer state and epochs are rebuilt. The
      first byte that is not part of a good batch ends the log: later segments go, then the file is
      cut there (S-REC-3).
@@ -63,6 +65,7 @@ from storage.producers.state import (
     DEFAULT_EXPIRATION_MS,
     ProducerStateManager,
 )
+from storage.splitting import is_forced, overflows, split
 
 _log = logging.getLogger(__name__)
 
@@ -233,9 +236,9 @@ class _Loader:
             if not self._indexes_look_good(segment, have):
                 # Later segments stay: that an index is damaged says nothing of the records.
                 _log.warning("Rebuilding the indexes of %s", segment.path)
-                self._recover_segment(segment)
-                # Nobody would do it later: it may lie below the recovery point.
-                segment.flush()
+                self._recover_segment(segment, sync=True)
+            elif self._has_overflow(segment):
+                self._split(segment, sync=True)
 
     def _indexes_look_good(self, segment: LogSegment, have: set[str]) -> bool:
         if not self._options.clean and self._is_unflushed(segment):
@@ -254,8 +257,13 @@ class _Loader:
             segment.time_index.sanity_check()
             segment.txn_index.sanity_check()
             following = self._store.segments.higher(segment.base_offset)
-            if following is not None and following.base_offset == self._options.recovery_point:
+            if following is not None and (
                 # It may have been rolled after the sync: its last entry was written then.
+                following.base_offset == self._options.recovery_point
+                # No rolled segment's is empty, if its records have timestamps; but one that was
+                # made anew by a start that was interrupted may be. Or one entry of zeros.
+                or segment.time_index.last_entry[0] <= 0
+            ):
                 return segment.time_index_is_complete()
         except CorruptIndex as error:
             _log.warning("Found a corrupted index file: %s", str(error))
@@ -263,6 +271,39 @@ class _Loader:
         finally:
             segment.release()
         return True
+
+    def _has_overflow(self, segment: LogSegment) -> bool:
+        """Of the segments that are believed as they are. The last one is asked for its end later.
+
+        Only one that is far from the next is read.
+        """
+        following = self._store.segments.higher(segment.base_offset)
+        if following is None or not overflows(following.base_offset - 1, segment.base_offset):
+            return False
+        if not self._options.clean and self._is_unflushed(segment):
+            return False  # recovered anyway
+        end, _ = segment.read_end()
+        segment.release()
+        return overflows(end - 1, segment.base_offset)
+
+    def _split(self, segment: LogSegment, *, sync: bool) -> None:
+        """Put pieces in the place of a segment whose offsets lie too far apart for an index."""
+        segments, directory = self._store.segments, self._directory
+        pieces = split(self._fs, directory, segment)
+        _log.warning(
+            "Splitting overflowed segment %s into %d, based at %s",
+            segment.path,
+            len(pieces),
+            [piece.base_offset for piece in pieces],
+        )
+        segment.release()
+        segments.remove(segment.base_offset)
+        self._finish_swaps(self._fs.list_dir(directory))
+        self._fs.fsync_dir(directory)
+        for piece in pieces:
+            segments.add(self._segment(piece.base_offset))
+        for piece in pieces:
+            self._recover_segment(segments[piece.base_offset], sync=sync)
 
     def _is_unflushed(self, segment: LogSegment) -> bool:
         following = self._store.segments.higher(segment.base_offset)
@@ -304,11 +345,17 @@ class _Loader:
             if self._recover_segment(segment, unflushed[at + 1 :]):
                 return
 
-    def _recover_segment(self, segment: LogSegment, later: Sequence[LogSegment] = ()) -> bool:
+    def _recover_segment(
+        self, segment: LogSegment, later: Sequence[LogSegment] = (), *, sync: bool = False
+    ) -> bool:
         """Re-read one segment and rebuild what belongs to it; True when its end had to be cut off.
 
         Then the `later` ones go first, the last of them before all others: whenever a crash stops
         this, what is left is still the beginning of the log, with the damage in place (S-REC-10).
+
+        `sync`: it may lie below the recovery point, so nobody will sync it later. The indexes are
+        on the disk before the zeros at their end, by which the next start would see that they
+        were not finished, are cut off.
         """
         producers = self._producers
         if producers.map_end_offset != segment.base_offset:
@@ -320,7 +367,7 @@ class _Loader:
                 self._clock.wall_ms(),
             )
         cut = SegmentRecovery(segment, producers, self._epochs).run()
-        lost = cut > 0 or self._is_hole(producers.map_end_offset, later)
+        lost = cut > 0 or self._is_hole(segment, producers.map_end_offset, later)
         if lost:
             _log.warning(
                 "Corruption found in segment %s, which now ends at offset %d: %d bytes, %d later "
@@ -332,12 +379,19 @@ class _Loader:
             )
             self._drop(reversed(later))
             self._fs.fsync_dir(self._directory)
+        if sync:
+            segment.add_last_time_entry()
+            segment.flush()
         segment.become_inactive()
-        if cut:
+        if sync:
+            segment.flush()
+        elif cut:
             # What was cut off must not come back behind what is appended next.
             segment.file.fsync()
         producers.take_snapshot()
         self._note_unsynced(segment)
+        if overflows(producers.map_end_offset - 1, segment.base_offset):
+            self._split(segment, sync=sync)
         segment.release()
         return lost
 
@@ -360,15 +414,18 @@ class _Loader:
         for epoch, offset in (*found.items(), *later):
             self._epochs.assign(epoch, offset)
 
-    def _is_hole(self, end: int, later: Sequence[LogSegment]) -> bool:
+    def _is_hole(self, segment: LogSegment, end: int, later: Sequence[LogSegment]) -> bool:
         """The end of an unsynced segment was lost without a trace, and what followed it was not.
 
-        Compaction leaves holes, too, so compacted logs are believed. (Kafka believes all.)
+        Compaction leaves holes, too, so compacted logs are believed, and where a segment was split
+        or rolled because the next batch was too far away. (Kafka believes all.)
         """
         if not later or self._options.config.compact:
             return False
         following = later[0].base_offset
-        return end < following and following > self._options.recovery_point
+        if end >= following or following <= self._options.recovery_point:
+            return False
+        return not is_forced(segment, later[0])
 
     def _note_unsynced(self, segment: LogSegment) -> None:
         if self._unsynced_from is None or segment.base_offset < self._unsynced_from:
@@ -398,11 +455,14 @@ class _Loader:
         """The offset after the last batch; what a clean stop left has to read well."""
         segment = self._store.segments.active
         end, whole = segment.read_end()
-        if whole:
+        if not whole:
+            _log.warning("%s does not end with a whole batch, recovering it", segment.path)
+            self._recover_segment(segment)
+        elif overflows(end - 1, segment.base_offset):
+            self._split(segment, sync=True)
+        else:
             return end
-        _log.warning("%s does not end with a whole batch, recovering it", segment.path)
-        self._recover_segment(segment)
-        return segment.read_end()[0]
+        return self._store.segments.active.read_end()[0]
 
 
 class SegmentRecovery:

@@ -216,7 +216,8 @@ class LogSegment:
         """Index a batch. What does not fit is left out: a sparser index is still right.
 
         The log rolls before that; only a follower's append of many batches may fill an index, and
-        only segments of old, overflown logs (KAFKA-6264) hold offsets too far from their base.
+        only segments of old logs (KAFKA-6264), until recovery has split them, hold offsets too far
+        from their base.
         """
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return
@@ -349,12 +350,16 @@ class LogSegment:
         if self.file.size() > self.size:
             self.file.truncate(self.size)
 
-    def _finish_indexes(self) -> bool:
-        before = self.time_index.entries
+    def add_last_time_entry(self) -> None:
+        """Name the greatest timestamp in the time index, even if that is full."""
         if self.offset_of_max_timestamp - self.base_offset <= MAX_RELATIVE_OFFSET:
             self.time_index.maybe_append(
                 self.max_timestamp, self.offset_of_max_timestamp, skip_full_check=True
             )
+
+    def _finish_indexes(self) -> bool:
+        before = self.time_index.entries
+        self.add_last_time_entry()
         trimmed = self.offset_index.trim_to_valid_size()
         return self.time_index.trim_to_valid_size() or trimmed or self.time_index.entries > before
 

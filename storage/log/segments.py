@@ -33,6 +33,11 @@ class LogSegments:
     def __iter__(self) -> Iterator[LogSegment]:
         return iter(self._snapshot)
 
+    def __getitem__(self, base_offset: int) -> LogSegment:
+        """The segment that starts exactly there. Raises KeyError."""
+        segment: LogSegment = self._by_base[base_offset]
+        return segment
+
     def __contains__(self, base_offset: int) -> bool:
         return base_offset in self._by_base
 

@@ -38,8 +38,7 @@ class ShrinkingLog(LogState):
         """`first_offset` is that of the batch to come: a follower's may lie beyond the log end."""
         old = self.segments.active
         base = max(first_offset, self._log_end_offset)
-        if self._rolling is not None:
-            self._rolling(self)
+        self._before_new_segment()
         segment = self._store.roll(base)
         _log.debug(
             "Rolled %s at offset %d: %s (segment %d, %d bytes)",
@@ -59,6 +58,11 @@ class ShrinkingLog(LogState):
         if self._rolled is not None:
             self._rolled(self, base)
         return segment
+
+    def _before_new_segment(self) -> None:
+        """Until now a crash led to the recovery of the active segment, whatever the checkpoint."""
+        if self._rolling is not None:
+            self._rolling(self)
 
     # Shrinking.
 
@@ -89,6 +93,7 @@ class ShrinkingLog(LogState):
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Drop everything; the next record gets `offset`. Raises StorageError."""
         self._expect_idle()
+        self._before_new_segment()
         with self._writing():
             self.producers.truncate_fully_and_start_at(offset)
             self._forget_deleted(self._store.restart_at(offset))

@@ -2,7 +2,7 @@
 
 A log ends before its first batch with a flaw. `storage.recovery` cuts there; `storage.check` says
 where a restart would, and why. An offset too far from the segment's base for an index entry is no
-flaw (S-IDX-4): such segments of old logs (KAFKA-6264) are kept, and not indexed from there on.
+flaw (S-IDX-4): such segments of old logs (KAFKA-6264) are split (`storage.splitting`).
 """
 
 from enum import StrEnum

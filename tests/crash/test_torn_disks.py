@@ -12,6 +12,7 @@ states are drawn in all.
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -116,22 +117,26 @@ def test_a_power_loss_leaves_a_prefix_with_all_that_was_flushed(scenario):
         run(scenario, seed, 12)
 
 
+SMALL = TopicConfig(segment_index_bytes=4096)
+
+
 def at_every_moment(work: Workload, action: Callable[[], object]) -> None:
     """The process dies, or the power goes, before, between and after all operations of an action.
 
-    Nothing is drawn here: all that was done is on the disk, or only what was synced.
+    Nothing is drawn here: all that was done is on the disk, or only what was synced, or that and
+    all names.
     """
     begin = work.fs.now
     action()
     loss = PowerLoss(work.fs)
     assert begin < loss.last
     for at in range(begin, loss.last + 1):
-        for state in (loss.kept(at), loss.lost(at)):
+        for state in (loss.kept(at), loss.names(at), loss.lost(at)):
             verify(state, work.expectation(at), work.config, work.clock)
 
 
 def test_s_roll_3_an_empty_segment_begun_again_is_never_gone():
-    work = Workload(Random(1), config=TopicConfig(file_delete_delay_ms=0))
+    work = Workload(Random(1), config=replace(SMALL, file_delete_delay_ms=0))
     work.begin()
     work.append()
     work.roll()
@@ -146,7 +151,7 @@ def test_s_roll_3_an_empty_segment_begun_again_is_never_gone():
 
 
 def test_starting_over_at_the_base_of_a_segment_leaves_a_prefix_at_every_moment():
-    work = Workload(Random(1), config=TopicConfig())
+    work = Workload(Random(1), config=SMALL)
     work.begin()
     for _ in range(3):
         work.append()
@@ -162,7 +167,7 @@ def test_s_fl_2_a_checkpoint_from_before_a_truncation_promises_nothing():
 
 
 def test_s_fl_2_nor_does_one_that_the_log_has_outgrown_again():
-    work = Workload(Random(1), config=TopicConfig())
+    work = Workload(Random(1), config=SMALL)
     work.begin()
     for _ in range(6):
         work.append()
@@ -174,6 +179,19 @@ def test_s_fl_2_nor_does_one_that_the_log_has_outgrown_again():
     work.killed()
     work.roll()
     at_every_moment(work, work.append)
+
+
+def test_s_fl_2_nor_does_it_where_a_log_starts_over():
+    work = Workload(Random(1), config=replace(SMALL, index_interval_bytes=0))
+    work.begin()
+    for _ in range(8):
+        work.append()
+    work.flush()
+    work.checkpoint()
+    work.truncate_at(work.truth.line[1].base)
+    work.append()
+    work.append()
+    at_every_moment(work, lambda: work.start_over_at(work.log.log_end_offset + 1))
 
 
 @pytest.mark.crash

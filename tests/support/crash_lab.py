@@ -9,7 +9,7 @@ log held before and after. `expectation(at)` is what a start after a power loss 
   * appending goes on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -482,14 +482,20 @@ def _check_producers(log: Log, line: tuple[Sent, ...]) -> None:
 
 
 def _replayed(line: tuple[Sent, ...]) -> dict[int, tuple]:
-    producers = ProducerStateManager(_NOWHERE, TP, LOG_DIR, names=())
+    entries = replayed(_NOWHERE, line).producers
+    return {producer_id: _shown(entry) for producer_id, entry in entries.items()}
+
+
+def replayed(fs: MemoryFileSystem, line: Iterable[Sent]) -> ProducerStateManager:
+    """What is known of the producers after these batches."""
+    producers = ProducerStateManager(fs, TP, f"{LOG_DIR}/{TP.topic}-{TP.partition}", names=())
     for batch in line:
         header = read_header(batch.data)
         if header.producer_id >= 0:
             completed = replay.remember(producers, header, batch.data, 0)
             if completed is not None:
                 replay.settle(producers, None, completed)
-    return {producer_id: _shown(entry) for producer_id, entry in producers.producers.items()}
+    return producers
 
 
 _NOWHERE = MemoryFileSystem()

@@ -273,6 +273,10 @@ class PowerLoss:
         """Nothing is there but what was synced."""
         return self._build(at, _Nothing())
 
+    def names(self, at: int) -> MemoryFileSystem:
+        """All names are there, and of the contents what was synced."""
+        return self._build(at, _Names())
+
     def state(self, at: int, random: Random) -> MemoryFileSystem:
         """Some legal state: operations 0 to `at` - 1 were begun, what was synced is there."""
         return self._build(at, _Chance(random))
@@ -318,6 +322,11 @@ class _Nothing(_Everything):
 
     def content(self, synced: bytes, ops: list[Op]) -> bytes:
         return synced
+
+
+class _Names(_Nothing):
+    def names(self, pending: int) -> int:
+        return pending
 
 
 class _Chance(_Everything):

@@ -144,6 +144,15 @@ def test_s_rec_9_missing_index_files_are_rebuilt(kind: str, base: int, clean: bo
     assert built.fs.read_bytes(path(base, kind)) == wanted
 
 
+def test_s_idx_8_an_empty_time_index_below_the_recovery_point_is_rebuilt() -> None:
+    built = filled()
+    built.stopped()
+    wanted = built.fs.read_bytes(path(0, "timeindex"))
+    built.fs.write_bytes(path(0, "timeindex"), b"")
+    built.killed(recovery_point=24)
+    assert built.fs.read_bytes(path(0, "timeindex")) == wanted
+
+
 def test_s_idx_8_and_6_a_padded_index_below_the_recovery_point_is_rebuilt() -> None:
     built = filled()
     built.log.flush()
@@ -352,19 +361,3 @@ def test_s_fl_2_the_segment_that_a_checkpoint_lies_in_is_not_claimed() -> None:
     assert built.killed(recovery_point=8).recovery_point == 8
     assert built.killed(recovery_point=24).recovery_point == 16
     assert built.killed(recovery_point=25).recovery_point == 0
-
-
-def test_s_idx_4_offsets_too_far_for_an_index_entry_are_kept_and_found() -> None:
-    built = LogBuilder(index_interval_bytes=0)
-    far = 2**31 + 5
-    data = built.batch(2) + built.batch(2, base_offset=far) + built.batch(2, base_offset=far + 2)
-    built.fs.write_bytes(path(0), bytes(data))
-    log = built.killed()
-    assert log.log_end_offset == far + 4
-    assert offsets(built) == [0, 1, far, far + 1, far + 2, far + 3]
-    assert log.segments.first.offset_index.entries == 0
-    assert log.read(far + 3, 10, FetchIsolation.LOG_END).position > 0
-    assert built.append().first_offset == far + 4
-    assert log.segments.base_offsets == [0, far + 4]
-    built.stopped()
-    assert len(built.records()) == 7

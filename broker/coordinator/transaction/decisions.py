@@ -135,6 +135,7 @@ def _owned(
         timeout_ms=timeout_ms,
         start_ms=NO_TIMESTAMP,
         updated_ms=now_ms,
+        client_version=value.client_version,
     )
 
 
@@ -289,6 +290,10 @@ def _is_retried_end(value: TransactionValue, producer: Producer) -> bool:
 def fence(transaction: Transaction, now_ms: int) -> TransactionValue:
     """Abort the open transaction under a raised epoch, so that its owner cannot go on.
 
+    The decision is the coordinator's, which speaks version 2 whatever the owner does. An owner of
+    version 2 that meant to abort as well is answered as for a retry, and goes on with the raised
+    epoch: a transaction that timed out is no reason to give up the producer.
+
     Raises KafkaError CONCURRENT_TRANSACTIONS.
     """
     value = transaction.value
@@ -299,6 +304,7 @@ def fence(transaction: Transaction, now_ms: int) -> TransactionValue:
         _decided(value, False, now_ms),
         producer_epoch=raised,
         last_producer_epoch=NO_PRODUCER_EPOCH,
+        client_version=VERSION_2,
     )
 
 

@@ -3,9 +3,10 @@
     key    int16 version 0, transactional id
     value  int16 version 0 or 1, body; null: tombstone
 
-Version 1 is flexible and carries what transactions of version 2 need (KIP-890); it is written when
-the value has something of that kind to say, and version 0, which every Kafka since 0.11 reads,
-otherwise. Both are read. The partitions of an Empty value are null, as Kafka writes them.
+Version 1 is flexible and carries what transactions of version 2 need (KIP-890). It is what is
+written, for every owner, as Kafka 4 does once transaction.version is finalized at 1 or above; all
+since Kafka 3.3 read it. Both are read. The partitions of an Empty value are null, as Kafka writes
+them; the others are sorted, where Kafka has the order of a hash table.
 """
 
 from typing import Any
@@ -45,8 +46,6 @@ def encode_value(value: TransactionValue) -> bytes:
         transaction_last_update_timestamp_ms=value.updated_ms,
         transaction_start_timestamp_ms=value.start_ms,
     )
-    if not value.bumps_epochs:
-        return encode_versioned(TransactionLogValue, 0, message)
     message.previous_producer_id = value.previous_producer_id
     message.next_producer_id = value.next_producer_id
     message.client_transaction_version = value.client_version

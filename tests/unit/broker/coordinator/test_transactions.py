@@ -1,7 +1,5 @@
 """The transaction coordinator on virtual time (S-TXN-4 to S-TXN-7)."""
 
-from dataclasses import replace
-
 import pytest
 
 from broker.coordinator.transaction.decisions import Producer
@@ -384,7 +382,7 @@ def test_s_txn_6_an_open_transaction_goes_on_after_a_restart(broker: Transaction
     broker.add(owner, T0)
     before = broker.value()
     after = broker.restarted()
-    assert after.value() == replace(before, previous_producer_id=-1)  # Version 2 writes it.
+    assert after.value() == before
     assert after.add(owner, T1) is ErrorCode.NONE
     assert after.end(owner).code is ErrorCode.NONE
     assert {tp for tp, _ in after.markers.written} == {T0, T1}
@@ -514,8 +512,26 @@ def test_s_txn_7_a_fenced_owner_is_no_retry(broker: TransactionHarness) -> None:
     broker.add(zombie, T0, version=2)
     broker.init()
     assert broker.value().producer_epoch == 1  # Raised once, not twice.
+    broker.init()
     for commit in (True, False):
         assert broker.end(zombie, commit=commit, version=2).code is ErrorCode.PRODUCER_FENCED
+
+
+def test_s_txn_7_an_owner_whose_transaction_timed_out_may_abort_it_and_go_on(
+    broker: TransactionHarness,
+) -> None:
+    owner = broker.owner()
+    broker.add(owner, T0, version=2)
+    broker.advance_ms(TIMEOUT_MS + 20_000)
+    assert broker.state() is S.COMPLETE_ABORT
+    assert broker.end(owner, commit=True, version=2).code is ErrorCode.INVALID_TXN_STATE
+    reply = broker.end(owner, commit=False, version=2)
+    assert reply == (ErrorCode.NONE, owner.producer_id, owner.producer_epoch + 1)
+    assert broker.add(owner, T0, version=2) is ErrorCode.PRODUCER_FENCED
+    assert broker.add(reply.producer, T0, version=2) is ErrorCode.NONE
+    # The older protocol knows nothing of the kind.
+    broker.advance_ms(TIMEOUT_MS + 20_000)
+    assert broker.end(reply.producer, commit=False).code is ErrorCode.PRODUCER_FENCED
 
 
 # ---- records
@@ -537,7 +553,7 @@ def test_records_round_trip(state: S, version: int) -> None:
         client_version=version,
     )
     data = encode_value(value)
-    assert data[:2] == bytes([0, 1 if version else 0])
+    assert data[:2] == b"\0\1"
     assert decode_value(data) == value
 
 

@@ -72,6 +72,7 @@ __all__ = [
     "set_log_append_time",
     "set_max_timestamp",
     "set_offset_and_epoch",
+    "set_place",
     "verify_crc",
 ]
 
@@ -81,6 +82,7 @@ _INT64: Final = struct.Struct(">q")
 _UINT32: Final = struct.Struct(">I")
 _INT16: Final = struct.Struct(">h")
 _unpack_header = HEADER.unpack_from
+_pack_place = struct.Struct(">qii").pack_into
 
 
 def read_header(buf: BytesLike, pos: int = 0) -> BatchHeader:
@@ -180,6 +182,18 @@ def set_offset_and_epoch(
     """Gives the v2 batch at `pos` its place in the log. Both fields lie outside the checksum."""
     _INT64.pack_into(buf, pos, base_offset)
     _SIZE_AT.pack_into(buf, pos + 12, leader_epoch)
+
+
+def set_place(
+    buf: bytearray | memoryview, header: BatchHeader, base_offset: int, leader_epoch: int
+) -> None:
+    """As `set_offset_and_epoch` for the batch that `buf` begins with; updates `header`, too.
+
+    One store for both: the length between them is written as it is.
+    """
+    _pack_place(buf, 0, base_offset, header.batch_length, leader_epoch)
+    header.base_offset = base_offset
+    header.partition_leader_epoch = leader_epoch
 
 
 def set_log_append_time(

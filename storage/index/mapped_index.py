@@ -114,6 +114,13 @@ class MappedIndex:
         return self._entries >= self._max_entries
 
     @property
+    def free(self) -> int:
+        """Entries that can be appended before it is full."""
+        if self._map is None:
+            self._load()
+        return max(self._max_entries - self._entries, 0)
+
+    @property
     def size_in_bytes(self) -> int:
         """Bytes of real entries, without the pre-sized rest."""
         return self.entries * self.ENTRY_SIZE

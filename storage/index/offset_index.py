@@ -12,9 +12,9 @@ never 0 and an entry of zeros is padding. Kafka's OffsetIndex. Only `storage.log
 from struct import Struct
 from typing import ClassVar, Final
 
-from storage.errors import CorruptIndex, InvalidIndexAppend
+from storage.errors import CorruptIndex, IndexOffsetOverflow, InvalidIndexAppend
 from storage.filesystem import FileSystem
-from storage.index.mapped_index import MappedIndex, floor_slot
+from storage.index.mapped_index import MAX_RELATIVE_OFFSET, MappedIndex, floor_slot
 
 ENTRY_SIZE: Final = 8
 
@@ -101,7 +101,9 @@ class OffsetIndex(MappedIndex):
                 f"{self.path}: offset {offset} (entry {entries}) is not larger than the last "
                 f"offset {self._last_offset}"
             )
-        relative = self.relative_offset(offset)
+        relative = offset - self.base_offset
+        if not 0 <= relative <= MAX_RELATIVE_OFFSET:
+            raise IndexOffsetOverflow(self.path, self.base_offset, offset)
         start = entries * ENTRY_SIZE
         if start + ENTRY_SIZE > self._reserved:
             view = self._reserve()

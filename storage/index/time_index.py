@@ -48,6 +48,11 @@ class TimeIndex(MappedIndex):
         return self._entries >= self._max_entries - 1
 
     @property
+    def free(self) -> int:
+        """Entries that can be appended before it is full; the reserved slot does not count."""
+        return max(super().free - 1, 0)
+
+    @property
     def last_entry(self) -> tuple[int, int]:
         """(timestamp, offset) of the last entry; (-1, base offset) when there is none."""
         if self._map is None:

@@ -35,7 +35,6 @@ class PendingAppend:
         headers: Sequence[BatchHeader],
         segment: LogSegment,
         info: AppendInfo,
-        *,
         check_crc: bool = False,
     ) -> None:
         self.data = data

@@ -21,7 +21,7 @@ Disk trouble becomes a `StorageError` and is reported to the owner of the log di
 """
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import CONTROL_BIT, LOG_OVERHEAD, verify_crc
+from protocol.records.batch import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT, verify_crc
 from protocol.records.errors import RecordsError
 from storage.errors import OffsetOutOfRange, StorageError
 from storage.log import replay, times
@@ -85,7 +85,8 @@ class Log(ShrinkingLog):
         The order is Kafka's: analyse, assign, epoch, size, roll, producer state. After this and
         until `complete_append` only reads and offset moves are allowed.
         """
-        self._expect_idle()
+        if self._pending is not None or self._offline is not None:
+            self._expect_idle()  # raises
         first = self._log_end_offset
         prepared = self._validator.prepare(
             records,
@@ -118,8 +119,7 @@ class Log(ShrinkingLog):
             False,
             reason,
         )
-        segment = self.segments.active
-        pending = PendingAppend(data, (header,), segment, info, check_crc=prepared.check_crc)
+        pending = PendingAppend(data, (header,), self.segments.active, info, prepared.check_crc)
         if header.producer_id >= 0:
             marker = replay.marker_of(data, 0)[0] if header.attributes & CONTROL_BIT else None
             try:
@@ -245,13 +245,21 @@ class Log(ShrinkingLog):
 
     def _remember_producers(self, pending: PendingAppend) -> None:
         """Producer state, transaction index and first unstable offset after an append."""
+        producers = self.producers
         at, changed = 0, False
         for header in pending.headers:
             if header.producer_id >= 0:
-                completed = replay.remember(self.producers, header, pending.data, at)
-                if completed is not None:
-                    replay.settle(self.producers, pending.segment, completed)
-                changed = changed or header.is_transactional
+                attributes = header.attributes
+                if attributes & CONTROL_BIT:
+                    completed = replay.remember(producers, header, pending.data, at)
+                    if completed is not None:
+                        replay.settle(producers, pending.segment, completed)
+                else:
+                    first = header.base_offset
+                    last = first + header.last_offset_delta
+                    producers.update(header, first, last, header.max_timestamp)
+                if attributes & TRANSACTIONAL_BIT:
+                    changed = True
             at += header.batch_length + LOG_OVERHEAD
         if changed:
             self._refresh_first_unstable()

@@ -47,6 +47,7 @@ class LogSegment:
     __slots__ = (
         "_directory",
         "_file",
+        "_free_entries",
         "_fs",
         "_index_size",
         "_max_timestamp",
@@ -92,6 +93,8 @@ class LogSegment:
         self.index_interval = index_interval
         self.jitter_ms = jitter_ms
         self.bytes_since_index_entry = 0
+        self._free_entries = 0
+        """Entries that both indexes take for sure, so that not each append asks them; 0: ask."""
         self.first_timestamp: int | None = None
         """Max timestamp of the first batch: what time-based rolling counts from (S-ROLL-1)."""
         self._max_timestamp = _UNKNOWN if size else NO_TIMESTAMP
@@ -221,6 +224,11 @@ class LogSegment:
         """
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return
+        if self._free_entries:
+            self._free_entries -= 1
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
+            return
         if not self.offset_index.is_full:
             self.offset_index.append(last_offset, position)
         if not self.time_index.is_full:
@@ -246,10 +254,12 @@ class LogSegment:
             waited = max_timestamp - first if first >= 0 else clock.wall_ms() - self.created_ms
             if waited > segment_ms - self.jitter_ms:
                 return RollReason.TIME
-        if self.offset_index.is_full:
-            return RollReason.OFFSET_INDEX_FULL
-        if self.time_index.is_full:
-            return RollReason.TIME_INDEX_FULL
+        if not self._free_entries:
+            # Counted anew: this append fits, and so do that many after it.
+            self._free_entries = min(self.offset_index.free, self.time_index.free)
+            if not self._free_entries:
+                full = self.offset_index.is_full
+                return RollReason.OFFSET_INDEX_FULL if full else RollReason.TIME_INDEX_FULL
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return RollReason.OFFSET_OVERFLOW
         return None

@@ -36,7 +36,7 @@ from protocol.records.batch import (
     read_header,
     set_log_append_time,
     set_max_timestamp,
-    set_offset_and_epoch,
+    set_place,
     verify_crc,
 )
 from protocol.records.compression import CompressionType, compress
@@ -66,6 +66,7 @@ FIRST_ZSTD_PRODUCE: Final = 7
 CRC_INLINE_LIMIT: Final = 64 * 1024
 """Up to here the checksum is taken at once (3 us); larger batches leave it to the writer."""
 
+_NOT_PLAIN: Final = TIMESTAMP_TYPE_BIT | CONTROL_BIT
 _SHOWN_ERRORS: Final = 3
 _BAD_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
 _NO_BATCH: Final = (
@@ -106,16 +107,18 @@ class Prepared:
 
     __slots__ = ("check_crc", "data", "header", "log_append_time", "valid_bytes")
 
-    def __init__(self, data: Bytes, header: BatchHeader, valid_bytes: int) -> None:
+    def __init__(
+        self, data: Bytes, header: BatchHeader, valid_bytes: int, check_crc: bool = False
+    ) -> None:
         self.data = data
         """Exactly the batch; writable unless it was rebuilt."""
         self.header = header
         """As in `data`."""
         self.valid_bytes = valid_bytes
         """Bytes of whole batches in what the client sent."""
-        self.log_append_time = NO_TIMESTAMP
-        self.check_crc = False
+        self.check_crc = check_crc
         """True: the checksum was not compared yet; the writer does it."""
+        self.log_append_time = NO_TIMESTAMP
 
 
 class LeaderValidator:
@@ -130,6 +133,7 @@ class LeaderValidator:
         "_log_append_time",
         "_max_message_bytes",
         "_name",
+        "_never_plain",
         "_target_codec",
     )
 
@@ -142,6 +146,13 @@ class LeaderValidator:
         self._before_max_ms = config.message_timestamp_before_max_ms
         self._after_max_ms = config.message_timestamp_after_max_ms
         self._target_codec = _target_codec(config.compression_type)
+        # What is the same for each batch of a topic is decided here, once: most topics are plain.
+        self._never_plain = (
+            self._compact
+            or self._target_codec is not None
+            or self._log_append_time
+            or self._before_max_ms != _NO_LIMIT
+        )
         self._levels = {
             CompressionType.GZIP: config.compression_gzip_level,
             CompressionType.LZ4: config.compression_lz4_level,
@@ -204,7 +215,19 @@ class LeaderValidator:
             )
         if codec == 0 and header.record_count * _LEAST_RECORD > size:
             raise InvalidRecord(f"{header.record_count} records do not fit a batch of {size} bytes")
-        return self._finish_v2(records, header, base_offset, leader_epoch, origin)
+        if (
+            self._never_plain
+            or attributes & _NOT_PLAIN
+            or header.max_timestamp > self._clock.wall_ms() + self._after_max_ms
+        ):
+            return self._finish_v2(records, header, base_offset, leader_epoch, origin)
+        check_crc = size > CRC_INLINE_LIMIT
+        if not check_crc and crc_of(records, 0, size) != header.crc:
+            raise self._bad_crc(header)
+        if records.__class__ is not memoryview or records.readonly:
+            records = _writable(records)
+        set_place(records, header, base_offset, leader_epoch)
+        return Prepared(records, header, size, check_crc)
 
     def _finish_v2(
         self,
@@ -214,7 +237,8 @@ class LeaderValidator:
         leader_epoch: int,
         origin: AppendOrigin,
     ) -> Prepared:
-        """Checksum, records where they have to be looked at, and the fields the leader sets."""
+        """The end of `_prepare_v2` for batches that are not plain: checksum, records where they
+        have to be looked at, and the fields the leader sets."""
         size, attributes = header.batch_length + LOG_OVERHEAD, header.attributes
         opened = self._must_open(header, attributes)
         check_crc = True
@@ -222,19 +246,14 @@ class LeaderValidator:
             if not verify_crc(records, 0, header):
                 raise self._bad_crc(header)
             check_crc = False
-        if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
-            records = bytearray(records)
-        prepared = Prepared(records, header, size)
-        prepared.check_crc = check_crc
+        prepared = Prepared(_writable(records), header, size, check_crc)
         if opened:
             self._open_records(prepared)
         elif attributes & TIMESTAMP_TYPE_BIT and origin is AppendOrigin.CLIENT:
             raise self._client_append_time(header)
         elif self._log_append_time:
             self._stamp(prepared)
-        set_offset_and_epoch(prepared.data, 0, base_offset, leader_epoch)  # type: ignore[arg-type]  # made writable above
-        header.base_offset = base_offset
-        header.partition_leader_epoch = leader_epoch
+        set_place(prepared.data, header, base_offset, leader_epoch)  # type: ignore[arg-type]  # made writable above
         return prepared
 
     def _must_open(self, header: BatchHeader, attributes: int) -> bool:
@@ -322,9 +341,7 @@ class LeaderValidator:
         self._open_records(prepared)
         if header.size > self._max_message_bytes:
             raise self._too_large(header.size)
-        set_offset_and_epoch(prepared.data, 0, base_offset, leader_epoch)  # type: ignore[arg-type]  # a bytearray
-        prepared.header.base_offset = base_offset
-        prepared.header.partition_leader_epoch = leader_epoch
+        set_place(prepared.data, header, base_offset, leader_epoch)  # type: ignore[arg-type]  # a bytearray
         return prepared
 
     # What the rules do.
@@ -451,6 +468,13 @@ class LeaderValidator:
 def bad_crc(header: BatchHeader, name: str) -> CorruptBatch:
     """The checksum in `header` is not that of the batch."""
     return CorruptBatch(f"Record is corrupt (stored crc = {header.crc}) in topic partition {name}.")
+
+
+def _writable(records: Bytes) -> bytearray | memoryview:
+    """The same bytes where they may be patched: a copy if need be."""
+    if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
+        return bytearray(records)
+    return records
 
 
 def _target_codec(compression_type: str) -> int | None:

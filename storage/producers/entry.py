@@ -60,6 +60,7 @@ class ProducerStateEntry:
 
     __slots__ = (
         "_batches",
+        "_sequences",
         "coordinator_epoch",
         "current_txn_first_offset",
         "last_sequence",
@@ -87,10 +88,13 @@ class ProducerStateEntry:
         """Where the open transaction began; -1 when there is none."""
         # Plain tuples in the order of BatchMetadata's fields: an append builds one each time.
         self._batches: deque[tuple[int, int, int, int]] = deque(maxlen=BATCHES_TO_RETAIN)
+        # Their last sequences, so that "is this a repetition" is no loop for those that are none.
+        self._sequences: deque[int] = deque(maxlen=BATCHES_TO_RETAIN)
         self.last_sequence = NO_SEQUENCE
         """Of the last batch in this epoch; -1 when there is none."""
         if last_batch is not None:
             self._batches.append(last_batch)
+            self._sequences.append(last_batch.last_sequence)
             self.last_sequence = last_batch.last_sequence
 
     def __repr__(self) -> str:
@@ -135,6 +139,8 @@ class ProducerStateEntry:
 
     def find_duplicate(self, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
         """The remembered batch with exactly these sequences."""
+        if last_sequence not in self._sequences:
+            return None
         for fields in self._batches:
             if fields[0] == last_sequence:
                 batch = BatchMetadata._make(fields)
@@ -146,6 +152,7 @@ class ProducerStateEntry:
         """Another incarnation of the producer: its sequences begin anew."""
         self.producer_epoch = producer_epoch
         self._batches.clear()
+        self._sequences.clear()
         self.last_sequence = NO_SEQUENCE
 
     def add_batch(
@@ -160,6 +167,7 @@ class ProducerStateEntry:
         if producer_epoch != self.producer_epoch:
             self.start_epoch(producer_epoch)
         self._batches.append((last_sequence, last_offset, last_offset - first_offset, timestamp))
+        self._sequences.append(last_sequence)
         self.last_sequence = last_sequence
         self.last_timestamp = timestamp
 
@@ -173,6 +181,7 @@ class ProducerStateEntry:
 
     def _check(self) -> None:
         assert len(self._batches) <= BATCHES_TO_RETAIN
+        assert list(self._sequences) == [batch.last_sequence for batch in self.batches]
         offsets = [batch.last_offset for batch in self.batches]
         assert offsets == sorted(set(offsets))
         last = self.last_batch

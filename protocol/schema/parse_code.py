@@ -11,7 +11,9 @@ stay slices.
 How it stays safe:
 * offsets only grow, so one comparison with `end` when all is read catches every fixed-size field
   that ran over; whatever allocates (slices, arrays) compares with `end` before it does;
-* an array claims at most as many elements as the bytes left can hold at the element's least size;
+* an array claims at most as many elements as the bytes left can hold at the element's least size,
+  and all arrays of a message together at most `MAX_ELEMENTS`: an element of a few bytes becomes an
+  object of two hundred, so a frame within every limit could still take gigabytes;
 * a tagged field must end where its size says;
 * IndexError and struct.error (the buffer itself ended) and UnicodeDecodeError become ProtocolError.
 """
@@ -25,6 +27,8 @@ from protocol.schema.constructs import ArrayOf, Blob, Fields, Prefixed, Text, Uu
 from protocol.schema.source import Source
 from protocol.schema.wire import MAX_STRING, read_uvarint, skip_tagged_fields
 
+MAX_ELEMENTS = 500_000
+"""Far more than an honest request names (all partitions of a large cluster); 100 MB of objects."""
 ARGUMENTS = "buf, mv, o, end"
 GLOBALS: dict[str, Any] = {
     "ProtocolError": ProtocolError,
@@ -43,6 +47,7 @@ def parse_function(node: Wire, label: str) -> Any:
 def parse_source(node: Wire, label: str) -> Source:
     """The source of `parse_at`, for those who want to read it."""
     source = Source()
+    source.line("items = 0")
     with source.block("try:"):
         _any(source, node, "value", label)
     with source.block("except BAD_BYTES as error:"):
@@ -115,6 +120,9 @@ def _elements(source: Source, element: Wire, target: str, path: str) -> None:
     size = element.min_size
     with source.block(f"if n{f' * {size}' if size > 1 else ''} > end - o:"):
         source.line(f"raise ProtocolError('{path}: more elements than the frame holds')")
+    source.line("items += n")
+    with source.block(f"if items > {MAX_ELEMENTS}:"):
+        source.line(f"raise ProtocolError('{path}: more elements than a message may have')")
     if isinstance(element, UuidBytes):
         source.line(f"{target} = [bytes(mv[i:i + 16]) for i in range(o, o + 16 * n, 16)]")
         source.line("o += 16 * n")

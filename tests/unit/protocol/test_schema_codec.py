@@ -2,6 +2,7 @@
 
 import io
 import struct
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from protocol.schema import (
     Uuid,
     V,
 )
+from protocol.schema.parse_code import MAX_ELEMENTS
 
 Leader = Group(
     "Leader",
@@ -279,3 +281,49 @@ def test_versions_that_are_not_declared() -> None:
     with pytest.raises(ValueError, match="no version 4"):
         Everything.codec(4)
     assert Everything.codec(3) is Everything.codec(3)
+
+
+NestedTopic = Group("NestedTopic", "partitions" / V("0+", Array(Int8)))
+Nested = Api(
+    None,
+    "Nested",
+    "0-1",
+    "1+",
+    "topics" / V("0+", Array(NestedTopic)),
+)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_all_arrays_of_a_message_share_one_limit_of_elements(version: int) -> None:
+    def frame(topics: int, partitions: int) -> bytes:
+        of_topic = [0] * partitions
+        value = Nested(topics=[NestedTopic(partitions=of_topic)] * topics)
+        return Nested.codec(version).build(value)
+
+    per_topic = 99
+    most = MAX_ELEMENTS // (per_topic + 1)
+    assert len(Nested.codec(version).parse(frame(most, per_topic)).topics) == most
+    with pytest.raises(ProtocolError, match="more elements than a message may have"):
+        Nested.codec(version).parse(frame(most + 1, per_topic))
+    with pytest.raises(ProtocolError, match="more elements than a message may have"):
+        Nested.codec(version).parse(frame(1, MAX_ELEMENTS + 1))
+    with pytest.raises(ProtocolError, match="more elements than a message may have"):
+        Nested.codec(version).parse(frame(MAX_ELEMENTS + 1, 0))
+
+
+def test_a_hostile_frame_costs_a_bounded_amount_of_memory() -> None:
+    """Fifty megabytes of the smallest elements there are; without a limit they take gigabytes."""
+    frame = bytearray(50_000_000)
+    frame[:4] = (len(frame) // 4 - 1).to_bytes(4, "big")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError):
+            Nested.codec(0).parse(frame)
+        just_below = frame[: 4 + 4 * MAX_ELEMENTS]
+        just_below[:4] = MAX_ELEMENTS.to_bytes(4, "big")
+        parsed = Nested.codec(0).parse(just_below)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(parsed.topics) == MAX_ELEMENTS
+    assert peak < 200_000_000

@@ -6,7 +6,8 @@ What measurements decided (each is worth microseconds on a request that costs fi
   `trio.lowlevel.wait_readable` on EAGAIN.
 * All complete frames of one receive are handled in a row, and all their replies leave in one send.
 * No task, channel or cancel scope per request. A handler that answers at once runs right here.
-* After `TURN_BYTES` of work the replies are sent and the other connections get their turn.
+* After `TURN_S` of work the replies are sent and the other connections get their turn.
+* The clock is asked three times per request: bytes arrived, handler done, reply sent.
 
 Rules:
 
@@ -48,10 +49,9 @@ from protocol.framing import (
 
 logger = logging.getLogger(__name__)
 
-TURN_BYTES = 64 * 1024
-"""Work between two yields; finer or coarser was not better."""
-REQUEST_BYTES = 2048
-"""What handling a request costs besides its bytes, in the same coin."""
+TURN_S = 0.0005
+"""Work between two yields. A yield costs as much as appending two batches, so it is paid by the
+time that others had to wait, and not after each 64 KB as it once was."""
 
 _SIZE = struct.Struct(">i").unpack_from
 _HEADER_V0 = struct.Struct(">ii").pack
@@ -123,7 +123,7 @@ class Connection:
         self.info = info
         self.state = State.BUSY
         self.last_active = services.monotonic()
-        """Monotonic seconds of the last byte in either direction."""
+        """Monotonic seconds at which bytes came, a request was done or a reply left, lately."""
         self._socket = sock
         self._services = services
         self._channel = services.channel
@@ -196,8 +196,9 @@ class Connection:
     async def _serve(self) -> None:
         receive = self._socket.recv_into
         services = self._services
+        monotonic = services.monotonic
         claim = self._claim
-        work = 0
+        began = 0.0  # when this turn began; 0: with the next bytes
         large = 0  # size of the large frame of the last turn, if there was one
         while not self._closing:
             if claim is not None and not claim.size:
@@ -208,24 +209,24 @@ class Connection:
                 received = receive(self._view[self._have :])
             except BlockingIOError:
                 await self._wait_for_bytes()
-                work = 0
+                began = 0.0
                 continue
             if received == 0:
                 return
-            now = self.last_active = services.monotonic()
+            now = self.last_active = monotonic()
             self._have += received
             if claim is not None:
                 claim.hold(self._have)
-            position, wanted, large, work = await self._handle_frames(now, work + received)
+            position, wanted, large, began = await self._handle_frames(now, began or now)
             if self._turn:
-                work += await self._flush(now)
+                await self._flush(now)
             self._keep_rest(position, wanted)
             if claim is not None and (position or claim.size != wanted):
                 claim.release()
                 await self._mute_if_exhausted(claim)
                 claim.hold(wanted)
-            if work >= TURN_BYTES:
-                work = 0
+            if self.last_active - began >= TURN_S:
+                began = 0.0
                 await trio.lowlevel.checkpoint()
 
     async def _mute_if_exhausted(self, claim: Claim) -> None:
@@ -235,11 +236,11 @@ class Connection:
             await claim.memory.wait_available()
             self.state = State.BUSY
 
-    async def _handle_frames(self, now: float, work: int) -> tuple[int, int, int, int]:
+    async def _handle_frames(self, now: float, began: float) -> tuple[int, int, int, float]:
         """Every complete frame in the buffer.
 
         Returns the position behind them, the size of the incomplete frame there (0: not known
-        yet), the size of the last large one, and the work done since the last yield.
+        yet), the size of the last large one, and when the turn began.
         """
         limit = self._services.max_request_bytes
         position = wanted = large = 0
@@ -257,16 +258,15 @@ class Connection:
             waiting = self._handle(start, end, now)
             if waiting is None:
                 position = end
-                work += REQUEST_BYTES
             else:
                 position = await self._finish(waiting, end, now)
-                now = self._services.monotonic()
-                work = 0
-            if work >= TURN_BYTES:
-                work = 0
-                await self._flush(now)
+                now = began = self.last_active
+            if self.last_active - began >= TURN_S:
+                if self._turn:
+                    await self._flush(now)
                 await trio.lowlevel.checkpoint()
-        return position, wanted, large, work
+                began = self.last_active = self._services.monotonic()
+        return position, wanted, large, began
 
     async def _wait_for_bytes(self) -> None:
         """Holds no buffer, or one of the right size, while nothing comes."""
@@ -324,15 +324,14 @@ class Connection:
         context = RequestContext(
             key, version, correlation_id, client_id, self.info, now, close_connection=False
         )
-        monotonic = self._services.monotonic
         metrics = route.metrics
         metrics.requests += 1
-        started = monotonic()
         try:
             reply = route.handler(context, request)
         except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
             reply = self._error_reply(route, context, request, error)
-        finished = monotonic()
+        started, finished = self.last_active, self._services.monotonic()
+        self.last_active = finished
         metrics.queue += started - now
         metrics.local += finished - started
         if reply.__class__ in _WAITS:
@@ -368,6 +367,7 @@ class Connection:
                 await self._wait_parked(reply)
                 metrics.remote += monotonic() - since
             reply = reply.reply
+        self.last_active = monotonic()
         self._answer(route, context, request, reply)
         return end
 
@@ -444,33 +444,31 @@ class Connection:
         """Encode a reply behind those of this turn; None is no reply."""
         if reply is not None:
             out = self._out
-            first = len(out)
-            out.append(b"")
-            route.build_into(reply, out.append)
-            size = 0
-            for piece in out[first + 1 :]:
-                size += len(piece)
-            if route.flexible_header:
-                out[first] = _HEADER_V1(size + 5, correlation_id, 0)
-            else:
-                out[first] = _HEADER_V0(size + 4, correlation_id)
             if route.may_carry_files:
+                first = len(out)
+                out.append(b"")
+                route.build_into(reply, out.append)
+                size = sum(map(len, out[first + 1 :]))
+                out[first] = _frame_head(route, size, correlation_id)
                 self._slices = True
+            else:
+                pieces: list[bytes] = []
+                route.build_into(reply, pieces.append)
+                body = b"".join(pieces)
+                out.append(_frame_head(route, len(body), correlation_id) + body)
         self._turn.append(route.metrics)
 
-    async def _flush(self, received: float) -> int:
-        """Send the replies of this turn; how many bytes. A checkpoint only if the peer is slow."""
+    async def _flush(self, received: float) -> None:
+        """Send the replies of this turn. A checkpoint only if the peer is slow."""
         out = self._out
-        built = self._services.monotonic()
-        sent = 0
+        done = self.last_active
         if self._slices:
-            sent = sum(map(len, out))
             self.state = State.SENDING
             await send_pieces(self._socket, out, self._services.disk, self._note_progress)
             self.state = State.BUSY
             self._slices = False
         elif out:
-            data = b"".join(out)
+            data = out[0] if len(out) == 1 else b"".join(out)
             try:
                 sent = self._socket.send(data)
             except BlockingIOError:
@@ -480,11 +478,10 @@ class Connection:
                 rest = memoryview(data)[sent:]
                 await send_bytes(self._socket, rest, self._note_progress)
                 self.state = State.BUSY
-                sent = len(data)
         out.clear()
-        note_sent(self._turn, received, built, self._services.monotonic())
+        self.last_active = self._services.monotonic()
+        note_sent(self._turn, received, done, self.last_active)
         self._turn.clear()
-        return sent
 
     def _note_progress(self) -> None:
         self.last_active = self._services.monotonic()
@@ -509,6 +506,13 @@ class Connection:
         buffer, self._buffer = self._buffer, _NO_BUFFER
         self._view = _NOTHING
         return buffer
+
+
+def _frame_head(route: Route, size: int, correlation_id: int) -> bytes:
+    """Size and response header before a body of `size` bytes."""
+    if route.flexible_header:
+        return _HEADER_V1(size + 5, correlation_id, 0)
+    return _HEADER_V0(size + 4, correlation_id)
 
 
 class _Waiting(NamedTuple):

@@ -3,8 +3,8 @@
 Kafka's RequestMetrics, cut down to what is worth a microsecond per request: plain sums, and a
 histogram by powers of two of microseconds from which a scrape computes quantiles. The phases:
 
-* queue: from the arrival of the frame until its handler starts (behind others, or for a worker);
-* local: the handler at work;       * remote: parked until the reply was ready;
+* queue: from the arrival of the frame until its turn comes (behind others, or for a worker);
+* local: parsing and the handler at work;       * remote: parked until the reply was ready;
 * send: encoding and writing the reply.
 
 The connection adds to these fields directly; whoever reads takes `snapshot()`.
@@ -82,11 +82,12 @@ class RequestMetrics:
         )
 
 
-def note_sent(turn: Sequence[RequestMetrics], received: float, built: float, sent: float) -> None:
-    """The replies of one turn have left: all arrived at `received`, were sent at `sent`."""
+def note_sent(turn: Sequence[RequestMetrics], received: float, done: float, sent: float) -> None:
+    """The replies of one turn have left: all arrived at `received`, their handlers were through by
+    `done`, and they were sent at `sent`."""
     total = sent - received
     bucket = min(int(total * 1e6).bit_length(), BUCKETS - 1)
-    sending = (sent - built) / len(turn)
+    sending = (sent - done) / len(turn)
     for metrics in turn:
         metrics.total += total
         metrics.send += sending

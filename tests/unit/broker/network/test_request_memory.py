@@ -140,8 +140,11 @@ def test_many_clients_with_large_requests_all_get_through() -> None:
                 nonlocal peak
                 connection = await harness.connect()
                 for _ in range(3):
-                    await connection.send(large_frame(400_000))
+                    frame = large_frame(400_000)
+                    await connection.send(frame[:100_000])
+                    await until(lambda: memory_of(harness).used > 0)
                     peak = max(peak, memory_of(harness).used)
+                    await connection.send(frame[100_000:])
                     await connection.receive_frame()
 
             async with trio.open_nursery() as nursery:

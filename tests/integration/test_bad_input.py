@@ -189,6 +189,22 @@ def test_large_announced_frames_grow_memory_with_what_arrives(broker: BrokerProc
             client.close()
 
 
+def test_a_frame_of_a_million_tiny_elements_costs_its_own_size_only(broker: BrokerProcess) -> None:
+    topics = 20_000_000  # Metadata v0: of no name, two bytes each; as objects they take gigabytes
+    body = struct.pack(">i", topics) + bytes(2 * topics)
+    header = struct.pack(">hhih", ApiKey.METADATA, 0, 1, -1)
+    frame = struct.pack(">i", len(header) + len(body)) + header + body
+    before = broker.resident_bytes()
+    with GoodClient(broker.port) as good:
+        with socket.create_connection(("127.0.0.1", broker.port), timeout=30) as sock:
+            sock.sendall(frame)
+            assert sock.recv(1) == b""
+        with WireClient(broker.port) as client:
+            client.call(ApiKey.API_VERSIONS, 3, _named())
+    assert good.slowest_s < 2
+    assert broker.resident_bytes() - before < 200 * MEGABYTE
+
+
 def test_a_client_that_reads_nothing_does_not_hold_the_others_up(broker: BrokerProcess) -> None:
     with WireClient(broker.port) as stuck, GoodClient(broker.port):
         stuck.socket.settimeout(0.5)

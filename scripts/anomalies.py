@@ -19,6 +19,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.anomalies.faults.nemesis import DEFAULT_WEIGHTS, SLOW_START_WEIGHTS, NemesisPlan
 from tests.anomalies.run import Run, RunPlan, RunResult
 
 
@@ -39,7 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     for seed in range(first, first + arguments.runs):
         console.print(f"[bold]seed {seed}[/bold], {arguments.seconds:g} s of faults")
         directory = Path(tempfile.mkdtemp(prefix=f"anomalies-{seed}-"))
-        plan = RunPlan(seed=seed, seconds=arguments.seconds, apache=arguments.apache)
+        weights = SLOW_START_WEIGHTS if arguments.apache else DEFAULT_WEIGHTS
+        plan = RunPlan(
+            seed=seed,
+            seconds=arguments.seconds,
+            apache=arguments.apache,
+            nemesis=NemesisPlan(weights=weights),
+        )
         result = _play(console, directory, plan)
         _show(console, result)
         if arguments.json is not None:

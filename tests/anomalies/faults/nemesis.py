@@ -49,6 +49,12 @@ DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
 }
 
 
+SLOW_START_WEIGHTS: Final[Mapping[str, float]] = {
+    **DEFAULT_WEIGHTS,
+    "kill broker": 0.4,
+    "restart broker": 0,
+}
+"""For a broker that needs many seconds to start, as Apache Kafka does."""
 PAUSE_S: Final = (0.2, 4.0)
 LONG_PAUSE_S: Final = (TRANSACTION_TIMEOUT_MS / 1000 + 1, TRANSACTION_TIMEOUT_MS / 1000 + 5)
 LONG_SHARE: Final = 0.15
@@ -78,9 +84,9 @@ class Nemesis:
 
     def step(self) -> None:
         """Do what is due."""
-        now = time.monotonic()
-        while self._appointments and self._appointments[0][0] <= now:
+        while self._appointments and self._appointments[0][0] <= time.monotonic():
             heapq.heappop(self._appointments)[2]()
+        now = time.monotonic()
         if now >= self._next and self._plan.weights:
             self._next = now + self._random.uniform(*self._plan.between_s)
             kinds, weights = zip(*self._plan.weights.items(), strict=True)
@@ -123,6 +129,8 @@ class Nemesis:
     def _broker(self, back: Callable[[], None]) -> None:
         back()
         self._broker_is_busy = False
+        # A start takes its time: the next fault shall not follow on its heels.
+        self._next = max(self._next, time.monotonic() + self._plan.between_s[0])
 
     def _pause(self, name: str, *, zombie: bool) -> None:
         stage, random = self._stage, self._random

@@ -100,7 +100,7 @@ class Parts:
             self.marker_writer,
             self.deadlines,
             clock,
-            new_producer_id=self.producer_ids.next_id,
+            self.producer_ids,
         )
         self.controller.deletion_listeners.append(self.transaction_coordinator.on_topics_deleted)
         self.fetch_sessions = FetchSessionCache(

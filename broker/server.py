@@ -260,6 +260,7 @@ class BrokerServer:
 
     async def _lead(self, bound: Sequence[BoundListener]) -> None:
         self._tell_unserved()
+        self._note_producer_ids()
         await self.parts.controller.lead()
         await self.parts.controller.register(
             [Listener(name=b.name, host=b.host, port=b.port, protocol=b.protocol) for b in bound]
@@ -279,6 +280,13 @@ class BrokerServer:
                 " served; `pykafkalog adopt` registers them while the broker is stopped.",
                 ", ".join(sorted(unserved)),
             )
+
+    def _note_producer_ids(self) -> None:
+        """Ids that logs remember are not given to new producers, however old the store is."""
+        for log in self.log_manager.all_logs():
+            last = max(log.producers.producers, default=None)
+            if last is not None:
+                self.parts.producer_ids.note_used(last)
 
     def _start_groups(self) -> None:
         led, count = self._led_partitions(OFFSETS_TOPIC)

@@ -2,6 +2,10 @@
 
 Ids are taken in blocks of 1000 from /latest_producer_id_block; a block is recorded before any id of
 it is handed out, so a crash wastes ids and never repeats one (`ZkProducerIdManager`).
+
+The store may be older than the logs (lost, or brought back from a copy). So whoever finds an id in
+use at a start says so, and what is handed out lies above: an id that came twice would make a new
+producer's first batches duplicates of the old one's (S-IDEM-1).
 """
 
 import logging
@@ -29,6 +33,8 @@ log = logging.getLogger(__name__)
 
 BLOCK_SIZE: Final = 1000
 _LAST_ID: Final = (1 << 63) - 1
+_BELIEVED_BELOW: Final = 1 << 62
+"""A client may write any id into a log. One above this is none of ours, and must not use all up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +60,18 @@ class ProducerIdAllocator:
         self._broker_id = broker_id
         self._next = 0
         self._end = 0
+        self._unused_from = 0
         self._refilling = trio.Lock()
+
+    def note_used(self, producer_id: int) -> None:
+        """This id is in use, whatever the store says: ids go on above it."""
+        if self._unused_from <= producer_id < _BELIEVED_BELOW:
+            self._unused_from = producer_id + 1
 
     def take_nowait(self) -> int | None:
         """The next id, or None when the block is used up: then `take` must be awaited."""
+        if self._next < self._unused_from:
+            self._next = self._unused_from
         if self._next >= self._end:
             return None
         self._next += 1
@@ -82,7 +96,7 @@ class ProducerIdAllocator:
         Raises KafkaError UNKNOWN_SERVER_ERROR: none are left at all, or the store has failed.
         """
         async with self._refilling:
-            while self._next >= self._end:
+            while max(self._next, self._unused_from) >= self._end:
                 try:
                     await self._refill()
                 except MetadataStoreError as error:
@@ -92,6 +106,13 @@ class ProducerIdAllocator:
     async def _refill(self) -> None:
         node = await self._store.get(PRODUCER_ID_BLOCK)
         first = 0 if node is None else decode_producer_id_block(node.value) + 1
+        if first < self._unused_from:
+            log.warning(
+                "Producer ids go on at %d: the metadata store (%d) is older than the logs",
+                self._unused_from,
+                first,
+            )
+            first = self._unused_from
         last = first + BLOCK_SIZE - 1
         if last > _LAST_ID:
             raise KafkaError(

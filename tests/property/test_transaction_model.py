@@ -155,7 +155,7 @@ def test_s_txn_6_what_clients_are_told_holds_over_faults_and_crashes() -> None:
 
 @pytest.mark.slow
 def test_s_txn_6_what_clients_are_told_holds_in_many_more_histories() -> None:
-    run_state_machine_as_test(Transactions, settings=_settings(max_examples=3_000))
+    run_state_machine_as_test(Transactions, settings=_settings(max_examples=500))
 
 
 # ---- the model is no yes-man: each of these bugs must be found

@@ -49,6 +49,20 @@ class MemoryMarkers:
             self.write(tp, marker, done)
 
 
+class CountedIds:
+    """Producer ids one after the other."""
+
+    def __init__(self, first: int) -> None:
+        self._ids = count(first)
+        self.used: set[int] = set()
+
+    def next_id(self) -> int:
+        return next(self._ids)
+
+    def note_used(self, producer_id: int) -> None:
+        self.used.add(producer_id)
+
+
 class Reply(tuple[ErrorCode, int, int]):
     """(code, producer id, epoch)."""
 
@@ -79,14 +93,14 @@ class TransactionHarness:
         self.deadlines = Deadlines(self.clock)
         self.log = log or MemoryPartitionLog()
         self.markers = markers or MemoryMarkers()
-        self.ids = count(first_producer_id)
+        self.ids = CountedIds(first_producer_id)
         self.coordinator = TransactionCoordinator(
             TransactionSettings(**settings),
             self.log,
             self.markers,
             self.deadlines,
             self.clock,
-            new_producer_id=lambda: next(self.ids),
+            self.ids,
         )
         self.coordinator.startup()
 
@@ -94,7 +108,7 @@ class TransactionHarness:
         """Another broker life over the same log, with everything loaded."""
         self.coordinator.shutdown()
         settings = self.coordinator.settings
-        after = TransactionHarness(self.log, self.clock, self.markers, next(self.ids))
+        after = TransactionHarness(self.log, self.clock, self.markers, self.ids.next_id())
         after.coordinator.settings = settings
         after.load()
         return after

@@ -19,7 +19,7 @@ Called by the handlers in `broker/api`, wired by `broker/server`. After
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 
@@ -28,7 +28,7 @@ from broker.coordinator.marker_writer import Marker, MarkerWriter
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime import CoordinatorRuntime
 from broker.coordinator.transaction import decisions
-from broker.coordinator.transaction.decisions import AlreadyDone, MustFence, NewProducerId, Producer
+from broker.coordinator.transaction.decisions import AlreadyDone, MustFence, Producer
 from broker.coordinator.transaction.markers import MarkerDispatcher, retry_delay_s
 from broker.coordinator.transaction.records import encode_key, encode_value
 from broker.coordinator.transaction.settings import (
@@ -73,6 +73,18 @@ OwnerDone = Callable[[ErrorCode, int, int], None]
 Done = Callable[[ErrorCode], None]
 
 
+class ProducerIds(Protocol):
+    """What is needed of `broker.cluster.producer_ids.ProducerIdAllocator`."""
+
+    def next_id(self) -> int:
+        """The next id. Raises KafkaError when none is at hand."""
+        ...
+
+    def note_used(self, producer_id: int) -> None:
+        """This one was found in the log: ids go on above it."""
+        ...
+
+
 class TransactionCoordinator:
     """See the module."""
 
@@ -83,14 +95,14 @@ class TransactionCoordinator:
         markers: MarkerWriter,
         deadlines: Deadlines,
         clock: Clock,
-        *,
-        new_producer_id: NewProducerId,
+        producer_ids: ProducerIds,
     ) -> None:
         self.settings = settings
         self._writer = writer
         self._deadlines = deadlines
         self._clock = clock
-        self._new_producer_id = new_producer_id
+        self._producer_ids = producer_ids
+        self._new_producer_id = producer_ids.next_id
         self._markers = MarkerDispatcher(markers, deadlines)
         self._runtime = CoordinatorRuntime[TransactionShard](
             TRANSACTION_TOPIC,
@@ -153,6 +165,7 @@ class TransactionCoordinator:
         if TRANSACTION_TOPIC in topics:
             for _, shard in self._runtime.resign_all():
                 self._close(shard)
+            self._partition_count = self.settings.partition_count
 
     def partition_for(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` an id belongs to."""
@@ -161,6 +174,8 @@ class TransactionCoordinator:
     def _on_active(self, partition: int, shard: TransactionShard) -> None:
         """What was decided before the restart is carried out now (S-TXN-6)."""
         for transaction in list(shard.transactions.values()):
+            value = transaction.value
+            self._producer_ids.note_used(max(value.producer_id, value.next_producer_id))
             if transaction.state in PREPARED:
                 self._write_markers(shard, transaction)
 

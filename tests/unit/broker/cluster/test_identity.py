@@ -10,7 +10,7 @@ from broker.cluster.identity import (
     resolve_broker_id,
     resolve_cluster_id,
 )
-from broker.cluster.producer_ids import ProducerIdAllocator
+from broker.cluster.producer_ids import ProducerIdAllocator, ProducerIdsUsedUp
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from protocol.errors import KafkaError
@@ -74,6 +74,35 @@ def test_producer_ids_never_repeat_over_restarts(tmp_path: Path) -> None:
         assert len(set(seen)) == len(seen)
         assert seen[0] == 0
         assert seen[1002] == 2000
+
+    trio.run(scenario)
+
+
+def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S-IDEM-1: the new producer's batches would be taken for duplicates of the old one's."""
+
+    async def scenario() -> None:
+        store = await EmbeddedStore.open(str(tmp_path / "older.sqlite"))
+        assert [await ProducerIdAllocator(store, 0).take() for _ in range(2)] == [0, 1000]
+        after = ProducerIdAllocator(store, 0)
+        after.note_used(999)
+        assert await after.take() == 2000, "within the blocks that were recorded"
+        after.note_used(2004)
+        assert after.next_id() == 2005
+        after.note_used(7_000)
+        after.note_used(6_000)
+        with pytest.raises(ProducerIdsUsedUp):
+            after.next_id()
+        assert "older than the logs" not in caplog.text
+        assert await after.take() == 7_001
+        assert "older than the logs" in caplog.text
+        assert after.next_id() == 7_002
+        assert await ProducerIdAllocator(store, 0).take() == 8_001, "it was recorded"
+        after.note_used(2**63 - 2)  # Some client made it up.
+        assert after.next_id() == 7_003
+        await store.close()
 
     trio.run(scenario)
 

@@ -448,6 +448,36 @@ def test_a_deposed_shard_answers_not_coordinator(broker: TransactionHarness) -> 
     assert broker.markers.written == []
 
 
+def test_s_txn_6_producer_ids_of_the_log_are_not_given_again(broker: TransactionHarness) -> None:
+    broker.owner("a")
+    last = set_epoch(broker, LAST_EPOCH - 1)
+    broker.markers.hold = True
+    broker.add(last, T0, version=2)
+    following = broker.end(last, version=2).producer
+    after = broker.restarted()
+    assert after.ids.used >= {following.producer_id}
+    after.load("a")
+    assert after.ids.used >= {1000, following.producer_id}
+
+
+def test_a_topic_made_anew_holds_nothing_of_the_old_one(broker: TransactionHarness) -> None:
+    owner = broker.owner()
+    broker.add(owner, T0)
+    broker.markers.hold = True
+    broker.end(owner)
+    broker.log.drop()
+    broker.log.led = {}
+    broker.coordinator.on_topics_deleted(["u"])
+    assert broker.state() is S.PREPARE_COMMIT
+    broker.coordinator.on_topics_deleted(["__transaction_state"])
+    assert broker.init().code is ErrorCode.NOT_COORDINATOR
+    broker.markers.release()
+    broker.log.led = None  # made anew: its leader epochs begin at 0 again
+    assert broker.end(owner).code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert broker.init() == (ErrorCode.NONE, 1001, 0)
+    assert broker.restarted().init() == (ErrorCode.NONE, 1001, 1)
+
+
 # ---- transactions of version 2
 
 

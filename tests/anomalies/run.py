@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.anomalies.checker import check
 from tests.anomalies.faults.nemesis import Nemesis, NemesisPlan
 from tests.anomalies.faults.proxy import Fault, FaultPlan, FaultProxy
+from tests.anomalies.faults.worn_ids import wear
 from tests.anomalies.final_read import read_everything
 from tests.anomalies.findings import Report
 from tests.anomalies.history import read_history
@@ -65,6 +66,8 @@ class RunPlan:
     crowd: Sequence[Member] = CROWD
     faults: FaultPlan = DEFAULT_FAULTS
     nemesis: NemesisPlan = field(default_factory=NemesisPlan)
+    worn: bool = True
+    """Transactional ids are near the end of their epochs (`worn_ids`)."""
     apache: bool = False
     """On Apache Kafka: what it does not pass says nothing about this broker."""
     broker_command: Sequence[str] = ("-m", "broker")
@@ -123,6 +126,7 @@ class Run:
         self.broker: BrokerProcess | ApacheKafka | None = None
         self.nemesis = Nemesis(self, Random(f"{plan.seed} nemesis"), plan.nemesis)
         self._clients = {member.name: _Client(member) for member in plan.crowd}
+        self._worn: dict[str, int] = {}
         self._all: list[subprocess.Popen[bytes]] = []
         self._output = (directory / "clients.out").open("ab")
 
@@ -144,6 +148,8 @@ class Run:
             try:
                 self.start_broker()
                 self._make_topics()
+                if plan.worn:
+                    self._wear_ids()
                 self.proxy.plan = plan.faults
                 deadline = time.monotonic() + plan.seconds
                 while (left := deadline - time.monotonic()) > 0 and watch(self, left):
@@ -205,6 +211,21 @@ class Run:
         topics = [NewTopic(name, partitions, 1) for name, partitions in TOPICS.items()]
         for made in admin.create_topics(topics).values():
             made.result(30)
+
+    def _wear_ids(self) -> None:
+        assert self.broker is not None
+        self._worn = wear(
+            self.broker.port,
+            int(SETTINGS["transaction.state.log.num.partitions"]),
+            {
+                client.member.name: client.member.library
+                for client in self._clients.values()
+                if client.member.has_transactions
+            },
+            Random(f"{self.plan.seed} worn"),
+        )
+        self.stop_broker()
+        self.start_broker()
 
     # ---- clients
 
@@ -305,4 +326,7 @@ class Run:
         assert self.broker is not None
         for client in self._clients.values():
             if client.member.has_transactions:
-                ModernProducer(self.broker.port, client.member.name).close()
+                producer = ModernProducer(self.broker.port, client.member.name)
+                producer.close()
+                if self._worn.get(client.member.name, producer.producer_id) != producer.producer_id:
+                    self.nemesis.counts["producer id used up"] += 1

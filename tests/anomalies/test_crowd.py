@@ -23,7 +23,13 @@ def test_s_txn_7_transactions_under_faults_show_no_anomaly(tmp_path: Path) -> No
     assert result.report.is_clean, result.text()
     counts, faults = result.report.counts, result.faults
     assert counts["committed"] > 5 * SECONDS, result.text()
-    for kind in ("kill broker", "kill client", "zombie", "connections dropped"):
+    for kind in (
+        "kill broker",
+        "kill client",
+        "zombie",
+        "connections dropped",
+        "producer id used up",
+    ):
         assert faults[kind], result.text()
     for kind in ("drop answer END_TXN", "replay PRODUCE", "late PRODUCE"):
         assert faults[kind], result.text()

@@ -94,6 +94,7 @@ def test_the_checker_finds_what_a_sabotaged_broker_lacks(
         faults=faults,
         nemesis=nemesis,
         broker_command=command(kind),
+        worn=False,
         to_the_end=False,
     )
     watch = UntilFound(WANTED[kind])

@@ -82,7 +82,7 @@ def read_meta_properties(fs: FileSystem, directory: str) -> MetaProperties | Non
 
 
 def _parse_meta(properties: Mapping[str, str]) -> MetaProperties:
-    version = int(properties.get("version", "0"))
+    version = _integer("version", properties.get("version", "0"))
     if version not in (0, 1):
         raise ValueError(f"unknown version {version}")
     node_key = "broker.id" if version == 0 else "node.id"
@@ -97,10 +97,17 @@ def _parse_meta(properties: Mapping[str, str]) -> MetaProperties:
         uuid_from_text(directory_id)
     return MetaProperties(
         version=version,
-        node_id=None if node_id is None else int(node_id),
+        node_id=None if node_id is None else _integer(node_key, node_id),
         cluster_id=cluster_id,
         directory_id=directory_id,
     )
+
+
+def _integer(key: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{key}={text} is no number") from None
 
 
 def write_meta_properties(fs: FileSystem, directory: str, meta: MetaProperties) -> None:

@@ -6,26 +6,40 @@ directory's lock (no broker runs on it) and first copies everything that it is g
 
 import argparse
 import json
+import logging
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from storage.check.findings import LOSES_RECORDS, Finding, PartitionVerdict
+from storage.check.findings import PartitionVerdict
 from storage.check.log_dir import LogDirCheck
 from storage.errors import DirectoryLocked, StorageError
 from storage.os_filesystem import OsFileSystem
-from tools.errors import CommandError
+from tools.fsck_report import print_json, print_text, problems
 from tools.progress import progress_bar
 
 EXAMPLES = """\
 examples:
   pykafkalog fsck /tmp/kafka-logs              a verdict on every partition
-  pykafkalog fsck /tmp/kafka-logs/orders-0     on one
+  pykafkalog fsck /disk1/kafka /disk2/kafka    all of log.dirs: whether they belong together, too
+  pykafkalog fsck /tmp/kafka-logs/orders-0     one partition
   pykafkalog fsck --records --json DIR         decode every record; one JSON object a line
+  pykafkalog fsck --from-start DIR             what would a recovery of everything do?
   pykafkalog fsck --repair DIR                 do what a restart would do, with a backup
 
-exit code: 0 all is well; 1 problems were found (with --repair: and repaired); 2 it failed"""
+verdicts:
+  sound              nothing is wrong, a restart changes nothing
+  heals              a restart puts it right and loses no record
+  loses records      a restart cuts or drops bytes of record files
+  stays damaged      something is wrong that a restart does not look at
+  blocks the start   a broker does not come up with it, and a repair leaves it alone
+
+With --json: objects with "problem" are findings of a directory, those with "partition" have a
+"verdict" (the words above), "findings", "actions" (what a restart does) and "bytes_lost".
+
+exit code: 0 no problems; 1 problems were found (with --repair: and repaired as far as they can be);
+2 nothing could be checked or the repair failed, standard error says why"""
 
 CANNOT = 2
 
@@ -65,23 +79,35 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="DIR",
         help="where a repair keeps what it cuts (default: DIR.fsck-backup-<time> beside each DIR)",
     )
+    parser.add_argument(
+        "--all", action="store_true", help="list sound partitions even when there are many"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check, tell, repair if asked; see the exit codes."""
+    # Recovery, rehearsed, speaks to a broker's log; here its findings are told in order.
+    logging.getLogger("storage").addHandler(logging.NullHandler())
     paths = [str(Path(directory).absolute()) for directory in args.directories]
     for path in paths:
         if not Path(path).is_dir():
-            raise CommandError(f"{path} is no directory")
+            kind = "is no directory" if Path(path).exists() else "does not exist"
+            return _failed(f"{path} {kind}; name a directory of log.dirs, or one partition's")
     try:
         return _check(args, paths)
     except DirectoryLocked as error:
-        raise CommandError(f"{error}. Stop the broker before a repair") from None
+        return _failed(f"{error}. Stop the broker before a repair")
+    except PermissionError as error:
+        return _failed(f"no permission for {error.filename}: run it as the owner of the files")
     except (OSError, StorageError) as error:
-        print(f"pykafkalog fsck: {error}")
-        return CANNOT
+        return _failed(str(error))
+
+
+def _failed(why: str) -> int:
+    print(f"pykafkalog fsck: {why}", file=sys.stderr)
+    return CANNOT
 
 
 def _check(args: argparse.Namespace, paths: list[str]) -> int:
@@ -105,19 +131,17 @@ def _check(args: argparse.Namespace, paths: list[str]) -> int:
     try:
         with progress_bar("checking", check.total_bytes(), bytes_=True) as advance:
             verdicts = list(check.partitions())
-        show: Any = _print_json if args.json else _print_text
-        show(check, verdicts, args)
-        sound = all(verdict.is_sound for verdict in verdicts) and not _problems(check.findings)
+        if args.json:
+            print_json(check.findings, verdicts)
+        else:
+            print_text(check.findings, verdicts, in_use=check.in_use, every=args.all)
+        sound = all(verdict.is_sound for verdict in verdicts) and not problems(check.findings)
         if args.repair:
             _repair(args, check, verdicts)
     finally:
         if args.repair:
             check.unlock()
     return 0 if sound else 1
-
-
-def _problems(findings: list[Finding]) -> list[Finding]:
-    return [finding for finding in findings if finding.severity == "problem"]
 
 
 def _repair(args: argparse.Namespace, check: LogDirCheck, verdicts: list[PartitionVerdict]) -> None:
@@ -139,64 +163,3 @@ def _repair(args: argparse.Namespace, check: LogDirCheck, verdicts: list[Partiti
         print(f"kept: {path}")
     if not repaired.actions:
         print("Nothing had to be changed in any partition.")
-
-
-def _print_json(check: LogDirCheck, verdicts: list[PartitionVerdict], _args: Any) -> None:
-    for finding in check.findings:
-        print(json.dumps(_finding(finding)))
-    for verdict in verdicts:
-        print(
-            json.dumps(
-                {
-                    "directory": verdict.directory,
-                    "partition": str(verdict.topic_partition),
-                    "sound": verdict.is_sound,
-                    "log_start_offset": verdict.log_start_offset,
-                    "log_end_offset": verdict.log_end_offset,
-                    "batches": verdict.batches,
-                    "bytes": verdict.bytes,
-                    "bytes_lost": verdict.loses,
-                    "findings": [_finding(finding) for finding in verdict.findings],
-                    "actions": [str(action) for action in verdict.actions],
-                }
-            )
-        )
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "problem": finding.problem.name,
-        "severity": str(finding.severity),
-        "path": finding.path,
-        "position": finding.position,
-        "text": str(finding),
-    }
-
-
-def _print_text(check: LogDirCheck, verdicts: list[PartitionVerdict], _args: Any) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    for finding in check.findings:
-        console.print(f"[yellow]{finding.severity}[/] {finding}", soft_wrap=True)
-    if check.in_use:
-        console.print("A broker is running here: what its clean stop will settle is not counted.")
-    table = Table("partition", "offsets", "batches", "bytes", "verdict", "a restart would")
-    for verdict in verdicts:
-        kinds = sorted({str(action.kind) for action in verdict.actions})
-        table.add_row(
-            str(verdict.topic_partition),
-            f"{verdict.log_start_offset:,} to {verdict.log_end_offset:,}",
-            f"{verdict.batches:,}",
-            f"{verdict.bytes:,}",
-            "[green]sound[/]" if verdict.is_sound else "[red]damaged[/]",
-            ", ".join(kinds) if kinds else "change nothing",
-        )
-    console.print(table)
-    for verdict in verdicts:
-        for finding in verdict.findings:
-            console.print(f"[yellow]{finding.severity}[/] {finding}", soft_wrap=True)
-        for action in verdict.actions:
-            colour = "red" if action.kind in LOSES_RECORDS else "cyan"
-            console.print(f"[{colour}]restart:[/] {action}", soft_wrap=True)

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from typing import Final
 
 from protocol.types import TopicPartition
+from storage.errors import CheckpointError
 
 
 class Severity(StrEnum):
@@ -20,10 +22,10 @@ class Problem(Enum):
 
     TORN_TAIL = "the log ends in the middle of a batch", Severity.PROBLEM
     GARBAGE = "bytes that are no batch", Severity.PROBLEM
-    BAD_BATCH = "a batch that must not be there", Severity.PROBLEM
+    BAD_BATCH = "a damaged batch", Severity.PROBLEM
     BAD_RECORDS = "a batch whose records cannot be read", Severity.PROBLEM
     OVERLAP = "the segment begins below the end of the one before", Severity.PROBLEM
-    INDEX_MISSING = "no index", Severity.PROBLEM
+    INDEX_MISSING = "the index is missing", Severity.PROBLEM
     INDEX_CORRUPT = "the index contradicts itself", Severity.PROBLEM
     INDEX_MISMATCH = "the index says something else than the log", Severity.PROBLEM
     INDEX_PADDED = "the index still has its pre-sized length", Severity.NOTE
@@ -40,10 +42,18 @@ class Problem(Enum):
     CHECKPOINT_STALE = "the checkpoint names a partition that is not here", Severity.NOTE
     START_BEYOND = "the log's start is beyond its end", Severity.PROBLEM
     DUPLICATE = "the partition is in two log directories", Severity.PROBLEM
-    META_CORRUPT = "meta.properties cannot be read", Severity.PROBLEM
+    META_CORRUPT = "not valid; a broker refuses to start with it", Severity.PROBLEM
+    META_FOREIGN = "of another owner than the first directory", Severity.PROBLEM
+    NOT_A_LOG_DIR = (
+        "no log directory: no partitions, checkpoints or meta.properties",
+        Severity.PROBLEM,
+    )
+    EMPTY_DIR = "an empty directory: a broker would take it as a new one", Severity.NOTE
     NOT_CLEAN = "no clean-shutdown marker", Severity.PROBLEM
     TO_DELETE = "the topic was deleted, its files are still there", Severity.NOTE
-    LEFT_ALONE = "a partition that is being moved or that nobody knows", Severity.NOTE
+    MOVING = "a partition that was on its way here; the move goes on after a start", Severity.NOTE
+    STRAY = "a partition that its broker no longer knew; nothing reads it", Severity.NOTE
+    LOCK_UNKNOWN = "not allowed to look whether a broker is running here", Severity.NOTE
     UNKNOWN_DIR = "not a partition's directory; Apache Kafka does not start with it", Severity.NOTE
     UNREADABLE = "cannot be read", Severity.PROBLEM
 
@@ -71,6 +81,34 @@ class Finding:
         where = "" if self.position is None else f" at byte {self.position}"
         detail = f" ({self.detail})" if self.detail else ""
         return f"{self.path}{where}: {self.problem.text}{detail}"
+
+
+BLOCKS_START: Final = (Problem.DUPLICATE, Problem.UNREADABLE)
+"""Of a partition: a broker does not come so far as to open it, and a repair leaves it alone."""
+
+SETTLED_BY_START: Final = (
+    Problem.CHECKPOINT_BEYOND,
+    Problem.CHECKPOINT_CORRUPT,
+    Problem.START_BEYOND,
+    Problem.METADATA_CORRUPT,
+    Problem.INDEX_PADDED,
+)
+"""What a start puts right without a change of the files that the finding names at once."""
+
+
+class Verdict(StrEnum):
+    """What it comes to for a partition."""
+
+    SOUND = "sound"
+    """Nothing worse than a note, and a restart changes nothing."""
+    HEALS = "heals"
+    """A restart puts right what is wrong, or only derived files; no record is lost."""
+    LOSES_RECORDS = "loses records"
+    """A restart cuts or drops bytes of record files."""
+    STAYS_DAMAGED = "stays damaged"
+    """Something is wrong that a restart would not look at."""
+    BLOCKED = "blocks the start"
+    """A broker would not open it, see BLOCKS_START."""
 
 
 class ActionKind(StrEnum):
@@ -137,6 +175,19 @@ class PartitionVerdict:
         return all(finding.severity is Severity.NOTE for finding in self.findings)
 
     @property
+    def verdict(self) -> Verdict:
+        """All findings and actions in one word; the worst one counts."""
+        problems = [f for f in self.findings if f.severity is Severity.PROBLEM]
+        if any(finding.problem in BLOCKS_START for finding in problems):
+            return Verdict.BLOCKED
+        touched = {action.path for action in self.actions}
+        if any(f.path not in touched and f.problem not in SETTLED_BY_START for f in problems):
+            return Verdict.STAYS_DAMAGED
+        if self.loses:
+            return Verdict.LOSES_RECORDS
+        return Verdict.HEALS if problems or self.actions else Verdict.SOUND
+
+    @property
     def loses(self) -> int:
         """Bytes of record files that a restart cuts or drops."""
         return sum(
@@ -144,3 +195,12 @@ class PartitionVerdict:
             for action in self.actions
             if action.kind in LOSES_RECORDS
         )
+
+
+def reason_of(error: Exception) -> str:
+    """An error's message without the path, which the finding names already."""
+    if isinstance(error, CheckpointError):
+        return f"line {error.line}: {error.reason}" if error.line else error.reason
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error)

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from protocol.records.errors import RecordsError
-from storage.check.findings import Finding, Problem
+from storage.check.findings import Finding, Problem, reason_of
 from storage.errors import CheckpointError, CorruptSnapshot
 from storage.log.scan import Ended
 from storage.log.soundness import flaw_of
 from storage.paths import (
+    DELETED_SUFFIX,
     INDEX_SUFFIXES,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
@@ -66,7 +67,7 @@ def inspect_partition(
     """
     seen = Inspection()
     names = view.names()
-    _look_at_names(view, names, seen)
+    _look_at_names(view, names, seen, in_use=in_use)
     segments = view.segments()
     for at, segment in enumerate(segments):
         active = at == len(segments) - 1
@@ -78,11 +79,14 @@ def inspect_partition(
     try:
         view.topic_id()
     except CheckpointError as error:
-        seen.add(Problem.METADATA_CORRUPT, join(view.directory, PARTITION_METADATA), error)
+        path = join(view.directory, PARTITION_METADATA)
+        seen.add(Problem.METADATA_CORRUPT, path, reason_of(error))
     return seen
 
 
-def _look_at_names(view: PartitionView, names: list[str], seen: Inspection) -> None:
+def _look_at_names(
+    view: PartitionView, names: list[str], seen: Inspection, *, in_use: bool
+) -> None:
     files = {name: parse_segment_file(name) for name in names}
     bases = {f.base_offset for f in files.values() if f and f.suffix == LOG_SUFFIX and not f.state}
     for name, file in files.items():
@@ -91,7 +95,8 @@ def _look_at_names(view: PartitionView, names: list[str], seen: Inspection) -> N
             if name not in (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA):
                 seen.add(Problem.UNKNOWN_FILE, path)
         elif file.state:
-            seen.add(Problem.LEFTOVER, path)
+            if not (in_use and file.state == DELETED_SUFFIX):
+                seen.add(Problem.LEFTOVER, path)
         elif file.suffix in INDEX_SUFFIXES and file.base_offset not in bases:
             seen.add(Problem.ORPHAN, path)
 
@@ -128,7 +133,10 @@ def _walk(segment: SegmentView, seen: Inspection, *, records: bool) -> int:
         )
         position = batch.position
         if flaw is not None:
+            behind = segment.size - position - header.size
             detail = f"offsets {header.base_offset} to {header.last_offset}: {flaw}"
+            if behind > 0:
+                detail += f"; {behind} bytes behind it in the file were not judged"
             seen.add(Problem.BAD_BATCH, segment.path, detail, position)
             break
         last = header.last_offset
@@ -203,7 +211,7 @@ def _look_at_epochs(view: PartitionView, seen: Inspection, *, in_use: bool) -> N
     try:
         known = view.leader_epochs()
     except (CheckpointError, ValueError) as error:
-        seen.add(Problem.EPOCHS_CORRUPT, path, str(error).removeprefix(f"{path}: "))
+        seen.add(Problem.EPOCHS_CORRUPT, path, reason_of(error))
         return
     if in_use:
         return  # a running broker keeps new epochs in memory until the log is flushed

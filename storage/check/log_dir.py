@@ -9,13 +9,14 @@ A directory that a broker has locked can be checked (what it leaves to its clean
 then), not repaired.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
-from storage.check.findings import Finding, PartitionVerdict, Problem
+from storage.check.findings import BLOCKS_START, Finding, PartitionVerdict, Problem, reason_of
 from storage.check.inspect import Progress, inspect_partition
 from storage.check.plan import Plan, action_of, rehearse
 from storage.check.repair import Backup, Repaired, repair_partition
@@ -23,7 +24,7 @@ from storage.checkpoint import OffsetCheckpoint
 from storage.clock import Clock
 from storage.errors import CheckpointError, DirectoryLocked, InconsistentMetaProperties
 from storage.filesystem import FileSystem
-from storage.log_dir import LogDir
+from storage.log_dir import LogDir, MetaProperties
 from storage.log_loading import METADATA_TOPIC, LoadJob
 from storage.paths import (
     CLEAN_SHUTDOWN_FILE,
@@ -84,7 +85,8 @@ class LogDirCheck:
         self._progress = progress
         self.findings: list[Finding] = []
         """Of the log directories; those of partitions are in their verdicts."""
-        self._seen: dict[TopicPartition, str] = {}
+        self._owner: tuple[str, MetaProperties] | None = None
+        self._found: dict[TopicPartition, list[str]] | None = None
         self._plans: dict[str, Plan] = {}
         self._rebuilt: dict[str, tuple[str, ...]] = {}
         self._dirs = [self._open(path.rstrip("/") or "/") for path in paths]
@@ -95,13 +97,13 @@ class LogDirCheck:
         return any(directory.in_use for directory in self._dirs)
 
     def total_bytes(self) -> int:
-        """Of all record files, for a progress bar. Raises OSError."""
-        return sum(
-            segment.size
-            for directory in self._dirs
-            for view in self._views(directory)
-            for segment in view.segments()
-        )
+        """Of all record files that can be seen, for a progress bar. Raises OSError."""
+        total = 0
+        for directory in self._dirs:
+            for view in self._views(directory):
+                with contextlib.suppress(OSError):  # told with the partition
+                    total += sum(segment.size for segment in view.segments())
+        return total
 
     # The directories.
 
@@ -119,7 +121,12 @@ class LogDirCheck:
                 directory.checkpoints[name] = view.offsets(name)
             except CheckpointError as error:
                 directory.checkpoints[name] = {}
-                self._find(Problem.CHECKPOINT_CORRUPT, join(view.directory, name), error)
+                path = join(view.directory, name)
+                self._find(Problem.CHECKPOINT_CORRUPT, path, reason_of(error))
+            except OSError as error:
+                directory.checkpoints[name] = {}
+                path = join(view.directory, name)
+                self._find(Problem.UNREADABLE, path, reason_of(error))
         if not single:
             self._look_at(directory)
         return directory
@@ -131,16 +138,20 @@ class LogDirCheck:
             lock.lock()
         except DirectoryLocked:
             return True
+        except OSError as error:
+            self._find(Problem.LOCK_UNKNOWN, join(path, LOCK_FILE), reason_of(error))
+            return False
         lock.unlock()
         return False
 
     def _look_at(self, directory: _Directory) -> None:
         view = directory.view
-        try:
-            view.meta_properties()
-        except InconsistentMetaProperties as error:
-            self._find(Problem.META_CORRUPT, join(view.directory, META_PROPERTIES), error)
+        self._look_at_owner(view)
         partitions = view.partitions()
+        if not view.is_log_dir:
+            kind = Problem.NOT_A_LOG_DIR if view.names() else Problem.EMPTY_DIR
+            self._find(kind, view.directory)
+            return
         for name in view.names():
             path = join(view.directory, name)
             if parse_partition_dir(name) is None and self._fs.is_dir(path):
@@ -148,8 +159,10 @@ class LogDirCheck:
         for partition in partitions:
             if partition.state is DirState.DELETE:
                 self._find(Problem.TO_DELETE, partition.directory)
-            elif partition.state is not DirState.LIVE:
-                self._find(Problem.LEFT_ALONE, partition.directory)
+            elif partition.state is DirState.FUTURE:
+                self._find(Problem.MOVING, partition.directory)
+            elif partition.state is DirState.STRAY:
+                self._find(Problem.STRAY, partition.directory)
         live = {p.topic_partition for p in partitions if p.state is DirState.LIVE}
         if live and not directory.clean and not directory.in_use:
             self._find(Problem.NOT_CLEAN, join(view.directory, CLEAN_SHUTDOWN_FILE))
@@ -157,6 +170,28 @@ class LogDirCheck:
             for topic_partition in offsets.keys() - live:
                 path = join(view.directory, name)
                 self._find(Problem.CHECKPOINT_STALE, path, f"{topic_partition}")
+
+    def _look_at_owner(self, view: LogDirView) -> None:
+        path = join(view.directory, META_PROPERTIES)
+        try:
+            meta = view.meta_properties()
+        except InconsistentMetaProperties as error:
+            self._find(Problem.META_CORRUPT, path, error)
+            return
+        except OSError as error:
+            self._find(Problem.UNREADABLE, path, reason_of(error))
+            return
+        if meta is None:
+            return
+        first, known = self._owner or (path, meta)
+        self._owner = (first, known)
+        for name, ours, other in (
+            ("cluster.id", meta.cluster_id, known.cluster_id),
+            ("node.id", meta.node_id, known.node_id),
+        ):
+            if ours is not None and other is not None and ours != other:
+                detail = f"{name} {ours}, in {first} {other}; a broker takes only one of them"
+                self._find(Problem.META_FOREIGN, path, detail)
 
     def _find(self, problem: Problem, path: str, detail: object = "") -> None:
         text = str(detail).removeprefix(f"{path}: ")
@@ -170,6 +205,16 @@ class LogDirCheck:
             tp = view.topic_partition
             if view.state is DirState.LIVE and tp is not None and tp.topic != METADATA_TOPIC:
                 yield view
+
+    def _places(self) -> dict[TopicPartition, list[str]]:
+        """Where each partition lies."""
+        if self._found is None:
+            self._found = {}
+            for directory in self._dirs:
+                for view in self._views(directory):
+                    assert view.topic_partition is not None
+                    self._found.setdefault(view.topic_partition, []).append(view.directory)
+        return self._found
 
     # The partitions.
 
@@ -187,16 +232,16 @@ class LogDirCheck:
                 view, in_use=directory.in_use, records=self._records, progress=self._progress
             )
         except OSError as error:
-            unreadable = Finding(problem=Problem.UNREADABLE, path=view.directory, detail=str(error))
+            path = str(error.filename or view.directory)
+            unreadable = Finding(problem=Problem.UNREADABLE, path=path, detail=reason_of(error))
             return PartitionVerdict(
                 directory=view.directory, topic_partition=tp, findings=(unreadable,), actions=()
             )
         findings = seen.findings + self._against_checkpoints(directory, tp, seen.end_offset)
-        other = self._seen.setdefault(tp, view.directory)
-        if other != view.directory:
-            findings.append(
-                Finding(problem=Problem.DUPLICATE, path=view.directory, detail=f"also in {other}")
-            )
+        others = [path for path in self._places()[tp] if path != view.directory]
+        if others:
+            detail = f"also in {', '.join(others)}"
+            findings.append(Finding(problem=Problem.DUPLICATE, path=view.directory, detail=detail))
         plan = rehearse(self._fs, self._job(directory, view))
         self._rebuilt[view.directory] = tuple(seen.bad_indexes)
         self._plans[view.directory] = plan
@@ -331,8 +376,7 @@ class LogDirCheck:
 
 def _can(verdict: PartitionVerdict) -> bool:
     """Whether a start would come so far as to open it."""
-    stops = (Problem.DUPLICATE, Problem.UNREADABLE)
-    return not any(finding.problem in stops for finding in verdict.findings)
+    return not any(finding.problem in BLOCKS_START for finding in verdict.findings)
 
 
 def _default_config(_topic: str) -> TopicConfig:

@@ -9,7 +9,7 @@ from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
-from storage.check.findings import ActionKind, PartitionVerdict, Problem, Severity
+from storage.check.findings import ActionKind, PartitionVerdict, Problem, Severity, Verdict
 from storage.check.log_dir import LogDirCheck
 from storage.check.repair import Repaired
 from storage.checkpoint import OffsetCheckpoint
@@ -353,8 +353,8 @@ def test_s_rec_7_a_partition_in_two_directories_is_found_and_not_repaired(
     other = Bench(tmp_path / "other")
     check = LogDirCheck(FS, bench.clock, [str(bench.path), str(other.path)])
     first, second = check.partitions()
-    assert problems(first) == set()
-    assert problems(second) == {Problem.DUPLICATE}
+    assert problems(first) == problems(second) == {Problem.DUPLICATE}
+    assert first.verdict is second.verdict is Verdict.BLOCKED
 
 
 def test_a_log_start_beyond_the_end_is_found(bench: Bench) -> None:
@@ -373,7 +373,8 @@ def test_directories_of_deleted_and_moving_topics_are_notes(bench: Bench) -> Non
     for state in ("delete", "future", "stray"):
         (bench.path / f"gone-0.{'ab' * 16}-{state}").mkdir()
     check, verdict = bench.check()
-    assert {f.problem for f in check.findings} == {Problem.TO_DELETE, Problem.LEFT_ALONE}
+    states = {Problem.TO_DELETE, Problem.MOVING, Problem.STRAY}
+    assert {f.problem for f in check.findings} == states
     assert all(f.severity is Severity.NOTE for f in check.findings)
     assert verdict.is_sound
 

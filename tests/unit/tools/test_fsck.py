@@ -1,6 +1,8 @@
 """`pykafkalog fsck` on directories that this broker's storage wrote and a test damaged."""
 
+import errno
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -74,12 +76,90 @@ def test_a_repair_keeps_its_hands_off_a_running_broker(
     log_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manager = open_manager(log_dir)
-    assert main(["fsck", "--repair", str(log_dir)]) == 1
+    assert main(["fsck", "--repair", str(log_dir)]) == 2
     assert "Stop the broker" in capsys.readouterr().err
     assert main(["fsck", str(log_dir)]) == 0
     manager.shutdown()
 
 
 def test_no_directory_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fsck", str(tmp_path / "nowhere")]) == 1
-    assert "is no directory" in capsys.readouterr().err
+    assert main(["fsck", str(tmp_path / "nowhere")]) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+def verdicts(capsys: pytest.CaptureFixture[str], *args: object, code: int = 1) -> dict[str, str]:
+    """Partition to verdict; findings of directories under their problem's name."""
+    capsys.readouterr()
+    assert main(["fsck", "--json", *map(str, args)]) == code
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return {row.get("partition", row.get("problem")): row.get("verdict", "") for row in rows}
+
+
+def test_a_verdict_for_each_kind_of_damage(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verdicts(capsys, log_dir, code=0) == {"orders-0": "sound"}
+    segment = log_dir / "orders-0" / f"{0:020}.log"
+    segment.with_suffix(".index").unlink()
+    assert verdicts(capsys, log_dir) == {"orders-0": "heals"}
+    assert main(["fsck", "--repair", str(log_dir)]) == 1
+    data = bytearray(segment.read_bytes())
+    data[400] ^= 0xFF
+    segment.write_bytes(data)
+    # The clean-shutdown marker says that nobody has to look there.
+    assert verdicts(capsys, log_dir)["orders-0"] == "stays damaged"
+    assert verdicts(capsys, log_dir, "--from-start")["orders-0"] == "loses records"
+    assert main(["fsck", "--repair", "--from-start", str(log_dir)]) == 1
+    assert verdicts(capsys, log_dir, code=0) == {"orders-0": "sound"}
+
+
+def test_directories_that_do_not_belong_together(
+    log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (log_dir / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=ours\n")
+    other = tmp_path / "other"
+    shutil.copytree(log_dir, other)
+    (other / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=theirs\n")
+    found = verdicts(capsys, log_dir, other)
+    assert found == {"META_FOREIGN": "", "orders-0": "blocks the start"}
+    assert main(["fsck", str(log_dir), str(other)]) == 1
+    out = capsys.readouterr().out
+    assert "keep the one with the larger end offset" in out
+    assert "cluster.id theirs" in out
+
+
+def test_what_is_no_log_directory_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verdicts(capsys, tmp_path, code=0) == {"EMPTY_DIR": ""}
+    (tmp_path / "letter.txt").write_text("hello")
+    assert verdicts(capsys, tmp_path) == {"NOT_A_LOG_DIR": ""}
+    assert main(["fsck", str(tmp_path / "letter.txt")]) == 2
+
+
+def test_a_file_without_rights_does_not_hide_the_other_partitions(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(log_dir / "orders-0", log_dir / "secret-0")
+    real = OsFileSystem.list_dir
+
+    def list_dir(self: OsFileSystem, path: str) -> list[str]:
+        if path.endswith("secret-0"):  # as the system says it to anyone but root
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(self, path)
+
+    monkeypatch.setattr(OsFileSystem, "list_dir", list_dir)
+    assert verdicts(capsys, log_dir) == {"orders-0": "sound", "secret-0": "blocks the start"}
+
+
+def test_many_sound_partitions_are_counted_not_listed(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(1, 60):
+        shutil.copytree(log_dir / "orders-0", log_dir / f"orders-{number}")
+    assert main(["fsck", str(log_dir)]) == 0
+    out = capsys.readouterr().out
+    assert "60 partitions: 60 sound." in out
+    assert "orders-7" not in out
+    assert main(["fsck", "--all", str(log_dir)]) == 0
+    assert "orders-7" in capsys.readouterr().out

@@ -517,7 +517,7 @@ class SegmentRecovery:
             if latest is None or epoch > latest:
                 self._epochs.assign(epoch, header.base_offset)
         if header.producer_id >= 0:
-            completed = replay.remember(self._producers, header, chunk, at)
+            completed = replay.remember_again(self._producers, header, chunk, at)
             if completed is not None:
                 replay.settle(self._producers, self._segment, completed)
 

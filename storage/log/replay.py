@@ -1,8 +1,8 @@
 """Telling the producer state what is in the log: batch by batch, at append and when it is rebuilt.
 
 The same function serves a live append, recovery after a crash and a truncation, so that the state
-read back is the state that was built (S-TXN-6). Only a marker's batch is opened: it holds one small
-record.
+read back is the state that was built (S-TXN-6); `remember_again` says where that is not enough.
+Only a marker's batch is opened: it holds one small record.
 
 `Log` and the loader call this. Raises OSError, and what `iter_records` raises for a damaged marker.
 """
@@ -20,7 +20,7 @@ from storage.log.scan import Walk
 from storage.log.segment import LogSegment
 from storage.log.segments import LogSegments
 from storage.log.validation import Bytes
-from storage.producers.entry import CompletedTxn
+from storage.producers.entry import MAX_SEQUENCE, CompletedTxn
 from storage.producers.state import ProducerStateManager
 
 
@@ -41,6 +41,26 @@ def remember(
     if header.attributes & CONTROL_BIT:
         marker, timestamp = marker_of(buf, at)
     return producers.update(header, header.base_offset, header.last_offset, timestamp, marker)
+
+
+def remember_again(
+    producers: ProducerStateManager, header: BatchHeader, buf: Bytes, at: int
+) -> CompletedTxn | None:
+    """`remember` a batch that is read back from the log.
+
+    One that begins at sequence 0 is the first of a producer that was unknown then, though what it
+    sent before may still be found: a truncation below the log start forgets that. It must not be
+    remembered, or the sequences to come would be taken for repetitions. (Kafka remembers it.)
+    """
+    if header.base_sequence == 0:
+        entry = producers.entry(header.producer_id)
+        if (
+            entry is not None
+            and entry.producer_epoch == header.producer_epoch
+            and entry.last_sequence != MAX_SEQUENCE  # which 0 follows
+        ):
+            entry.start_epoch(header.producer_epoch)
+    return remember(producers, header, buf, at)
 
 
 def settle(
@@ -115,7 +135,7 @@ def _replay(
         if header.base_offset >= end_offset:
             break
         if header.magic >= 2 and header.producer_id >= 0:
-            completed = remember(producers, header, chunk, at)
+            completed = remember_again(producers, header, chunk, at)
             if completed is not None:
                 settle(producers, None, completed)
         producers.map_end_offset = header.last_offset + 1

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from protocol.records.control import ControlType, build_end_transaction_marker
-from storage.log.results import AppendOrigin, FetchIsolation
+from storage.log.results import AppendOrigin, FetchIsolation, StartOffsetReason
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 
@@ -273,6 +273,25 @@ def test_s_rec_5_clean_without_any_snapshot_remembers_nobody() -> None:
     log = built.open(clean=True)
     assert log.producers.is_empty
     assert log.producers.snapshots.offsets == (8, 16, 24)
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_s_idem_1_a_producer_that_was_forgotten_and_began_again_is_not_remembered_from_before(
+    clean: bool,
+) -> None:
+    built = LogBuilder()
+    for sequence in (0, 1, 2):
+        built.append(producer_id=7, producer_epoch=0, base_sequence=sequence)
+    built.log.maybe_increment_log_start_offset(2, StartOffsetReason.CLIENT_RECORD_DELETION)
+    built.log.truncate_to(2)
+    assert built.log.producers.is_empty
+    assert built.append(producer_id=7, producer_epoch=0, base_sequence=0).first_offset == 2
+    if clean:
+        built.log.close()
+        built.fs.unlink(path(3, "snapshot"))
+    built.killed(log_start_offset=2)
+    info = built.append(producer_id=7, producer_epoch=0, base_sequence=1)
+    assert (info.duplicate, info.first_offset) == (False, 3)
 
 
 def test_s_rec_6_epochs_beyond_the_end_are_forgotten() -> None:

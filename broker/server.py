@@ -26,7 +26,7 @@ from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.metadata_store import MetadataStoreError
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.transaction.coordinator import TRANSACTION_TOPIC
+from broker.coordinator.transaction.records import TRANSACTION_TOPIC
 from broker.directory_identity import Identity, locate_store, settle_identity
 from broker.log_loading import load_all_logs
 from broker.network.listening import BindError, BoundListener

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from broker.api.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.transaction.coordinator import TRANSACTION_TOPIC
+from broker.coordinator.transaction.records import TRANSACTION_TOPIC
 from broker.request import ConnectionInfo, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse

@@ -18,13 +18,14 @@ Version notes
 
 from typing import Any, Final
 
+from broker.api.producer_id_blocks import answer_with_ids
 from broker.api.transaction_errors import FENCED_SINCE_INIT, for_version
-from broker.cluster.producer_ids import ProducerIdAllocator, ProducerIdsUsedUp
+from broker.cluster.producer_ids import ProducerIdAllocator
 from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.request import RequestContext
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdResponse
 from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
@@ -47,19 +48,11 @@ class InitProducerIdHandler:
             brings_id != (request.producer_epoch != NO_PRODUCER_EPOCH)
         ):
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
-        try:
-            return self._answer(ctx, request)
-        except ProducerIdsUsedUp:
-            return self._refill_first(ctx, request)
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
-
-    async def _refill_first(self, ctx: RequestContext, request: Any) -> Any:
-        try:
-            await self._producer_ids.make_ready()
-            return self._answer(ctx, request)
-        except KafkaError as error:
-            return self.error_response(ctx, request, error.code)
+        return answer_with_ids(
+            self._producer_ids,
+            lambda: self._answer(ctx, request),
+            lambda code: self.error_response(ctx, request, code),
+        )
 
     def _answer(self, ctx: RequestContext, request: Any) -> Any:
         if request.transactional_id is None:

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 )
 
 from broker.coordinator.transaction import decisions, records
+from broker.coordinator.transaction.changes import Changes
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.state import LAST_EPOCH, InvalidTransition
 from protocol.errors import ErrorCode
@@ -178,13 +179,13 @@ def _no_verification(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _answer_before_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """EndTxn is answered and carried out before the decision is durable."""
-    append = TransactionCoordinator._append
+    append = Changes._append
 
     def hasty(self: Any, shard: Any, records: Any, written: Any) -> None:
         written(ErrorCode.NONE, 0)
         append(self, shard, records, lambda code, offset: None)
 
-    monkeypatch.setattr(TransactionCoordinator, "_append", hasty)
+    monkeypatch.setattr(Changes, "_append", hasty)
 
 
 def _forgets_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:

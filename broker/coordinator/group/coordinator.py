@@ -26,7 +26,6 @@ from broker.coordinator.group.offsets_topic import (
     OFFSETS_TOPIC,
     TOO_LARGE,
     OffsetsTopic,
-    response_code,
 )
 from broker.coordinator.group.outcome import Outcome
 from broker.coordinator.group.outcome_executor import OutcomeExecutor
@@ -47,6 +46,7 @@ from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime import CoordinatorRuntime
 from broker.coordinator.timers import Timers
+from broker.coordinator.write_codes import response_code
 from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
 from storage.clock import Clock

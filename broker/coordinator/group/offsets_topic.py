@@ -1,7 +1,4 @@
-"""`__consumer_offsets` as the coordinator writes it: records in, one batch each call.
-
-What a client is told when such a write failed is here too (`response_code`).
-"""
+"""`__consumer_offsets` as the coordinator writes it: records in, one batch each call."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,24 +14,7 @@ from storage.clock import Clock
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
-_RESPONSE_CODES = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""What a client is told when the write of its group failed: the cause is not its business."""
-
 TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
-
-
-def response_code(code: ErrorCode) -> ErrorCode:
-    """What a client is told when the write of its group ended with `code`."""
-    return _RESPONSE_CODES.get(code, code)
 
 
 class OffsetsTopic:

@@ -8,13 +8,14 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic, response_code
+from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
 from broker.coordinator.group.outcome import Outcome, Timer
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.group.statistics import Counters
 from broker.coordinator.group.stored import GroupMetadataRecord, GroupRecord
 from broker.coordinator.runtime import CoordinatorRuntime
 from broker.coordinator.timers import Timers
+from broker.coordinator.write_codes import response_code
 from protocol.errors import ErrorCode
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ since Kafka 3.3 read it. Both are read. The partitions of an Empty value are nul
 them; the others are sorted, where Kafka has the order of a hash table.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from broker.coordinator.transaction.state import TransactionState, TransactionValue
 from protocol.errors import ProtocolError
@@ -23,6 +23,7 @@ from protocol.messages.coordinator_records import (
 )
 from protocol.types import TopicPartition
 
+TRANSACTION_TOPIC: Final = "__transaction_state"
 KEY_VERSION = 0
 FLEXIBLE_VALUE_VERSION = 1
 

@@ -3,8 +3,6 @@
 from itertools import count
 from typing import Any
 
-import trio
-
 from broker.coordinator.group.classic.group import Group
 from broker.coordinator.group.classic.limits import GroupLimits
 from broker.coordinator.group.coordinator import GroupCoordinator
@@ -20,9 +18,9 @@ from broker.coordinator.group.values import (
     SyncReply,
     SyncRequest,
 )
-from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.coordinator_records import ConsumerProtocolSubscription, encode_versioned
+from tests.support.coordinator_harness import CoordinatorHarness
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_partition_log import MemoryPartitionLog
 
@@ -58,7 +56,7 @@ class Parked:
         return self.replies[0]
 
 
-class GroupHarness:
+class GroupHarness(CoordinatorHarness):
     """See the module; every call checks the shards' invariants afterwards."""
 
     def __init__(
@@ -68,9 +66,7 @@ class GroupHarness:
         **settings: Any,
     ) -> None:
         limits = settings.pop("limits", {})
-        self.clock = clock or ManualClock()
-        self.deadlines = Deadlines(self.clock)
-        self.log = log or MemoryPartitionLog()
+        super().__init__(log, clock)
         self.ids = settings.pop("ids", None) or count(1)
         self.coordinator = GroupCoordinator(
             GroupSettings(limits=GroupLimits(**limits), **settings),
@@ -81,21 +77,6 @@ class GroupHarness:
         )
         self.coordinator.startup()
 
-    def advance_ms(self, milliseconds: int) -> None:
-        """Let time pass, firing timers as they come due."""
-        end = self.clock.monotonic() + milliseconds / 1000
-        while True:
-            due = self.deadlines.next_deadline()
-            if due is None or due > end:
-                break
-            self.clock.advance(max(due - self.clock.monotonic(), 0))
-            if not self.deadlines.run_due():
-                self.clock.advance(ms=1)  # The clock knows whole milliseconds only.
-        self.clock.advance(max(end - self.clock.monotonic(), 0))
-        self.deadlines.run_due()
-        assert self.deadlines.statistics().failed == 0
-        self.check()
-
     def shard(self, group: str = "g") -> GroupShard:
         return self.coordinator._find(group)[1]
 
@@ -104,27 +85,9 @@ class GroupHarness:
         assert found is not None
         return found
 
-    def check(self) -> None:
-        for _, shard in self.coordinator._runtime.active():
-            shard._check()
-
     def load(self, group: str = "g") -> None:
-        """Load the group's partition from the log, as a broker does that has just become leader."""
-
-        async def run() -> None:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(self.coordinator.run)
-                with trio.fail_after(5):
-                    while self.coordinator._runtime.is_loading:
-                        await trio.sleep(0)
-                nursery.cancel_scope.cancel()
-
-        try:
-            self.shard(group)
-        except KafkaError as error:
-            assert error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        trio.run(run)
-        self.check()
+        """Load the partition of this one."""
+        self.load_shard(lambda: self.shard(group))
 
     # ---- requests
 

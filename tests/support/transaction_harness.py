@@ -4,17 +4,15 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-import trio
-
 from broker.coordinator.marker_writer import Marker
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.settings import TransactionSettings
 from broker.coordinator.transaction.shard import TransactionShard
 from broker.coordinator.transaction.state import TransactionState, TransactionValue
-from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
+from tests.support.coordinator_harness import CoordinatorHarness
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_partition_log import MemoryPartitionLog
 
@@ -78,7 +76,7 @@ class Reply(tuple[ErrorCode, int, int]):
         return Producer(self[1], self[2])
 
 
-class TransactionHarness:
+class TransactionHarness(CoordinatorHarness):
     """See the module; every call checks the shards' invariants afterwards."""
 
     def __init__(
@@ -89,9 +87,7 @@ class TransactionHarness:
         first_producer_id: int = 1000,
         **settings: Any,
     ) -> None:
-        self.clock = clock or ManualClock()
-        self.deadlines = Deadlines(self.clock)
-        self.log = log or MemoryPartitionLog()
+        super().__init__(log, clock)
         self.markers = markers or MemoryMarkers()
         self.ids = CountedIds(first_producer_id)
         self.coordinator = TransactionCoordinator(
@@ -114,37 +110,8 @@ class TransactionHarness:
         return after
 
     def load(self, transactional_id: str = "id") -> None:
-        """Load the id's partition from the log, as a broker does that has just become leader."""
-
-        async def run() -> None:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(self.coordinator.run)
-                with trio.fail_after(5):
-                    while self.coordinator._runtime.is_loading:
-                        await trio.sleep(0)
-                nursery.cancel_scope.cancel()
-
-        try:
-            self.shard(transactional_id)
-        except KafkaError as error:
-            assert error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        trio.run(run)
-        self.check()
-
-    def advance_ms(self, milliseconds: int) -> None:
-        """Let time pass, firing timers as they come due."""
-        end = self.clock.monotonic() + milliseconds / 1000
-        while True:
-            due = self.deadlines.next_deadline()
-            if due is None or due > end:
-                break
-            self.clock.advance(max(due - self.clock.monotonic(), 0))
-            if not self.deadlines.run_due():
-                self.clock.advance(ms=1)  # The clock knows whole milliseconds only.
-        self.clock.advance(max(end - self.clock.monotonic(), 0))
-        self.deadlines.run_due()
-        assert self.deadlines.statistics().failed == 0
-        self.check()
+        """Load the partition of this one."""
+        self.load_shard(lambda: self.shard(transactional_id))
 
     def shard(self, transactional_id: str = "id") -> TransactionShard:
         return self.coordinator._shard_of(transactional_id)
@@ -154,10 +121,6 @@ class TransactionHarness:
 
     def state(self, transactional_id: str = "id") -> TransactionState:
         return self.value(transactional_id).state
-
-    def check(self) -> None:
-        for _, shard in self.coordinator._runtime.active():
-            shard._check()
 
     # ---- requests
 

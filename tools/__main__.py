@@ -8,6 +8,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from tools.errors import CommandError
 
@@ -24,6 +25,16 @@ COMMANDS = (
 )
 
 
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for: that takes longer than parsing."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> None:
+        from importlib.metadata import version
+
+        print(f"pykafkalog {version('pykafkalog')}")
+        parser.exit()
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = argparse.ArgumentParser(
@@ -31,6 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="Look at and work with a Kafka broker and its files.",
         epilog="`pykafkalog COMMAND --help` shows examples of each command.",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         import_module(f"tools.{name}").add_parser(commands)

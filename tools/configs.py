@@ -10,13 +10,16 @@ from tools.connection import (
     parse_settings,
     refusals_as_sentences,
 )
+from tools.errors import CommandError
+
 
 EXAMPLES = """\
   pykafkalog configs --topic orders                     what is set on the topic itself
   pykafkalog configs --topic orders --all               every setting and where it comes from
   pykafkalog configs --topic orders --add retention.ms=60000 cleanup.policy=compact,delete
   pykafkalog configs --topic orders --delete retention.ms
-  pykafkalog configs --broker 0 --all"""
+  pykafkalog configs --broker 0 --all
+  pykafkalog configs --broker 0 --add log.retention.ms=3600000        while it runs"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -44,10 +47,19 @@ def run(args: argparse.Namespace) -> None:
     kind = ResourceType.TOPIC if args.topic else ResourceType.BROKER
     name = args.topic or args.broker
     with refusals_as_sentences():
+        if args.broker:
+            _require_broker_id(admin, args.broker)
         if args.add or args.delete:
             _change(admin, kind, name, parse_settings(args.add), args.delete)
         resource = ConfigResource(kind, name)
         _show(admin.describe_configs([resource])[resource].result(TIMEOUT_S), everything=args.all)
+
+
+def _require_broker_id(admin: Any, name: str) -> None:
+    """Without this the client would look for a broker of that id until its time is up."""
+    known = sorted(admin.list_topics(timeout=TIMEOUT_S).brokers)
+    if not name.isdigit() or int(name) not in known:
+        raise CommandError(f"there is no broker {name}; known: {', '.join(map(str, known))}")
 
 
 def _change(admin: Any, kind: Any, name: str, add: dict[str, str], delete: list[str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.errors import CommandError
+from tools.reachability import require_broker
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 TIMEOUT_S = 15.0
@@ -66,7 +67,9 @@ def admin_client(args: argparse.Namespace) -> Any:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    admin = AdminClient(client_settings(args))
+    settings = client_settings(args)
+    require_broker(settings)
+    admin = AdminClient(settings)
     try:
         admin.list_topics(timeout=TIMEOUT_S)
     except KafkaException as error:
@@ -86,6 +89,8 @@ def refusals_as_sentences() -> Iterator[None]:
         yield
     except KafkaException as error:
         raise CommandError(str(error.args[0].str())) from None
+    except TimeoutError:
+        raise CommandError(f"the broker did not answer within {TIMEOUT_S:.0f} seconds") from None
     except ValueError as error:
         raise CommandError(str(error)) from None
 

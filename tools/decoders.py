@@ -68,11 +68,11 @@ def _decode(
             return f"Unknown record type {kind} at offset {offset}, skipping.", None
         key_api, value_api = pairs[kind]
         _, decoded = decode_versioned(key_api, key)
-        shown_key = _compact({"type": str(kind), "data": _fields(key_api, decoded, kind)})
+        shown_key = _compact({"type": str(kind), "data": fields_of_message(key_api, decoded, kind)})
         if value is None:
             return shown_key, "<DELETE>"
         version, decoded = decode_versioned(value_api, value)
-        data = _fields(value_api, decoded, version)
+        data = fields_of_message(value_api, decoded, version)
         return shown_key, _compact({"version": str(version), "data": data})
     except ProtocolError as error:
         return f"Error at offset {offset}, skipping. {error}", None
@@ -81,7 +81,9 @@ def _decode(
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def _fields(group: Group, value: Any, version: int, *, consumer: bool = False) -> dict[str, Any]:
+def fields_of_message(
+    group: Group, value: Any, version: int, *, consumer: bool = False
+) -> dict[str, Any]:
     """The fields that this version has, by Kafka's names; tagged ones unless they say nothing.
 
     `consumer`: bytes of members are of the consumer protocol, which is known.
@@ -105,7 +107,7 @@ def _shown(declaration: Any, name: str, value: Any, version: int, consumer: bool
         element = declaration.element
         return [_shown(element, name, one, version, consumer) for one in value]
     if isinstance(declaration, Group):
-        return _fields(declaration, value, version, consumer=consumer)
+        return fields_of_message(declaration, value, version, consumer=consumer)
     if isinstance(value, bytes) and len(value) == 16 and name.endswith("_id"):
         return uuid_to_text(value)
     if isinstance(value, bytes | bytearray | memoryview):
@@ -122,7 +124,7 @@ def _member_data(name: str, data: bytes) -> Any:
         except ProtocolError:
             pass
         else:
-            return _fields(api, decoded, min(version, api.versions[-1]))
+            return fields_of_message(api, decoded, min(version, api.versions[-1]))
     return b64encode(data).decode()
 
 

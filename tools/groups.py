@@ -77,11 +77,13 @@ def _committed(admin: Any, group: str) -> dict[tuple[str, int], int]:
 
 
 def _describe(admin: Any, args: argparse.Namespace) -> None:
-    from confluent_kafka import Consumer, TopicPartition
+    from confluent_kafka import Consumer, ConsumerGroupState, TopicPartition
     from rich.console import Console
     from rich.table import Table
 
     group = admin.describe_consumer_groups([args.describe])[args.describe].result(TIMEOUT_S)
+    if group.state is ConsumerGroupState.DEAD:
+        raise CommandError(f"there is no group {args.describe}")
     owners = {
         (p.topic, p.partition): member
         for member in group.members

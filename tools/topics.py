@@ -96,6 +96,8 @@ def _alter(admin: Any, args: argparse.Namespace) -> None:
         raise CommandError(
             "--alter needs --partitions; settings are changed by `pykafkalog configs`"
         )
+    if args.alter not in admin.list_topics(timeout=TIMEOUT_S).topics:
+        raise CommandError(f"there is no topic {args.alter}")
     admin.create_partitions([NewPartitions(args.alter, args.partitions)])[args.alter].result(
         TIMEOUT_S
     )

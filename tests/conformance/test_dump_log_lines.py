@@ -160,6 +160,51 @@ def test_every_format_and_codec(
     assert {"magic: 0", "magic: 1", "magic: 2"} <= set(re.findall(r"magic: \d", "\n".join(out)))
 
 
+@pytest.mark.parametrize("log_dir", ["kafka"], indirect=True)
+@pytest.mark.parametrize("options", [(), ("--deep-iteration",)], ids=" ".join)
+def test_control_records_of_kraft(
+    log_dir: Path, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [*files_of([log_dir / "__cluster_metadata-0"]), log_dir / "bootstrap.checkpoint"]
+    out, _ = compare(files, options, capsys)
+    told = {word for line in out for word in re.findall(r"LeaderChange|Snapshot\w+", line)}
+    assert told == ({"LeaderChange", "SnapshotHeader", "SnapshotFooter"} if options else set())
+
+
+def test_small_files_that_kafkas_tool_does_not_read(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each number and name that stands in the file, and nothing else."""
+    partition = log_dir / "plain-0"
+    assert main(["dump-log", str(log_dir), str(partition / "leader-epoch-checkpoint")]) == 0
+    assert main(["dump-log", str(partition / "partition.metadata")]) == 0
+    shown: dict[str, list[str]] = {}
+    for line in capsys.readouterr().out.splitlines():
+        if line.startswith("Dumping "):
+            lines = shown.setdefault(Path(line).name, [])
+        else:
+            lines.append(line)
+    names = ("recovery-point", "replication", "log-start", "cleaner")
+    for name in (f"{name}-offset-checkpoint" for name in names):
+        if (log_dir / name).exists():
+            entries = (log_dir / name).read_text().splitlines()[2:]
+            words = [" ".join(line.split()[1::2]) for line in shown.pop(name)]
+            assert entries == [word for word in words if word != "empty."]
+    epochs = (partition / "leader-epoch-checkpoint").read_text().splitlines()[2:]
+    assert [" ".join(line.split()[1::2]) for line in shown["leader-epoch-checkpoint"]] == epochs
+    meta = dict(
+        line.split("=")
+        for line in (log_dir / "meta.properties").read_text().splitlines()
+        if not line.startswith("#")
+    )
+    told = dict(re.findall(r"(\w+): (\S+)", shown["meta.properties"][0]))
+    assert told["clusterId"] == meta["cluster.id"]
+    assert told["nodeId"] == meta["node.id"]
+    assert told["directoryId"] == meta["directory.id"]
+    topic_id = (partition / "partition.metadata").read_text().split()[-1]
+    assert shown["partition.metadata"] == [f"version: 0 topicId: {topic_id}"]
+
+
 def damaged(log_dir: Path, directory: Path) -> Iterator[Path]:
     """Copies of a partition, each with one thing wrong."""
 

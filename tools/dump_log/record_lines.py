@@ -137,7 +137,7 @@ def _control(chunk: RecordChunk, row: int, *, as_json: bool) -> str:
     key = chunk.payload[at : at + length] if length >= 0 else None
     at, length = int(chunk.value_starts[row]), int(chunk.columns["value_length"][row])
     value = chunk.payload[at : at + length] if length >= 0 else None
+    if not as_json:
+        return control_records.text_of(key, value)
     fields = control_records.fields_of(key, value)
-    if as_json:
-        return "".join(f', "{name}": {_dumps(value)}' for name, value in fields.items())
-    return "".join(f" {name}: {value}" for name, value in fields.items())
+    return "".join(f', "{name}": {_dumps(content)}' for name, content in fields.items())

@@ -66,6 +66,8 @@ def print_leader_epochs(file: Path, _options: Options, output: Output) -> None:
     except CheckpointError as error:
         _unreadable(file, error, output)
         return
+    if not entries:
+        output.say(f"{file} is empty.")
     output.rows(("leaderEpoch", "startOffset"), [(e.epoch, e.start_offset) for e in entries])
 
 
@@ -76,6 +78,8 @@ def print_offset_checkpoint(file: Path, _options: Options, output: Output) -> No
     except CheckpointError as error:
         _unreadable(file, error, output)
         return
+    if not offsets:
+        output.say(f"{file} is empty.")
     rows = [(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
     output.rows(("topic", "partition", "offset"), rows)
 

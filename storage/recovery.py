@@ -2,18 +2,15 @@
 
 Passes over the files, then the state beside them (Kafka's `LogLoader`)
 
-  1. Leftovers. `.deleted` files go. `.cleaned` files are an unfinished compaction and go. A `.swap`
-     file is a finished one, unless it lies at or above a `.cleaned` one (a split that did not get
-     through): then it goes, too (S-REC-2).
-  2. Swaps are finished: the segments they replace go, the suffix is taken off.
+  1. and 2. What was in the middle of replacing segments is undone or finished
+     (`storage.leftovers`, S-REC-2).
   3. Segments. Index files without a record file go. A segment whose indexes are missing or
      contradict themselves is recovered.
   4. A segment whose offsets lie too far apart for an index is split (`storage.splitting`), here or
      as soon as it was recovered.
-  5. After an unclean stop, every segment from the recovery point on is recovered: each batch is
-     read, its checksum compared, the three indexes, producer state and epochs are rebuilt. The
-     first byte that is not part of a good batch ends the log: later segments go, then the file is
-     cut there (S-REC-3).
+  5. After an unclean stop, every segment from the recovery point on is recovered: read whole
+     (`storage.segment_recovery`). The first byte that is not part of a good batch ends the log:
+     later segments go, then the file is cut there (S-REC-3).
 
 Then the log end offset is known. Above it nothing is believed: epochs are cut, snapshots beyond are
 removed, producer state is replayed up to it. The recovery point is not advanced by recovery itself,
@@ -31,19 +28,17 @@ from random import Random
 from typing import Final
 
 from config.topic_config import TopicConfig
-from protocol.records.batch import BatchHeader
-from protocol.records.errors import RecordsError
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.clock import Clock
 from storage.epochs import LeaderEpochCache
 from storage.errors import CheckpointError, CorruptIndex
 from storage.filesystem import FileSystem
+from storage.leftovers import finish_swaps, remove_leftovers, segment_files
 from storage.log import replay
 from storage.log.log import Log
 from storage.log.results import DeletionReason
-from storage.log.scan import Ended, Walk
+from storage.log.scan import Walk
 from storage.log.segment import LogSegment
-from storage.log.soundness import flaw_of
 from storage.log.store import SegmentStore
 from storage.paths import (
     CLEANED_SUFFIX,
@@ -52,19 +47,17 @@ from storage.paths import (
     INDEX_SUFFIXES,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
-    SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
-    SegmentFile,
     file_name,
     join,
     log_file,
-    parse_segment_file,
 )
 from storage.producers.state import (
     DEFAULT_EXPIRATION_MS,
     ProducerStateManager,
 )
+from storage.segment_recovery import SegmentRecovery
 from storage.splitting import is_forced, overflows, split
 
 _log = logging.getLogger(__name__)
@@ -124,8 +117,8 @@ class _Loader:
     def load(self) -> Log:
         names = self._fs.list_dir(self._directory)
         if any(name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
-            self._remove_leftovers(names)
-            self._finish_swaps(self._fs.list_dir(self._directory))
+            remove_leftovers(self._fs, self._directory)
+            finish_swaps(self._fs, self._directory)
             names = self._fs.list_dir(self._directory)
         options, segments = self._options, self._store.segments
         self._producers = ProducerStateManager(
@@ -176,58 +169,18 @@ class _Loader:
             self._fs.unlink(path)
             return LeaderEpochCache(self._fs, path)
 
-    # Passes 1 and 2.
-
-    def _remove_leftovers(self, names: list[str]) -> None:
-        files = _segment_files(names)
-        cleaned = [file.base_offset for _, file in files if file.state == CLEANED_SUFFIX]
-        for name in names:
-            if name.endswith(DELETED_SUFFIX):
-                self._unlink(name)
-        for name, file in files:
-            # Swaps before cleaned files: as long as one of those is left, the rule still tells.
-            if file.state == SWAP_SUFFIX and cleaned and file.base_offset >= min(cleaned):
-                self._unlink(name)
-        for name, file in files:
-            if file.state == CLEANED_SUFFIX:
-                self._unlink(name)
-
-    def _finish_swaps(self, names: list[str]) -> None:
-        files = _segment_files(names)
-        swaps = [(name, file) for name, file in files if file.state == SWAP_SUFFIX]
-        first, after = 2**63 - 1, -1
-        for _, file in swaps:
-            if file.suffix == LOG_SUFFIX:
-                segment = self._segment(file.base_offset, state=SWAP_SUFFIX)
-                first = min(first, file.base_offset)
-                after = max(after, _walk_end(segment))
-                segment.release()
-        for name, file in files:
-            if file.state == "" and first <= file.base_offset < after:
-                self._unlink(name)
-        for name, _ in swaps:
-            _log.info("Recovering file %s by renaming", join(self._directory, name))
-            self._fs.rename(
-                join(self._directory, name),
-                join(self._directory, name.removesuffix(SWAP_SUFFIX)),
-            )
-
-    def _unlink(self, name: str) -> None:
-        _log.debug("Deleting left over file %s", join(self._directory, name))
-        self._fs.unlink(join(self._directory, name), missing_ok=True)
-
     # Pass 3.
 
     def _open_segments(self, names: list[str]) -> None:
         have = set(names)
-        files = [(name, file) for name, file in _segment_files(names) if file.state == ""]
+        files = [(name, file) for name, file in segment_files(names) if file.state == ""]
         bases = {file.base_offset for _, file in files if file.suffix == LOG_SUFFIX}
         for name, file in files:
             if file.suffix in INDEX_SUFFIXES and file.base_offset not in bases:
                 _log.warning(
                     "Found an orphaned index file %s, with no corresponding log file.", name
                 )
-                self._unlink(name)
+                self._fs.unlink(join(self._directory, name), missing_ok=True)
         for base in sorted(bases):
             self._store.segments.add(self._segment(base))
         if not bases:
@@ -298,7 +251,7 @@ class _Loader:
         )
         segment.release()
         segments.remove(segment.base_offset)
-        self._finish_swaps(self._fs.list_dir(directory))
+        finish_swaps(self._fs, directory)
         self._fs.fsync_dir(directory)
         for piece in pieces:
             segments.add(self._segment(piece.base_offset))
@@ -309,9 +262,9 @@ class _Loader:
         following = self._store.segments.higher(segment.base_offset)
         return following is None or following.base_offset > self._options.recovery_point
 
-    def _segment(self, base_offset: int, state: str = "") -> LogSegment:
-        size = self._fs.size(log_file(self._directory, base_offset, state))
-        return self._store.open_segment(base_offset, size=size, state=state)
+    def _segment(self, base_offset: int) -> LogSegment:
+        size = self._fs.size(log_file(self._directory, base_offset))
+        return self._store.open_segment(base_offset, size=size)
 
     def _synced_up_to(self, start: int, end: int) -> int:
         """The recovery point that a log from start to end may claim (S-FL-2).
@@ -463,77 +416,3 @@ class _Loader:
         else:
             return end
         return self._store.segments.active.read_end()[0]
-
-
-class SegmentRecovery:
-    """Reads a segment from its first byte and makes everything beside it agree (S-REC-3)."""
-
-    __slots__ = ("_epochs", "_producers", "_segment")
-
-    def __init__(
-        self, segment: LogSegment, producers: ProducerStateManager, epochs: LeaderEpochCache
-    ) -> None:
-        self._segment = segment
-        self._producers = producers
-        self._epochs = epochs
-
-    def run(self) -> int:
-        """Returns the bytes beyond the last good batch; they are still there. Raises OSError."""
-        segment = self._segment
-        total = segment.size
-        segment.offset_index.truncate()
-        segment.time_index.truncate()
-        segment.txn_index.truncate()
-        segment.restart()
-        last = segment.base_offset - 1
-        walk = Walk(segment.file, 0, total)
-        for position, header, chunk, at in walk:
-            flaw = flaw_of(header, chunk, at, base_offset=segment.base_offset, last_offset=last)
-            if flaw is not None:
-                _log.warning("Invalid batch in %s at %d: %s", segment.path, position, flaw)
-                break
-            last = header.last_offset
-            try:
-                segment.note_batch(header.size, last, header.max_timestamp)
-                if header.magic >= 2:
-                    self._note(header, chunk, at)
-            except RecordsError as error:
-                _log.warning(
-                    "Found an invalid marker in %s at %d: %s", segment.path, position, error
-                )
-                segment.size = position
-                break
-            self._producers.map_end_offset = last + 1
-        else:
-            if walk.ended is not Ended.AT_END:
-                _log.warning("%s ends at %d: %s", segment.path, walk.position, walk.ended)
-        return total - segment.size
-
-    def _note(self, header: BatchHeader, chunk: memoryview, at: int) -> None:
-        """Epoch and producer of a good batch."""
-        epoch = header.partition_leader_epoch
-        if epoch >= 0:
-            latest = self._epochs.latest_epoch
-            if latest is None or epoch > latest:
-                self._epochs.assign(epoch, header.base_offset)
-        if header.producer_id >= 0:
-            completed = replay.remember_again(self._producers, header, chunk, at)
-            if completed is not None:
-                replay.settle(self._producers, self._segment, completed)
-
-
-def _segment_files(names: list[str]) -> list[tuple[str, SegmentFile]]:
-    found = []
-    for name in names:
-        file = parse_segment_file(name)
-        if file is not None and file.suffix != SNAPSHOT_SUFFIX:
-            found.append((name, file))
-    return found
-
-
-def _walk_end(segment: LogSegment) -> int:
-    """The offset after the last batch, without trusting an index."""
-    after = segment.base_offset
-    for _, header, _, _ in Walk(segment.file, 0, segment.size):
-        after = header.last_offset + 1
-    return after

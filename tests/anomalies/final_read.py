@@ -34,6 +34,7 @@ def read_everything(port: int, history: Path) -> None:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
+            "fetch.message.max.bytes": 10_000,
         }
     )
     try:

@@ -127,6 +127,7 @@ class AiokafkaReader:
         subscribe: bool = False,
     ) -> None:
         self._loop = _Loop()
+        self._on_move = on_move
 
         class Listener(aiokafka.ConsumerRebalanceListener):
             def on_partitions_revoked(self, revoked: Any) -> None:
@@ -182,6 +183,19 @@ class AiokafkaReader:
         places = {aiokafka.TopicPartition(*split(key)): offset for key, offset in offsets.items()}
         with contextlib.suppress(*_FAILURES):
             self._loop.wait(self._consumer.commit(places))
+
+    def seek(self, offsets: Mapping[str, int]) -> None:
+        """Go on there."""
+
+        async def go() -> None:
+            for key, offset in offsets.items():
+                self._consumer.seek(aiokafka.TopicPartition(*split(key)), offset)
+
+        try:
+            self._loop.wait(go())
+        except _FAILURES as error:
+            raise GivenUp(repr(error)) from error
+        self._on_move(list(offsets))
 
     def close(self) -> None:
         """Leaves the group."""

@@ -143,6 +143,8 @@ class ConfluentReader:
                 "session.timeout.ms": 6000,
                 "heartbeat.interval.ms": 500,
                 "fetch.wait.max.ms": 100,
+                # Small answers: each must tell of the aborted transactions that reach into it.
+                "fetch.message.max.bytes": 4000,
             }
         )
         if subscribe:
@@ -197,13 +199,16 @@ class ConfluentReader:
 
     def rewind(self, keys: Sequence[str]) -> None:
         """Go on where the group is. Raises GivenUp when one is not assigned any more."""
-        places = self._committed(keys)
+        self.seek({joined(p.topic, p.partition): p.offset for p in self._committed(keys)})
+
+    def seek(self, offsets: Mapping[str, int]) -> None:
+        """Go on there. Raises GivenUp when one is not assigned any more."""
         try:
-            for place in places:
-                self._consumer.seek(place)
+            for key, offset in offsets.items():
+                self._consumer.seek(TopicPartition(*split(key), offset))
         except KafkaException as error:
             raise GivenUp(str(error)) from error
-        self._on_move(keys)
+        self._on_move(list(offsets))
 
     def close(self) -> None:
         """Leaves the group."""

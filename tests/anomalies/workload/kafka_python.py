@@ -105,6 +105,7 @@ class KafkaPythonReader:
         group: str | None = None,
         subscribe: bool = False,
     ) -> None:
+        self._on_move = on_move
         self._consumer = kafka.KafkaConsumer(
             **{**_QUICK, "request_timeout_ms": 10_000},
             bootstrap_servers=bootstrap,
@@ -152,6 +153,12 @@ class KafkaPythonReader:
         }
         with contextlib.suppress(errors.KafkaError):
             self._consumer.commit(places)
+
+    def seek(self, offsets: Mapping[str, int]) -> None:
+        """Go on there."""
+        for key, offset in offsets.items():
+            self._consumer.seek(kafka.TopicPartition(*split(key)), offset)
+        self._on_move(list(offsets))
 
     def close(self) -> None:
         """Leaves the group."""

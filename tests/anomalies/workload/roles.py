@@ -4,7 +4,7 @@
     mixer    the same, with a poll in each transaction: what it read came before what it wrote (G1c)
     copier   consume-transform-produce: polls inputs, sends a value for each, commits the offsets in
              the transaction
-    poller   reads, and if it is a member of a group commits where it is
+    poller   reads; a member of a group commits where it is, another now and then goes back
 
 A role returns when it is told to stop. `GivenUp` ends it: the process ends, a new one takes over.
 """
@@ -32,13 +32,18 @@ ABORTED_SHARE: Final = 0.2
 CRASH_SHARE: Final = 0.004
 """Of commits: the process dies while it waits for the answer."""
 CRASH_WITHIN_S: Final = 0.006
+JUMP_SHARE: Final = 0.03
+"""Of polls of an assigned reader: it goes back to anywhere, also into aborted transactions."""
 
 
-class CommittingReader(CommittedReader, Protocol):
-    """A member of a group."""
+class PollingReader(CommittedReader, Protocol):
+    """A member of a group, or assigned."""
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Where a successor goes on."""
+        """As a member: where a successor goes on."""
+
+    def seek(self, offsets: Mapping[str, int]) -> None:
+        """As assigned: go on there."""
 
 
 class RewindingReader(CommittedReader, Protocol):
@@ -199,13 +204,16 @@ def copier(
 
 
 def poller(
-    reader: CommittingReader, recorder: Recorder, random: Random, member: bool, going: Going
+    reader: PollingReader, recorder: Recorder, random: Random, member: bool, going: Going
 ) -> None:
     """See the module."""
+    following: dict[str, int] = {}
     while going():
         polled = reader.poll(0.3, random.randint(1, 100))
-        if not polled:
-            continue
-        recorder.note("poll", "ok", value=polled)
-        if member:
-            reader.commit({key: pairs[-1][0] + 1 for key, pairs in polled.items()})
+        if polled:
+            recorder.note("poll", "ok", value=polled)
+            following |= {key: pairs[-1][0] + 1 for key, pairs in polled.items()}
+        if member and polled:
+            reader.commit({key: following[key] for key in polled})
+        elif following and random.random() < JUMP_SHARE:
+            reader.seek({key: random.randrange(end) for key, end in following.items()})

@@ -72,21 +72,28 @@ class NemesisPlan:
 class Nemesis:
     """See the module."""
 
-    def __init__(self, stage: Stage, random: Random, plan: NemesisPlan) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        random: Random,
+        plan: NemesisPlan,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._stage = stage
         self._random = random
         self._plan = plan
+        self._clock = clock
         self._appointments: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._broker_is_busy = False
-        self._next = time.monotonic() + random.uniform(*plan.between_s)
+        self._next = self._clock() + random.uniform(*plan.between_s)
         self.counts: Counter[str] = Counter()
 
     def step(self) -> None:
         """Do what is due."""
-        while self._appointments and self._appointments[0][0] <= time.monotonic():
+        while self._appointments and self._appointments[0][0] <= self._clock():
             heapq.heappop(self._appointments)[2]()
-        now = time.monotonic()
+        now = self._clock()
         if now >= self._next and self._plan.weights:
             self._next = now + self._random.uniform(*self._plan.between_s)
             kinds, weights = zip(*self._plan.weights.items(), strict=True)
@@ -98,7 +105,7 @@ class Nemesis:
             heapq.heappop(self._appointments)[2]()
 
     def _later(self, after_s: float, what: Callable[[], None]) -> None:
-        item = (time.monotonic() + after_s, next(self._numbers), what)
+        item = (self._clock() + after_s, next(self._numbers), what)
         heapq.heappush(self._appointments, item)
 
     def _begin(self, kind: str) -> None:
@@ -130,7 +137,7 @@ class Nemesis:
         back()
         self._broker_is_busy = False
         # A start takes its time: the next fault shall not follow on its heels.
-        self._next = max(self._next, time.monotonic() + self._plan.between_s[0])
+        self._next = max(self._next, self._clock() + self._plan.between_s[0])
 
     def _pause(self, name: str, *, zombie: bool) -> None:
         stage, random = self._stage, self._random

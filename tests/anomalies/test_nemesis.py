@@ -1,0 +1,98 @@
+"""The nemesis on a stage that only notes: what it begins it ends, and a seed is a plan."""
+
+from random import Random
+
+from tests.anomalies.faults.nemesis import DEFAULT_WEIGHTS, Nemesis, NemesisPlan
+
+CLIENTS = ("a", "b", "c")
+
+
+class NotedStage:
+    """A `Stage` of three clients; processes are numbers."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.broker = "runs"
+        self.paused: set[int] = set()
+        self.pids = dict(zip(CLIENTS, range(3), strict=True))
+        self._last_pid = 2
+
+    def kill_broker(self) -> None:
+        assert self.broker == "runs"
+        self.broker = "dead"
+        self.calls.append("kill broker")
+
+    def stop_broker(self) -> None:
+        self.kill_broker()
+
+    def start_broker(self) -> None:
+        assert self.broker == "dead"
+        self.broker = "runs"
+        self.calls.append("start broker")
+
+    def pause_broker(self) -> None:
+        assert self.broker == "runs"
+        self.broker = "paused"
+        self.calls.append("pause broker")
+
+    def resume_broker(self) -> None:
+        assert self.broker == "paused"
+        self.broker = "runs"
+        self.calls.append("resume broker")
+
+    def pick_client(self, random: Random, *, transactional: bool) -> str | None:
+        running = [name for name in CLIENTS if self.pids[name] not in self.paused]
+        return random.choice(running) if running else None
+
+    def kill_client(self, name: str) -> None:
+        self.calls.append(f"kill {name}")
+        self.replace_client(name)
+
+    def pause_client(self, name: str) -> int | None:
+        self.paused.add(self.pids[name])
+        self.calls.append(f"pause {name}")
+        return self.pids[name]
+
+    def resume_process(self, pid: int) -> None:
+        self.paused.remove(pid)
+        self.calls.append(f"resume {pid}")
+
+    def replace_client(self, name: str) -> None:
+        self._last_pid += 1
+        self.pids[name] = self._last_pid
+        self.calls.append(f"replace {name}")
+
+    def drop_connections(self, share: float) -> None:
+        self.calls.append(f"drop {share}")
+
+
+def play(seed: int, seconds: float, plan: NemesisPlan) -> tuple[Nemesis, NotedStage]:
+    stage, now = NotedStage(), [0.0]
+    nemesis = Nemesis(stage, Random(seed), plan, clock=lambda: now[0])
+    while now[0] < seconds:
+        nemesis.step()
+        now[0] += 0.05
+    return nemesis, stage
+
+
+def test_every_kind_happens_and_nobody_stays_dead_or_paused() -> None:
+    nemesis, stage = play(1, 300, NemesisPlan())
+    assert set(nemesis.counts) == set(DEFAULT_WEIGHTS)
+    nemesis.finish()
+    assert stage.broker == "runs" and not stage.paused
+
+
+def test_a_zombie_meets_its_successor() -> None:
+    _, stage = play(1, 60, NemesisPlan(weights={"zombie": 1}))
+    first = stage.calls.index("resume 0")
+    assert "pause a" in stage.calls[:first] and "replace a" in stage.calls[:first]
+
+
+def test_a_seed_is_a_plan() -> None:
+    one, two, other = (play(seed, 120, NemesisPlan())[1].calls for seed in (1, 1, 2))
+    assert one == two != other
+
+
+def test_without_weights_nothing_happens() -> None:
+    nemesis, stage = play(1, 60, NemesisPlan(weights={}))
+    assert not stage.calls and not nemesis.counts

@@ -78,6 +78,27 @@ def test_labels_are_kafkas() -> None:
 # ---- InitProducerId
 
 
+def test_s_txn_4_an_id_belongs_to_the_partition_of_its_hash(broker: TransactionHarness) -> None:
+    partition_for = broker.coordinator.partition_for
+    assert partition_for("hello") == 22
+    assert partition_for("polygenelubricants") == 0  # Java's hash of it is the smallest int.
+    # What the topic has counts, not transaction.state.log.num.partitions: what a new one would get.
+    broker.coordinator.startup(partition_count=7)
+    assert partition_for("hello") == 99_162_322 % 7
+
+
+def test_s_txn_4_open_transactions_are_looked_at_every_ten_seconds(
+    broker: TransactionHarness,
+) -> None:
+    broker.add(broker.owner(), T0)
+    broker.advance_ms(TIMEOUT_MS)
+    assert broker.state() is S.ONGOING, "at its timeout, not beyond it"
+    broker.advance_ms(9_900)
+    assert broker.state() is S.ONGOING
+    broker.advance_ms(200)
+    assert broker.state() is S.COMPLETE_ABORT
+
+
 def test_s_txn_4_a_new_id_has_epoch_0_and_each_owner_the_next(broker: TransactionHarness) -> None:
     assert broker.init() == (ErrorCode.NONE, 1000, 0)
     assert broker.init() == (ErrorCode.NONE, 1000, 1)

@@ -1,0 +1,125 @@
+"""Open, committed and aborted transactions of one log: S-TXN-1, S-TXN-3, S-TXN-6, S-READ-5."""
+
+import errno
+
+import pytest
+
+from protocol.records.control import ControlType, build_end_transaction_marker
+from storage.errors import StorageError
+from storage.index.transaction_index import AbortedTxn
+from storage.log.results import AppendOrigin, FetchIsolation
+from tests.support.log_builder import DIRECTORY, LogBuilder
+
+A, B = 7, 8
+
+
+class Transactions(LogBuilder):
+    """Two producers, each in its own epoch 0."""
+
+    def write(self, producer_id: int, sequence: int = 0) -> int:
+        """A transactional batch; its offset."""
+        fields = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
+        return self.append(transactional=True, **fields).first_offset
+
+    def end(self, producer_id: int, *, commit: bool, replicated: bool = True) -> int:
+        """A marker; its offset."""
+        marker = build_end_transaction_marker(
+            ControlType.COMMIT if commit else ControlType.ABORT,
+            producer_id=producer_id,
+            producer_epoch=0,
+            coordinator_epoch=0,
+            timestamp=self.clock.wall_ms(),
+        )
+        info = self.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+        if replicated:
+            self.log.update_high_watermark(self.log.log_end_offset)
+        return info.first_offset
+
+    def aborted(self) -> list[tuple[int, int]]:
+        """(producer id, first offset) of what a committed reader from the start is told."""
+        info = self.log.read(0, 1 << 20, FetchIsolation.TXN_COMMITTED)
+        return [(one.producer_id, one.first_offset) for one in info.aborted or ()]
+
+
+@pytest.fixture
+def log() -> Transactions:
+    return Transactions()
+
+
+def test_s_txn_1_the_oldest_open_transaction_holds_back_what_follows(log: Transactions) -> None:
+    log.append()
+    assert log.write(A) == 1
+    assert log.write(B) == 2
+    log.append()
+    assert log.log.last_stable_offset == 1
+    log.end(B, commit=True)
+    assert log.log.last_stable_offset == 1
+    log.end(A, commit=True)
+    assert log.log.last_stable_offset == log.log.log_end_offset == 6
+
+
+def test_s_txn_1_a_decision_counts_when_its_marker_is_replicated(log: Transactions) -> None:
+    log.write(A)
+    marker = log.end(A, commit=True, replicated=False)
+    assert log.log.last_stable_offset == 0
+    log.log.update_high_watermark(marker)
+    assert log.log.last_stable_offset == 0
+    log.log.update_high_watermark(marker + 1)
+    assert log.log.last_stable_offset == marker + 1
+
+
+def test_s_txn_3_an_abort_is_noted_with_the_stable_offset_of_that_moment(
+    log: Transactions,
+) -> None:
+    log.write(A)
+    log.write(B)
+    log.end(B, commit=False)
+    log.end(A, commit=False)
+    found = log.log.segments.active.txn_index.all_aborted()
+    assert found == [
+        AbortedTxn(producer_id=B, first_offset=1, last_offset=2, last_stable_offset=0),
+        AbortedTxn(producer_id=A, first_offset=0, last_offset=3, last_stable_offset=4),
+    ]
+    assert log.aborted() == [(B, 1), (A, 0)]
+
+
+def test_s_read_5_a_commit_is_not_in_the_list_of_aborted(log: Transactions) -> None:
+    log.write(A)
+    log.end(A, commit=True)
+    log.write(B)
+    log.end(B, commit=False)
+    assert log.aborted() == [(B, 2)]
+
+
+def test_s_txn_3_when_the_abort_cannot_be_noted_offsets_grow_and_the_stable_one_stays(
+    log: Transactions,
+) -> None:
+    log.write(A)
+    log.fs.fail("pwrite", "*.txnindex", errno=errno.EIO)
+    with pytest.raises(StorageError):
+        log.end(A, commit=False)
+    assert log.log.log_end_offset == 2
+    assert log.log.last_stable_offset == 0
+    # The marker is in the log: what it says is found again at the next start.
+    log.killed()
+    log.log.update_high_watermark(log.log.log_end_offset)
+    assert log.log.last_stable_offset == 2
+    assert log.aborted() == [(A, 0)]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_s_txn_6_the_stable_offset_is_that_from_before_the_restart(
+    log: Transactions, clean: bool
+) -> None:
+    log.append()
+    log.write(A)
+    log.write(B)
+    log.end(B, commit=False)
+    log.stopped() if clean else log.killed()
+    log.log.update_high_watermark(log.log.log_end_offset)
+    assert log.log.last_stable_offset == 1
+    log.write(A, sequence=1)
+    log.end(A, commit=True)
+    assert log.log.last_stable_offset == log.log.log_end_offset == 6
+    assert log.aborted() == [(B, 2)]
+    assert log.fs.exists(f"{DIRECTORY}/00000000000000000000.txnindex")

@@ -24,6 +24,19 @@ if TYPE_CHECKING:
 USAGE = (
     "USAGE: pykafkalog-broker [--help] [--version] server.properties [--override property=value]*"
 )
+HELP = f"""\
+{USAGE}
+
+Runs a broker until SIGTERM or Ctrl-C. server.properties is a file in Kafka's format, an --override
+wins over it:
+
+  pykafkalog-broker server.properties
+  pykafkalog-broker server.properties --override listeners=PLAINTEXT://127.0.0.1:0 \\
+      --override log.dirs=/data/kafka
+
+Port 0 takes a free port; the line "Listening on ..." tells which. Log lines go to standard output,
+PYKAFKALOG_LOG_LEVEL (default INFO) says how many. Exit code 0: stopped as asked; 1: it could not
+start, or failed, and the last line on standard error says why."""
 LOG_LEVEL_VARIABLE = "PYKAFKALOG_LOG_LEVEL"
 _SWITCH_INTERVAL_S = 0.0005
 """A thread with Python code costs the event loop up to this much per wake-up (default: 5 ms)."""
@@ -80,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if not arguments or "--help" in arguments:
         # Kafka fails for --help too; a person who asked for help did nothing wrong.
-        print(USAGE, file=sys.stdout if arguments else sys.stderr)
+        print(HELP if arguments else USAGE, file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 1
     try:
         parsed = Arguments(arguments)
@@ -138,6 +151,9 @@ def _run(arguments: Arguments) -> int:
                 nursery.start_soon(_obey, signals, server)
                 went_well = await server.run()
                 nursery.cancel_scope.cancel()
+        if server.failure is not None:
+            # Also for those who send the log elsewhere.
+            print(f"pykafkalog-broker: {server.failure}", file=sys.stderr)  # noqa: T201
         return went_well
 
     return 0 if trio.run(live) else 1

@@ -89,7 +89,8 @@ class BrokerServer:
         self._starting = trio.CancelScope()
         self._background_scope = trio.CancelScope()
         self._background_ended = trio.Event()
-        self._failure: str | None = None
+        self.failure: str | None = None
+        """Why the broker could not start or go on, in a sentence."""
         self._to_stop = AsyncExitStack()
         self._offline_listeners: list[Callable[[str], None]] = []
 
@@ -111,9 +112,10 @@ class BrokerServer:
             # A background task has a bug: what it left behind is not to be called clean.
             self._to_stop.pop_all()
             logger.critical("Fatal error in a background task. Ending", exc_info=True)
+            self.failure = "A background task failed. This is a bug: the log has the details."
             went_well = False
         self.state.move_to(BrokerState.NOT_RUNNING)
-        return went_well and self._failure is None
+        return went_well and self.failure is None
 
     async def _start_or_say_why_not(self, services: trio.Nursery) -> bool:
         """False when it failed, or was given up for `request_shutdown`."""
@@ -125,6 +127,7 @@ class BrokerServer:
                 await self._start(services)
         except Exception as error:
             known = isinstance(error, _OPERATOR_ERRORS)
+            self.failure = _explained(error)
             logger.critical(
                 "Fatal error during KafkaServer startup. Prepare to shutdown: %s",
                 error,
@@ -164,7 +167,7 @@ class BrokerServer:
     def _fail(self, reason: str) -> None:
         """The broker cannot go on."""
         logger.critical("%s Shutting down.", reason)
-        self._failure = reason
+        self.failure = reason
         self.request_shutdown()
 
     # ---- start: each part that must be stopped says how, for `_shut_down`
@@ -372,6 +375,20 @@ class BrokerServer:
             listener(lost.path)
         if lost.last:
             self._fail(f"All log dirs have failed, the last one {lost.path}: {lost.error}.")
+
+
+def _explained(error: Exception) -> str:
+    """The error, and what a person may do about it."""
+    hint = ""
+    if isinstance(error, BindError):
+        hint = (
+            " Is another broker running? --override listeners=PLAINTEXT://:PORT takes another port."
+        )
+    elif isinstance(error, DirectoryLocked):
+        hint = " Stop it, or take another directory: --override log.dirs=DIR."
+    elif not isinstance(error, _OPERATOR_ERRORS):
+        hint = " This is a bug: the log has the details."
+    return f"{error}{hint}"
 
 
 def _with_identity(config: BrokerConfig, identity: Identity) -> BrokerConfig:

@@ -77,7 +77,8 @@ class LogManager(LogMoves):
         if not self._dirs:
             raise StorageError(
                 ", ".join(self._all_dirs),
-                "none of the specified log dirs can be created or validated",
+                "none of the specified log dirs can be created or validated: "
+                + "; ".join(str(error) for error in self._offline.values()),
             )
 
     def start_loading(self, topic_configs: TopicConfigs) -> Loading:

@@ -12,7 +12,6 @@ from tools.connection import (
 )
 from tools.errors import CommandError
 
-
 EXAMPLES = """\
   pykafkalog configs --topic orders                     what is set on the topic itself
   pykafkalog configs --topic orders --all               every setting and where it comes from

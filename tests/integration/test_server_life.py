@@ -85,6 +85,33 @@ def test_s_rec_7_two_brokers_cannot_share_a_directory(tmp_path: Path) -> None:
         assert api_versions(broker) == 0
 
 
+def test_what_a_person_must_know_is_the_last_line_on_standard_error(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with BrokerProcess(tmp_path) as broker:
+        for overrides, told in (
+            ({"listeners": f"PLAINTEXT://127.0.0.1:{broker.port}"}, "Address already in use. Is"),
+            ({"log.dirs": str(broker.log_dir)}, "is using this directory. Stop it, or take"),
+            ({"log.dirs": str(file)}, "can be created or validated: [Errno 20] Not a directory"),
+            ({"log.dirs": "/proc/no"}, "can be created or validated: [Errno 2] No such file"),
+            ({"num.io.threads": "many"}, "Invalid value many for configuration num.io.threads"),
+        ):
+            settings = {"log.dirs": str(tmp_path / "own"), "listeners": "PLAINTEXT://127.0.0.1:0"}
+            words = [f"--override={k}={v}" for k, v in {**settings, **overrides}.items()]
+            ended = subprocess.run(
+                [sys.executable, "-m", "broker", str(broker.properties), *words],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=30,
+                check=False,
+            )
+            assert ended.returncode == 1
+            (line,) = ended.stderr.splitlines()
+            assert line.startswith("pykafkalog-broker: ")
+            assert told in line
+
+
 def test_s_start_2_a_port_in_use_ends_the_start_and_frees_everything(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -109,6 +109,18 @@ def test_groups_are_listed_described_reset_and_deleted(
 def test_what_cannot_be_done_is_one_clear_line(
     bootstrap: str, topic: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for arguments, reason in (
+        (["topics", "--alter", f"{topic}-missing", "--partitions", "2"], "there is no topic"),
+        (["groups", "--describe", "nobody"], "there is no group nobody"),
+        (["configs", "--broker", "77"], "there is no broker 77; known: 1"),
+        (["configs", "--broker", "1", "--add", "log.dirs=/x"], "Cannot update these configs"),
+        (["produce", topic, "--file", "/no/such/file"], "cannot read /no/such/file: No such file"),
+        (["get-offsets", topic, "--time", "soon"], "--time soon: latest"),
+    ):
+        assert main([*arguments, "-b", bootstrap]) == 1, arguments
+        told = capsys.readouterr().err
+        assert told.startswith(f"pykafkalog {arguments[0]}: {reason}")
+        assert told.count("\n") == 1
     assert main(["consume", "-b", bootstrap, f"{topic}-missing", "--exit"]) == 1
     assert capsys.readouterr().err == f"pykafkalog consume: there is no topic {topic}-missing\n"
     assert main(["topics", "-b", bootstrap, "--create", "not/a/name"]) == 1

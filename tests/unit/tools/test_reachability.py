@@ -1,0 +1,91 @@
+"""A broker that is not there is told at once, with the reason."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tools.__main__ import main
+from tools.errors import CommandError
+from tools.reachability import require_broker
+
+
+@contextmanager
+def listening(answer: bytes | None) -> Iterator[str]:
+    """Something at a port: it sends `answer` to whoever writes, or ends the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(5)
+
+        def serve() -> None:
+            try:
+                while True:
+                    client, _ = server.accept()
+                    with client:
+                        client.settimeout(5)
+                        if answer is not None and client.recv(4096):
+                            client.sendall(answer)
+            except OSError:
+                return
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+def reason(servers: str, **settings: str) -> str:
+    with pytest.raises(CommandError) as caught:
+        require_broker({"bootstrap.servers": servers, **settings})
+    return str(caught.value)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_nothing_listens() -> None:
+    port = free_port()
+    said = reason(f"127.0.0.1:{port}")
+    assert said.startswith(f"cannot connect to 127.0.0.1:{port}: Connection refused. Is a broker")
+
+
+@pytest.mark.parametrize("servers", ["host:port", "127.0.0.1:0", "127.0.0.1:70000", "", ":9092"])
+def test_what_is_no_address(servers: str) -> None:
+    assert "is not of the form HOST:PORT" in reason(servers)
+
+
+def test_something_else_listens() -> None:
+    with listening(b"HTTP/1.1 400 Bad Request\r\n\r\n") as address:
+        assert f"what listens at {address} does not answer as a Kafka broker" in reason(address)
+    with listening(None) as address:
+        assert "does not answer as a Kafka broker" in reason(address)
+
+
+def test_one_of_several_is_enough() -> None:
+    api_versions = b"\x00\x00\x00\x0a\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00"
+    with listening(api_versions) as address:
+        require_broker({"bootstrap.servers": f"127.0.0.1:{free_port()}, PLAINTEXT://{address}"})
+
+
+def test_with_tls_only_the_connection_is_tried() -> None:
+    with listening(None) as address:
+        require_broker({"bootstrap.servers": address, "security.protocol": "SSL"})
+
+
+def test_a_command_ends_with_one_line_and_1(capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_port()
+    assert main(["topics", "-b", f"127.0.0.1:{port}"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"pykafkalog topics: cannot connect to 127.0.0.1:{port}")
+    assert told.count("\n") == 1
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("pykafkalog ")

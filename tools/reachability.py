@@ -1,0 +1,43 @@
+"""Whether a broker is there at all, told at once and with the reason.
+
+librdkafka tries again for as long as it may, and says in the end that there was no answer. A person
+who mistyped a port wants to know now. Plain sockets; with TLS or SASL only the connection is tried.
+"""
+
+import socket
+from typing import Any
+
+from tools.errors import CommandError
+from tools.healthcheck import answers
+
+CONNECT_S = 5.0
+DEFAULT_PORT = 9092
+
+
+def require_broker(settings: dict[str, Any]) -> None:
+    """Raises CommandError when none of `bootstrap.servers` can be reached, saying why."""
+    reasons = []
+    for server in str(settings["bootstrap.servers"]).split(","):
+        reason = _unreachable(server.strip(), settings.get("security.protocol", "plaintext"))
+        if reason is None:
+            return
+        reasons.append(reason)
+    raise CommandError(
+        f"{'; '.join(reasons)}. Is a broker running, and is --bootstrap-server right?"
+    )
+
+
+def _unreachable(server: str, protocol: str) -> str | None:
+    address = server.rpartition("://")[2]
+    host, colon, port = address.rpartition(":")
+    if not colon or not port:
+        host, port = address.rstrip(":"), str(DEFAULT_PORT)
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        return f"{server!r} is not of the form HOST:PORT"
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+    except OSError as error:
+        return f"cannot connect to {host}:{port}: {error.strerror or error}"
+    if protocol.lower() == "plaintext" and not answers(f"{host}:{port}", CONNECT_S):
+        return f"what listens at {host}:{port} does not answer as a Kafka broker"
+    return None

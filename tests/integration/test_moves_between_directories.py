@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from protocol.records.batch import iter_batches
+from tests.integration.test_transactions import committed, producer, send
 from tests.support.broker_process import BrokerProcess
 
 MOVES = 6
@@ -139,6 +140,47 @@ def test_a_group_commits_while_its_offsets_move(tmp_path: Path) -> None:
         (kept,) = consumer.committed([TopicPartition("moved", 0)], timeout=20)
         assert kept.offset == offset
         consumer.close()
+
+
+def test_transactions_go_on_while_their_state_and_data_move(tmp_path: Path) -> None:
+    """S-TXN-6: neither the coordinator's partition nor the data's misses a decision or a marker."""
+    directories = f"{tmp_path}/a,{tmp_path}/b"
+    settings = {"log.dirs": directories, "transaction.state.log.num.partitions": "1"}
+    with BrokerProcess(tmp_path, settings) as broker:
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        admin.create_topics([NewTopic("moved", 1, 1)])
+        mine = producer(broker.bootstrap, "mover")
+        wanted: list[str] = []
+        turns = 0
+
+        def transaction() -> None:
+            nonlocal turns
+            turns += 1
+            mine.begin_transaction()
+            send(mine, "moved", str(turns))
+            if turns % 3:
+                mine.commit_transaction(30)
+                wanted.append(str(turns))
+            else:
+                mine.abort_transaction(30)
+
+        transaction()
+        for topic in ("__transaction_state", "moved") * (MOVES // 2):
+            ((here, _),) = lies_in(admin, topic)
+            there = "b" if here == "a" else "a"
+            admin.alter_replica_log_dirs({(topic, 0, 1): f"{tmp_path}/{there}"})
+            deadline = time.monotonic() + 30
+            while lies_in(admin, topic) != [(there, False)]:
+                assert time.monotonic() < deadline, broker.output()
+                transaction()
+        mine.begin_transaction()
+        send(mine, "moved", "open at the end")
+        assert committed(broker.bootstrap, "moved") == wanted
+        admin.close()
+        broker.kill()
+        broker.start()
+        mine.commit_transaction(30)
+        assert committed(broker.bootstrap, "moved") == [*wanted, "open at the end"]
 
 
 def numbers(broker: BrokerProcess, count: int) -> list[int]:

@@ -17,6 +17,7 @@ from protocol.messages.coordinator_records import (
     encode_versioned,
 )
 from protocol.records.builder import build_batch
+from protocol.records.control import ControlType, build_end_transaction_marker
 from tools.__main__ import main
 
 
@@ -97,4 +98,143 @@ def test_a_damaged_tail_is_told_and_ends_with_1(
     path = Path(log_file(tmp_path, [(b"k", b"v")]))
     path.write_bytes(path.read_bytes() + b"torn")
     assert main(["dump-log", str(path)]) == 1
-    assert "4 invalid bytes" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert f"Found 4 invalid bytes at the end of {path.name}" in said.out
+    assert f"Not a whole number of batches in {path}" in said.err
+    assert "position: 70: fewer bytes left than a batch header has" in said.err
+
+
+def test_json_is_the_same_rows_and_the_problems(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(log_file(tmp_path, [(b"k", b'\xff"v'), (None, "ü".encode())]))
+    data = bytearray(path.read_bytes())
+    data[17] ^= 1
+    path.write_bytes(data)
+    assert main(["dump-log", "--json", "--deep", str(path)]) == 1
+    said = capsys.readouterr()
+    start, batch, first, second, problem = (json.loads(line) for line in said.out.splitlines())
+    assert said.err == ""
+    assert start == {"file": path.name, "logStartingOffset": 0}
+    assert (batch["isvalid"], batch["deleteHorizonMs"], batch["compresscodec"]) == (
+        False,
+        None,
+        "none",
+    )
+    assert (first["key"], first["payload"], first["headerKeys"]) == ("k", '\\xff"v', [])
+    assert (second["key"], second["payload"]) == (None, "ü")
+    assert (problem["problem"], problem["damaged"]) == ("CHECKSUM", True)
+
+
+def test_max_bytes_stops_before_the_batch_that_does_not_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(log_file(tmp_path, [(b"k", b"v")]))
+    one = path.read_bytes()
+    path.write_bytes(one + build_batch([(1, b"k", b"v", ())], base_offset=1))
+    rows = dumped(capsys, "--max-bytes", str(2 * len(one) - 1), str(path))
+    assert [row["baseOffset"] for row in rows[1:]] == [0]
+    rows = dumped(capsys, "--max-bytes", str(2 * len(one)), str(path))
+    assert [row["baseOffset"] for row in rows[1:]] == [0, 1]
+
+
+def test_header_names_and_control_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    marker = build_end_transaction_marker(
+        ControlType.ABORT,
+        producer_id=7,
+        producer_epoch=0,
+        coordinator_epoch=3,
+        timestamp=5,
+        base_offset=1,
+    )
+    headed = build_batch([(1, b"k", b"v", (("a", b"1"), ("b", None)))])
+    (tmp_path / f"{0:020}.log").write_bytes(headed + marker)
+    assert main(["dump-log", "--deep", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3].endswith("headerKeys: [a,b] key: k payload: v")
+    assert lines[5].endswith("headerKeys: [] endTxnMarker: ABORT coordinatorEpoch: 3")
+
+
+def test_a_batch_that_cannot_be_opened_does_not_hide_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = bytearray(build_batch([(1, b"bad", b"v", ())], base_offset=1))
+    bad[61] = 0x03
+    pieces = [build_batch([(1, b"k%d" % at, b"v", ())], base_offset=at) for at in (0, 2)]
+    (tmp_path / f"{0:020}.log").write_bytes(pieces[0] + bytes(bad) + pieces[1])
+    assert main(["dump-log", "--deep", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert [line.split("key: ")[1] for line in said.out.splitlines() if "key: " in line] == [
+        "k0 payload: v",
+        "k2 payload: v",
+    ]
+    assert "Batches whose records cannot be read in" in said.err
+
+
+def test_small_files_of_a_log_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("recovery-point", "replication", "log-start", "cleaner"):
+        (tmp_path / f"{name}-offset-checkpoint").write_text("0\n1\norders 0 5\n")
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=3\ncluster.id=c\n")
+    (tmp_path / ".kafka_cleanshutdown").write_text("")
+    rows = dumped(capsys, str(tmp_path))
+    checkpoints = [row for row in rows if str(row["file"]).endswith("-checkpoint")]
+    assert len(checkpoints) == 4
+    assert all(
+        (row["topic"], row["partition"], row["offset"]) == ("orders", 0, 5) for row in checkpoints
+    )
+    owner = next(row for row in rows if row["file"] == "meta.properties")
+    assert (owner["version"], owner["nodeId"], owner["clusterId"]) == (1, 3, "c")
+
+
+def test_damaged_small_files_name_the_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\norders zero 5\n")
+    (tmp_path / "partition.metadata").write_text("version: 9\n")
+    (tmp_path / "leader-epoch-checkpoint").write_text("x\n")
+    (tmp_path / "quorum-state").write_text("{")
+    (tmp_path / f"{5:020}.snapshot").write_bytes(b"no snapshot")
+    assert main(["dump-log", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert "line 3: malformed line 'orders zero 5'" in said
+    assert "line 1: unrecognised version '9', expected 0" in said
+    assert said.count("Cannot be read: ") == 5
+
+
+def test_errors_say_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = log_file(tmp_path, [(b"k", b"v")])
+    (tmp_path / "empty").mkdir()
+    for args, words in (
+        ([], "which files?"),
+        ([str(tmp_path / "none.log")], "does not exist"),
+        ([str(tmp_path / "empty")], "Name a partition directory"),
+        (["--value-decoder-class", "a.b.C", path], "--json --deep"),
+        (["--offsets-decoder", "--transaction-log-decoder", path], "either"),
+    ):
+        assert main(["dump-log", *args]) == 1
+        assert words in capsys.readouterr().err
+
+
+def test_an_unknown_file_is_left_out_and_the_others_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "letter.txt").write_text("hello")
+    path = log_file(tmp_path, [(b"k", b"v")])
+    assert main(["dump-log", "--files", f"{tmp_path / 'letter.txt'},{path}"]) == 1
+    said = capsys.readouterr()
+    assert "Ignoring unknown file" in said.err
+    assert "baseOffset: 0" in said.out
+
+
+def test_an_index_without_its_log_is_shown_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / f"{0:020}.index").write_bytes(bytes.fromhex("00000005 00000100"))
+    assert main(["dump-log", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert "offset: 5 position: 256" in said.out
+    assert "there is no record file beside it" in said.err
+    assert main(["dump-log", "--index-sanity-check", str(tmp_path)]) == 0
+    assert "passed sanity check." in capsys.readouterr().out

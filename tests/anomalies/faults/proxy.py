@@ -37,6 +37,7 @@ _TRANSACTIONAL: Final = (
     ApiKey.TXN_OFFSET_COMMIT,
     ApiKey.ADD_PARTITIONS_TO_TXN,
     ApiKey.ADD_OFFSETS_TO_TXN,
+    ApiKey.INIT_PRODUCER_ID,
 )
 
 
@@ -55,9 +56,9 @@ def is_protected(request: RequestFrame) -> bool:
 
     Version 2 transactions: always. Before, only sequence numbers and epochs protect, that is
     Produce: an EndTxn or TxnOffsetCommit of the last transaction looks like one of the next
-    (KIP-890 came for that).
+    (KIP-890 came for that). A late InitProducerId fences whoever came after it: no harm to data.
     """
-    return request.is_version_2 or request.key is ApiKey.PRODUCE
+    return request.is_version_2 or request.key in (ApiKey.PRODUCE, ApiKey.INIT_PRODUCER_ID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import confluent_kafka
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -77,3 +78,60 @@ def test_streaming_goes_on_from_its_checkpoint(
     assert run("first") == 100
     write(100, 150)
     assert run("first") == 150
+
+
+def test_s_txn_3_a_read_committed_source_sees_nothing_of_aborted_transactions(
+    spark: SparkSession, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    """Its offset ranges have holes: aborted records and markers (it plans by offsets)."""
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-id", "linger.ms": 0}
+    )
+    producer.init_transactions(30)
+    expected = []
+    for number in range(30):
+        producer.begin_transaction()
+        for part in range(5):
+            producer.produce(topic, f"{number}-{part}".encode(), partition=0)
+        assert producer.flush(30) == 0
+        if number % 3 == 1:
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+            expected += [f"{number}-{part}" for part in range(5)]
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=0)
+    assert producer.flush(30) == 0
+
+    def options(isolation: str) -> dict[str, str]:
+        return {
+            "kafka.bootstrap.servers": bootstrap,
+            "subscribe": topic,
+            "startingOffsets": "earliest",
+            "kafka.isolation.level": isolation,
+        }
+
+    def batch(isolation: str) -> list[str]:
+        frame = spark.read.format("kafka").options(**options(isolation)).load()
+        rows = frame.orderBy("offset").select(F.col("value").cast("string")).collect()
+        return [row.value for row in rows]
+
+    assert batch("read_committed") == expected
+    everything = batch("read_uncommitted")
+    assert len(everything) == 151 and set(expected) < set(everything)
+
+    stream = spark.readStream.format("kafka").options(**options("read_committed"))
+    query = (
+        stream.option("maxOffsetsPerTrigger", "40")
+        .load()
+        .select(F.col("value").cast("string"), "offset")
+        .writeStream.format("parquet")
+        .option("path", str(tmp_path / "out"))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    rows = spark.read.parquet(str(tmp_path / "out")).orderBy("offset").collect()
+    assert [row.value for row in rows] == expected
+    producer.abort_transaction(30)

@@ -188,7 +188,8 @@ class SocketServer:
         self, bound: BoundListener, listening: socket.socket, connections: trio.Nursery
     ) -> None:
         burst = 0
-        while True:
+        # `close` may give the port back between a wake-up and its turn, too late to cancel it.
+        while listening.fileno() >= 0:
             try:
                 sock, address = listening.accept()
             except BlockingIOError:

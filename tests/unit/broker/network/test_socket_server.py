@@ -164,6 +164,38 @@ def test_running_out_of_descriptors_pauses_accepting(monkeypatch: pytest.MonkeyP
     run(main)
 
 
+def test_s_start_5_a_client_that_knocks_while_the_server_closes_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The acceptor was woken by the client; before its turn the port was given back."""
+    real = trio.lowlevel.wait_readable
+    knocked, gone = trio.Event(), trio.Event()
+
+    async def wait_readable(sock: socket.socket) -> None:
+        await real(sock)
+        if sock is listening:
+            knocked.set()
+            with trio.CancelScope(shield=True):  # Woken already: too late to be cancelled.
+                await gone.wait()
+
+    async def main() -> None:
+        nonlocal listening
+        server = SocketServer(settings(), RequestChannel({}, {}, clock=SystemClock()))
+        (bound,) = server.bind()
+        listening = server._listening[0][1]
+        monkeypatch.setattr(trio.lowlevel, "wait_readable", wait_readable)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(server.serve)
+            with socket.create_connection(("127.0.0.1", bound.port)):
+                await knocked.wait()
+                nursery.start_soon(server.close, 1)
+                await wait_until(lambda: listening is not None and listening.fileno() < 0)
+                gone.set()
+
+    listening: socket.socket | None = None
+    run(main)
+
+
 def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish() -> None:
     pending = Pending()
     release = trio.Event()

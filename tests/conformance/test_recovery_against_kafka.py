@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.records.batch import iter_batches
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import SHORT_LIVED
@@ -84,6 +85,18 @@ def garble(suffix: str) -> Damage:
     return damage
 
 
+def spread(directory: Path) -> None:
+    """From the middle on, offsets are too far away for an index of their segment (KAFKA-6264)."""
+    path = last(directory)
+    data = bytearray(path.read_bytes())
+    batches = list(iter_batches(data))
+    assert len(batches) > 1
+    for at, header in batches[len(batches) // 2 :]:
+        # Not part of the checksum.
+        data[at : at + 8] = (header.base_offset + 2**31).to_bytes(8, "big")
+    path.write_bytes(data)
+
+
 WRECKS: dict[str, tuple[str, Damage]] = {
     "half-a-batch": ("codecs", cut(17)),
     "half-a-header": ("codecs", append(bytes(8) + b"\0\0\1\0" + b"abc")),
@@ -100,6 +113,8 @@ WRECKS: dict[str, tuple[str, Damage]] = {
     "garbled-snapshots": ("codecs", garble(".snapshot")),
     "empty-last-segment": ("timed", lambda d: last(d).write_bytes(b"")),
     "no-epochs": ("codecs", lambda d: (d / "leader-epoch-checkpoint").unlink()),
+    "overflown": ("codecs", spread),
+    "overflown-transactions": ("transactional", spread),
     "whole": ("transactional", lambda d: None),
 }
 """Name, which is also the topic's, to the workload that filled it and what happened to it."""
@@ -166,3 +181,5 @@ def test_s_rec_9_the_same_wreck_is_recovered_to_equal_files(
     ]
     assert wrong == []
     assert sum(map(len, kafkas.values())) > 0
+    if "overflown" in name:
+        assert max(int(file.split(".")[0]) for file in ours if file.endswith(".log")) >= 2**31

@@ -8,6 +8,7 @@ Nothing is raised for damage; OSError for a disk that cannot be read.
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from protocol.records.errors import RecordsError
 from storage.check.findings import Finding, Problem, reason_of
@@ -28,6 +29,9 @@ from storage.reader import EpochEntry, PartitionView, SegmentView
 
 Progress = Callable[[int], None]
 """Told how many bytes were read since the last call."""
+
+_TICK: Final = 8 * 1024 * 1024
+"""Bytes between two calls within one segment."""
 
 
 @dataclass(slots=True)
@@ -71,9 +75,17 @@ def inspect_partition(
     segments = view.segments()
     for at, segment in enumerate(segments):
         active = at == len(segments) - 1
-        _look_at_segment(segment, seen, set(names), active=active, in_use=in_use, records=records)
-        if progress is not None:
-            progress(segment.size)
+        ticker = _Ticker(progress)
+        _look_at_segment(
+            segment,
+            seen,
+            set(names),
+            active=active,
+            in_use=in_use,
+            records=records,
+            ticker=ticker,
+        )
+        ticker.reached(segment.size)
     _look_at_snapshots(view, seen, in_use=in_use)
     _look_at_epochs(view, seen, in_use=in_use)
     try:
@@ -109,20 +121,37 @@ def _look_at_segment(
     active: bool,
     in_use: bool,
     records: bool,
+    ticker: "_Ticker",
 ) -> None:
     size = segment.size
     seen.bytes += size
     if segment.base_offset < seen.end_offset:
         end = seen.end_offset
         seen.add(Problem.OVERLAP, segment.path, f"the one before ends at offset {end}")
-    good = _walk(segment, seen, records=records)
+    good = _walk(segment, seen, records=records, ticker=ticker)
     if good < size and not (active and in_use):
         _tail(segment, seen, good, size)
     if size:
         _look_at_indexes(segment, seen, names, padding_is_fine=active and in_use)
 
 
-def _walk(segment: SegmentView, seen: Inspection, *, records: bool) -> int:
+class _Ticker:
+    """Tells the progress within a segment, which may be large, in steps worth a redraw."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._told = 0
+        self.next = _TICK
+
+    def reached(self, position: int) -> None:
+        """So far the segment was read."""
+        if self._progress is not None and position > self._told:
+            self._progress(position - self._told)
+        self._told = position
+        self.next = position + _TICK
+
+
+def _walk(segment: SegmentView, seen: Inspection, *, records: bool, ticker: _Ticker) -> int:
     """Returns where the good part ends, judged as recovery does."""
     last = segment.base_offset - 1
     position = 0
@@ -132,6 +161,8 @@ def _walk(segment: SegmentView, seen: Inspection, *, records: bool) -> int:
             header, batch.chunk, batch.at, base_offset=segment.base_offset, last_offset=last
         )
         position = batch.position
+        if position >= ticker.next:
+            ticker.reached(position)
         if flaw is not None:
             behind = segment.size - position - header.size
             detail = f"offsets {header.base_offset} to {header.last_offset}: {flaw}"

@@ -9,6 +9,7 @@ from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
+from storage.check import inspect
 from storage.check.findings import ActionKind, PartitionVerdict, Problem, Severity, Verdict
 from storage.check.log_dir import LogDirCheck
 from storage.check.repair import Repaired
@@ -404,3 +405,14 @@ def test_one_partition_directory_can_be_checked_and_repaired_alone(bench: Bench)
     _, verdict = bench.check()
     assert verdict.findings == ()
     assert LogDir(FS, str(bench.path)).was_cleanly_shut_down()
+
+
+def test_progress_within_a_segment_adds_up_to_its_size(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect, "_TICK", 100)
+    told: list[int] = []
+    check = LogDirCheck(FS, bench.clock, [str(bench.path)], progress=told.append)
+    list(check.partitions())
+    assert sum(told) == check.total_bytes()
+    assert len(told) > 2 * len(list((bench.path / str(TP)).glob("*.log")))

@@ -1,6 +1,6 @@
-"""Kafka's own kafka-features and kafka-reassign-partitions, against a broker of their own.
+"""Kafka's own kafka-features, kafka-reassign-partitions and kafka-transactions.
 
-With PYKAFKALOG_TEST_BROKER=apache the same is asked of Apache Kafka.
+Each against a broker of its own. With PYKAFKALOG_TEST_BROKER=apache Apache Kafka is asked.
 """
 
 import json
@@ -11,7 +11,14 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.integration.test_transactions import committed, producer, send
+from tests.integration.test_transactions import (
+    committed,
+    make_topic,
+    producer,
+    send,
+    uncommitted,
+)
+from tests.integration.test_transactions_wire import Peer
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import java
@@ -146,9 +153,7 @@ def test_kafka_reassign_partitions_moves_between_log_directories(tmp_path: Path)
         assert "Successfully started partition reassignment for moved-0" in told
         assert f"log directory to {there} for replica moved-0 with broker 1" in told
         deadline = time.monotonic() + 30
-        while "still in progress" in (
-            told := reassign(bootstrap, plan, "--verify", "--preserve-throttles")
-        ):
+        while "still in progress" in (told := reassign(bootstrap, plan, "--verify")):
             assert time.monotonic() < deadline, told
         assert "Reassignment of partition moved-0 is completed" in told
         assert "Reassignment of replica moved-0-1 completed successfully" in told
@@ -157,7 +162,7 @@ def test_kafka_reassign_partitions_moves_between_log_directories(tmp_path: Path)
 
         listed = reassign_list(bootstrap)
         assert "No partition reassignments found" in listed
-        told = reassign(bootstrap, plan, "--cancel", "--preserve-throttles")
+        told = reassign(bootstrap, plan, "--cancel")
         assert "None of the specified partition moves are active" in told
         write_plan([2], ["any"])
         told = reassign(bootstrap, plan, "--execute", check=False)
@@ -172,3 +177,47 @@ def reassign_list(bootstrap: str) -> str:
     return java(
         f"{TOOLS}.reassign.ReassignPartitionsCommand", "--bootstrap-server", bootstrap, "--list"
     ).stdout
+
+
+# ---- kafka-transactions and a transaction that nobody will ever end
+
+
+def transactions(bootstrap: str, *args: str) -> list[list[str]]:
+    result = java(f"{TOOLS}.TransactionsCommand", "--bootstrap-server", bootstrap, *args)
+    return [line.split() for line in result.stdout.splitlines()]
+
+
+def test_s_txn_7_without_verification_a_late_batch_hangs_until_an_admin_aborts_it(
+    tmp_path: Path,
+) -> None:
+    """transaction.partition.verification.enable=false is as Kafka was before KIP-890."""
+    settings = {"transaction_partition_verification_enable": "false"}
+    with own_broker(tmp_path, **settings) as broker:
+        bootstrap = broker.bootstrap
+        make_topic(bootstrap, "t", 1)
+        peer = Peer(bootstrap, "late")
+        peer.init()
+        assert peer.add("t", 0) == 0
+        assert peer.produce(9, "t") == 0
+        assert peer.end(1, commit=True) == 0
+        deadline = time.monotonic() + 30
+        while committed(bootstrap, "t") != ["v"]:
+            assert time.monotonic() < deadline
+        assert peer.produce(9, "t") == 0
+        peer.wire.close()
+        # The record at 0, the marker at 1; the late one is at 2.
+        assert committed(bootstrap, "t") == ["v"]
+        assert len(uncommitted(bootstrap, "t")) == 2
+        search = ("find-hanging", "--topic", "t", "--max-transaction-timeout", "0")
+        [found] = [row for row in transactions(bootstrap, *search) if row[:2] == ["t", "0"]]
+        assert str(peer.producer_id) in found
+        transactions(bootstrap, "abort", "--topic", "t", "--partition", "0", "--start-offset", "2")
+        assert not [row for row in transactions(bootstrap, *search) if row[:2] == ["t", "0"]]
+        send_plain(bootstrap, "t", b"after")
+        assert committed(bootstrap, "t") == ["v", "after"]
+
+
+def send_plain(bootstrap: str, topic: str, value: bytes) -> None:
+    plain = Producer({"bootstrap.servers": bootstrap})
+    plain.produce(topic, value, partition=0)
+    assert plain.flush(30) == 0

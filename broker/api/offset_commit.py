@@ -22,7 +22,8 @@ Version notes
 
 from typing import Any, Final
 
-from broker.cluster.image import MetadataImage, TopicImage
+from broker.api.checked_commits import CheckedCommits
+from broker.cluster.image import MetadataImage
 from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.values import CommitRequest, PartitionCommit
@@ -52,9 +53,7 @@ class OffsetCommitHandler:
         """The response, or a `Pending` when followers have to have the batch first."""
         response: Any = OffsetCommitResponse.cls()
         response.topics = []
-        commits: list[PartitionCommit] = []
-        of_group: list[Any] = []  # the results that hang on the group's word
-        accepted: list[Any] = []  # those among them that are written
+        checked = CheckedCommits(self._groups.settings.metadata_max_length)
         by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         for asked in request.topics:
             if by_id:
@@ -63,38 +62,24 @@ class OffsetCommitHandler:
             else:
                 topic = self._image.topic(asked.name)
                 missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            results: list[Any] = []
+            results = checked.check(
+                asked.partitions, topic, missing, OffsetCommitResponsePartition.cls
+            )
             response.topics.append(
                 OffsetCommitResponseTopic(
                     name=asked.name, topic_id=asked.topic_id, partitions=results
                 )
             )
-            for one in asked.partitions:
-                result: Any = OffsetCommitResponsePartition.cls()
-                result.partition_index = one.partition_index
-                results.append(result)
-                if topic is None:
-                    result.error_code = missing
-                elif one.partition_index not in topic.partitions:
-                    result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                elif self._is_too_long(one.committed_metadata):
-                    result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                    of_group.append(result)
-                else:
-                    of_group.append(result)
-                    accepted.append(result)
-                    commits.append(_commit_of(topic, one))
-        if not of_group:
+        accepted = checked.accepted
+        if not accepted and not checked.too_long:
             return response
         answer = ParkedAnswer(lambda code: _settled(response, accepted, code))
         try:
-            self._groups.commit_offsets(_request_of(ctx, request, commits), answer)
+            self._groups.commit_offsets(_request_of(ctx, request, checked.commits), answer)
         except KafkaError as error:
-            return _settled(response, of_group, error.code)
+            # What the group refuses, it refuses for all partitions that exist.
+            return _settled(response, accepted + checked.too_long, error.code)
         return answer.handed_over()
-
-    def _is_too_long(self, metadata: str | None) -> bool:
-        return metadata is not None and len(metadata) > self._groups.settings.metadata_max_length
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """`code` for every partition."""
@@ -113,17 +98,6 @@ class OffsetCommitHandler:
                 for topic in request.topics
             ]
         )
-
-
-def _commit_of(topic: TopicImage, one: Any) -> PartitionCommit:
-    return PartitionCommit(
-        topic=topic.name,
-        partition=one.partition_index,
-        offset=one.committed_offset,
-        leader_epoch=one.committed_leader_epoch,
-        metadata=one.committed_metadata or "",
-        topic_id=topic.topic_id,
-    )
 
 
 def _request_of(ctx: RequestContext, request: Any, commits: list[PartitionCommit]) -> CommitRequest:

@@ -20,8 +20,9 @@ Version notes
 
 from typing import Any, Final
 
+from broker.api.checked_commits import CheckedCommits
 from broker.api.transaction_gate import NOT_NOW, TransactionGate, translated
-from broker.cluster.image import MetadataImage, TopicImage
+from broker.cluster.image import MetadataImage
 from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
@@ -64,31 +65,24 @@ class TxnOffsetCommitHandler:
         """The response, or a `Pending` when followers have to have the batch first."""
         response: Any = TxnOffsetCommitResponse.cls()
         response.topics = []
-        commits: list[PartitionCommit] = []
-        accepted: list[Any] = []  # the results that hang on what becomes of the commit
+        checked = CheckedCommits(self._groups.settings.metadata_max_length)
         for asked in request.topics:
-            topic = self._image.topic(asked.name)
-            results: list[Any] = []
+            results = checked.check(
+                asked.partitions,
+                self._image.topic(asked.name),
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                TxnOffsetCommitResponsePartition.cls,
+            )
             response.topics.append(
                 TxnOffsetCommitResponseTopic(name=asked.name, partitions=results)
             )
-            for one in asked.partitions:
-                result: Any = TxnOffsetCommitResponsePartition.cls()
-                result.partition_index = one.partition_index
-                results.append(result)
-                if topic is None or one.partition_index not in topic.partitions:
-                    result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                elif self._is_too_long(one.committed_metadata):
-                    result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                else:
-                    accepted.append(result)
-                    commits.append(_commit_of(topic, one))
-        if not commits:
+        accepted = checked.accepted
+        if not accepted:
             return response
         version = ctx.api_version
         answer = ParkedAnswer(lambda code: _settled(response, accepted, version, code))
         try:
-            self._commit(version, request, tuple(commits), answer)
+            self._commit(version, request, tuple(checked.commits), answer)
         except KafkaError as error:
             return _settled(response, accepted, version, error.code)
         return answer.handed_over()
@@ -136,9 +130,6 @@ class TxnOffsetCommitHandler:
                 raise
             raise translated(error.code, knows_abortable=True) from None
 
-    def _is_too_long(self, metadata: str | None) -> bool:
-        return metadata is not None and len(metadata) > self._groups.settings.metadata_max_length
-
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """`code` for every partition."""
         return TxnOffsetCommitResponse(
@@ -155,17 +146,6 @@ class TxnOffsetCommitHandler:
                 for topic in request.topics
             ]
         )
-
-
-def _commit_of(topic: TopicImage, one: Any) -> PartitionCommit:
-    return PartitionCommit(
-        topic=topic.name,
-        partition=one.partition_index,
-        offset=one.committed_offset,
-        leader_epoch=one.committed_leader_epoch,
-        metadata=one.committed_metadata or "",
-        topic_id=topic.topic_id,
-    )
 
 
 def _request_of(request: Any, commits: tuple[PartitionCommit, ...]) -> CommitRequest:

@@ -21,12 +21,9 @@ import trio
 from broker.coordinator.group.classic.member import Answer
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.expiry_task import ExpiryTask
+from broker.coordinator.group.offset_writes import OffsetWrites
 from broker.coordinator.group.offsets import CommittedOffset
-from broker.coordinator.group.offsets_topic import (
-    OFFSETS_TOPIC,
-    TOO_LARGE,
-    OffsetsTopic,
-)
+from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
 from broker.coordinator.group.outcome import Outcome
 from broker.coordinator.group.outcome_executor import OutcomeExecutor
 from broker.coordinator.group.settings import GroupSettings
@@ -46,7 +43,6 @@ from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime import CoordinatorRuntime
 from broker.coordinator.timers import Timers
-from broker.coordinator.write_codes import response_code
 from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
 from storage.clock import Clock
@@ -76,9 +72,10 @@ class GroupCoordinator:
             on_active=self._on_active,
             slice_bytes=settings.load_buffer_bytes,
         )
-        self._topic = OffsetsTopic(writer, clock, settings.compression)
+        topic = OffsetsTopic(writer, clock, settings.compression)
         self._counters = Counters()
-        self._executor = OutcomeExecutor(self._runtime, self._topic, self._timers, self._counters)
+        self._executor = OutcomeExecutor(self._runtime, topic, self._timers, self._counters)
+        self._writes = OffsetWrites(topic, self._executor, self._counters)
         self._expiry = ExpiryTask(
             self._runtime,
             self._executor,
@@ -234,28 +231,7 @@ class GroupCoordinator:
         out = Outcome()
         records = shard.commits.commit(request, out)
         self._executor.carry_out(partition, shard, out)
-        if not records:
-            done(ErrorCode.NONE)
-            return
-        keys = [record.key for record in records]
-        offsets = shard.offsets
-        offsets.begin_write(keys)
-
-        def written(code: ErrorCode, first_offset: int) -> None:
-            offsets.end_write(keys)
-            if code is ErrorCode.NONE:
-                self._counters.commits += len(records)
-                self._executor.replay(partition, shard, records, first_offset)
-            else:
-                self._counters.commit_failures += len(records)
-                code = (
-                    ErrorCode.INVALID_COMMIT_OFFSET_SIZE
-                    if code in TOO_LARGE
-                    else response_code(code)
-                )
-            done(code)
-
-        self._topic.append(partition, records, written)
+        self._writes.commit(partition, shard, records, done)
 
     def commit_in_transaction(
         self, request: TransactionalCommit, done: Callable[[ErrorCode], None]
@@ -267,34 +243,7 @@ class GroupCoordinator:
         """
         partition, shard = self._find(request.commit.group_id)
         records = shard.commits.commit_in_transaction(request.commit)
-        if not records:
-            done(ErrorCode.NONE)
-            return
-        pending = [(one.key, one.committed) for one in records if one.committed is not None]
-        producer_id = request.producer_id
-        for key, committed in pending:
-            shard.commits.put_pending(producer_id, key, committed)
-
-        def written(code: ErrorCode, first_offset: int) -> None:
-            if code is ErrorCode.NONE:
-                self._counters.transactional_commits += len(records)
-                for at, (_, committed) in enumerate(pending):
-                    committed.record_offset = first_offset + at
-            else:
-                self._counters.commit_failures += len(records)
-                for key, committed in pending:
-                    shard.offsets.drop_pending(producer_id, key, committed)
-                code = response_code(code)
-            done(code)
-
-        self._topic.append(
-            partition,
-            records,
-            written,
-            producer_id=producer_id,
-            producer_epoch=request.producer_epoch,
-            transactional=True,
-        )
+        self._writes.commit_in_transaction(partition, shard, records, request, done)
 
     def marker_refusal(self, partition: int) -> ErrorCode:
         """While a partition is being loaded the end of a transaction would be missed: it waits."""
@@ -342,17 +291,7 @@ class GroupCoordinator:
         self._require_group_id(group_id)
         partition, shard = self._find(group_id)
         results, tombstones = shard.commits.delete_offsets(group_id, wanted)
-        if not tombstones:
-            done(ErrorCode.NONE, results)
-            return
-
-        def written(code: ErrorCode, first_offset: int) -> None:
-            if code is ErrorCode.NONE:
-                self._counters.deleted_offsets += len(tombstones)
-                self._executor.replay(partition, shard, tombstones, first_offset)
-            done(response_code(code), results)
-
-        self._topic.append(partition, tombstones, written)
+        self._writes.delete(partition, shard, tombstones, lambda code: done(code, results))
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
         """Topics are gone: so are all offsets committed for them.

@@ -43,7 +43,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "auto.create.topics.enable": "false",
 }
 OWN_SETTINGS: Final[Mapping[str, str]] = {
-    "log.segment.bytes": "65536",  # Transactions that span segments, and their indexes.
+    "log.segment.bytes": "16384",  # Transactions that span segments, and their indexes.
 }
 """What Apache Kafka does not allow."""
 DEFAULT_FAULTS: Final = FaultPlan(

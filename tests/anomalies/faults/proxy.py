@@ -166,14 +166,12 @@ class FaultProxy:
         self._started.set()
         self._loop.run_forever()
         server.close()
-        for task in self._tasks:
-            task.cancel()
         for link in self._links:
             link.hang_up()
-        self._loop.run_until_complete(asyncio.sleep(0.05))
-        for task in asyncio.all_tasks(self._loop):
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
             task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0.05))
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()
 
     def _hang_up(self, share: float) -> None:

@@ -168,8 +168,8 @@ def batch_columns(frames: Frames) -> Columns:
     return {name: columns[name] for name in BATCH_COLUMNS}
 
 
-def checksums_hold(frames: Frames) -> npt.NDArray[np.bool_]:
-    """Whether each batch's CRC is right, shape (batches,)."""
+def checksums_hold(frames: Frames, batches: Columns) -> npt.NDArray[np.bool_]:
+    """Whether each batch's CRC is right, shape (batches,); `batches` are the chunk's columns."""
     chunk, starts = frames.chunk, frames.starts
     if frames.legacy:
         return np.array([verify_crc(chunk, at, read_header(chunk, at)) for at in starts], bool)
@@ -177,7 +177,7 @@ def checksums_hold(frames: Frames) -> npt.NDArray[np.bool_]:
     found = [
         crc32c(chunk[at + ATTRIBUTES_OFFSET : end]) for at, end in zip(starts, ends, strict=True)
     ]
-    held: npt.NDArray[np.bool_] = np.array(found, np.uint32) == _headers(frames)["crc"]
+    held: npt.NDArray[np.bool_] = np.array(found, np.uint32) == batches["crc"]
     return held
 
 
@@ -205,11 +205,12 @@ def iter_record_columns(frames: Iterable[Frames]) -> Iterator[RecordChunk]:
         yield record_columns(chunk)
 
 
-def record_columns(frames: Frames) -> RecordChunk:
-    """The records of one chunk."""
+def record_columns(frames: Frames, batches: Columns | None = None) -> RecordChunk:
+    """The records of one chunk; `batches` are its columns, where the caller has them already."""
     if frames.legacy:
         return _legacy_records(frames)
-    batches = batch_columns(frames)
+    if batches is None:
+        batches = batch_columns(frames)
     laid = _lay_out(frames, batches)
     try:
         fields = read_columns(laid.payload, laid.starts, laid.ends)

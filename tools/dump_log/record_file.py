@@ -78,7 +78,7 @@ def _lines(
     from tools.dump_log import batch_lines, record_lines
 
     batches = batch_columns(frames)
-    valid = checksums_hold(frames)
+    valid = checksums_hold(frames, batches)
     for at in (~valid).nonzero()[0].tolist():
         first, last = batches["base_offset"][at], batches["last_offset"][at]
         line = f"position: {batches['position'][at]} offsets: {first} to {last}"
@@ -86,7 +86,7 @@ def _lines(
     lines = batch_lines.lines_of(batches, valid, as_json=output.is_json)
     if not options.deep:
         return lines
-    chunk = record_columns(frames)
+    chunk = record_columns(frames, batches)
     for position, why in chunk.unreadable:
         output.problems.add(Heading.RECORDS, file, f"position: {position}: {why}")
     gaps.look_at(chunk)

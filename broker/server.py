@@ -16,7 +16,6 @@ This module wires; it decides nothing else. `broker.__main__` runs it, tests may
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from itertools import chain
 
 import trio
 
@@ -24,11 +23,14 @@ from broker.background import PeriodicTask
 from broker.broker_state import BrokerState, BrokerStateGauge
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
+from broker.cluster.leadership import led_partitions
 from broker.cluster.metadata_store import MetadataStoreError
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC
 from broker.directory_identity import Identity, locate_store, settle_identity
+from broker.loaded_logs import note_producer_ids, tell_unserved
 from broker.log_loading import load_all_logs
+from broker.metrics_export import start_metrics
 from broker.network.listening import BindError, BoundListener
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
@@ -216,7 +218,7 @@ class BrokerServer:
         self._to_stop.callback(self.parts.group_coordinator.shutdown)
         services.start_soon(self._run_background, name="background")
         self._to_stop.push_async_callback(self._stop_background)
-        await self._start_metrics(services)
+        await start_metrics(services, self.parts, lambda: self.state.state)
         self._announce(bound)
 
     def _at_stop_in_thread(self, action: Callable[[], None]) -> None:
@@ -262,53 +264,20 @@ class BrokerServer:
         self.state.move_to(BrokerState.STARTING)
 
     async def _lead(self, bound: Sequence[BoundListener]) -> None:
-        self._tell_unserved()
-        self._note_producer_ids()
+        tell_unserved(self.log_manager, self.parts.image)
+        note_producer_ids(self.log_manager, self.parts.producer_ids)
         await self.parts.controller.lead()
         await self.parts.controller.register(
             [Listener(name=b.name, host=b.host, port=b.port, protocol=b.protocol) for b in bound]
         )
 
-    def _tell_unserved(self) -> None:
-        """Logs that the metadata does not know lie idle: say so."""
-        unserved = set()
-        for log in self.log_manager.all_logs():
-            name, index = log.topic_partition
-            topic = self.parts.image.topic(name)
-            if topic is None or index not in topic.partitions:
-                unserved.add(name)
-        if unserved:
-            logger.warning(
-                "The log directories hold topics that the metadata does not know: %s. They are not"
-                " served; `pykafkalog adopt` registers them while the broker is stopped.",
-                ", ".join(sorted(unserved)),
-            )
-
-    def _note_producer_ids(self) -> None:
-        """Ids that logs remember are not given to new producers, however old the store is."""
-        for log in self.log_manager.all_logs():
-            last = max(log.producers.producers, default=None)
-            if last is not None:
-                self.parts.producer_ids.note_used(last)
-
     def _start_groups(self) -> None:
-        led, count = self._led_partitions(OFFSETS_TOPIC)
+        led, count = led_partitions(self.parts.image, OFFSETS_TOPIC, self.config.broker_id)
         self.parts.group_coordinator.startup(led, partition_count=count)
 
     def _start_transactions(self) -> None:
-        led, count = self._led_partitions(TRANSACTION_TOPIC)
+        led, count = led_partitions(self.parts.image, TRANSACTION_TOPIC, self.config.broker_id)
         self.parts.transaction_coordinator.startup(led, partition_count=count)
-
-    def _led_partitions(self, name: str) -> tuple[list[tuple[int, int]], int | None]:
-        """(index, leader epoch) of what is led here of a coordinator's topic, and its size."""
-        topic = self.parts.image.topic(name)
-        if topic is None:
-            return [], None
-        return [
-            (index, partition.leader_epoch)
-            for index, partition in topic.partitions.items()
-            if partition.leader == self.config.broker_id
-        ], len(topic.partitions)
 
     async def _run_background(self) -> None:
         period_ms = self.config.replica_high_watermark_checkpoint_interval_ms
@@ -326,44 +295,6 @@ class BrokerServer:
                     await self.parts.background.run([*self.log_manager.tasks(), checkpoint])
         finally:
             self._background_ended.set()
-
-    async def _start_metrics(self, services: trio.Nursery) -> None:
-        if not self.config.metrics_http_listener:
-            return
-        # prometheus_client is imported by those who want metrics only.
-        from broker.metrics.exposition import ProcessFamilies, render
-        from broker.metrics.families import Sources, all_families
-        from broker.metrics.http_listener import MetricsListener, parse_address
-
-        sources = Sources(
-            broker_state=lambda: self.state.state,
-            cluster_id=self.parts.image.cluster_id,
-            broker_id=self.config.broker_id,
-            replicas=self.parts.replica_manager.statistics,
-            logs=self.log_manager.all_logs,
-            log_manager=self.log_manager.statistics,
-            controller=self.parts.controller.statistics,
-            groups=self.parts.group_coordinator.statistics,
-            transactions=self.parts.transaction_coordinator.statistics,
-            fetch_sessions=self.parts.fetch_sessions.statistics,
-            sockets=self.parts.socket_server.statistics,
-            channel=self.parts.channel.statistics,
-            background=self.parts.background.statistics,
-            deadlines=self.parts.deadlines.statistics,
-        )
-        process = ProcessFamilies()
-
-        async def text() -> bytes:
-            return await render(chain(all_families(sources), process.collect()))
-
-        listener = MetricsListener(parse_address(self.config.metrics_http_listener), text)
-        try:
-            await services.start(listener.serve)
-        except OSError as error:
-            raise BindError(
-                f"Cannot listen on {self.config.metrics_http_listener} for metrics: {error}"
-            ) from error
-        logger.info("Metrics on port %d", listener.port)
 
     async def _stop_background(self) -> None:
         # A thread of a task may be at it still: nobody else may write checkpoints meanwhile.

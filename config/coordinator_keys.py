@@ -1,7 +1,6 @@
 """Broker keys of groups, committed offsets, transactions and producer ids."""
 # ruff: noqa: E501 - one key, one line: a table is read across
 
-from config.definition import at_least, between, list_of, one_of
 from config.key_building import (
     BOOLEAN,
     CLUSTER_WIDE,
@@ -17,6 +16,7 @@ from config.key_building import (
     inert,
     key,
 )
+from config.validators import at_least, between, list_of, one_of
 
 KEYS = (
     key("group.min.session.timeout.ms", INT, 6000, MEDIUM, "The shortest session timeout that a member may ask for."),

@@ -7,7 +7,8 @@ DescribeConfigs shows it and docs/configuration.md says so.
 
 from typing import Any, Final
 
-from config.definition import ConfigKey, ConfigType, Importance, UpdateMode, Validator
+from config.definition import ConfigKey, ConfigType, Importance, UpdateMode
+from config.validators import Validator
 
 BOOLEAN: Final = ConfigType.BOOLEAN
 STRING: Final = ConfigType.STRING

@@ -1,7 +1,6 @@
 """Broker keys of the log layer: directories, segments, retention, cleaning, flushing, topics."""
 # ruff: noqa: E501 - one key, one line: a table is read across
 
-from config.definition import at_least, between, gzip_level, list_of, one_of
 from config.key_building import (
     BOOLEAN,
     CLASS,
@@ -20,6 +19,7 @@ from config.key_building import (
     inert,
     key,
 )
+from config.validators import at_least, between, gzip_level, list_of, one_of
 
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 

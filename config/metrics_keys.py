@@ -1,7 +1,6 @@
 """Broker keys of metrics, quotas and tiered storage."""
 # ruff: noqa: E501 - one key, one line: a table is read across
 
-from config.definition import Validator, at_least, between
 from config.key_building import (
     BOOLEAN,
     CLASS,
@@ -17,6 +16,7 @@ from config.key_building import (
     STRING,
     inert,
 )
+from config.validators import Validator, at_least, between
 
 
 def _not_empty(value: object) -> str | None:

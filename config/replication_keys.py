@@ -1,7 +1,6 @@
 """Broker keys of replication, the controller and ZooKeeper."""
 # ruff: noqa: E501 - one key, one line: a table is read across
 
-from config.definition import at_least, list_of
 from config.key_building import (
     BOOLEAN,
     CLUSTER_WIDE,
@@ -16,6 +15,7 @@ from config.key_building import (
     inert,
     key,
 )
+from config.validators import at_least, list_of
 
 KEYS = (
     key("default.replication.factor", INT, 1, MEDIUM, "Replicas of a topic that is created without saying how many."),

@@ -1,7 +1,6 @@
 """Broker keys of TLS, SASL and delegation tokens: known so far, with no effect yet."""
 # ruff: noqa: E501 - one key, one line: a table is read across
 
-from config.definition import at_least, between, one_of
 from config.key_building import (
     BOOLEAN,
     CLASS,
@@ -18,6 +17,7 @@ from config.key_building import (
     STRING,
     inert,
 )
+from config.validators import at_least, between, one_of
 
 _JWT = "org.apache.kafka.common.security.oauthbearer."
 

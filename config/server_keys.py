@@ -1,7 +1,6 @@
 """Broker keys: identity, threads, queues, listeners, connections, and this broker's own keys."""
 # ruff: noqa: E501 - one key, one line: a table is read across
 
-from config.definition import at_least, one_of
 from config.key_building import (
     BOOLEAN,
     CLUSTER_WIDE,
@@ -19,6 +18,7 @@ from config.key_building import (
     key,
     own,
 )
+from config.validators import at_least, one_of
 
 KEYS = (
     key("broker.id", INT, -1, HIGH, "This broker's number in the cluster; -1 lets it be generated when broker.id.generation.enable is true."),

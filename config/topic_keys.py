@@ -7,15 +7,7 @@ before hours (S-RET-9). DescribeConfigs shows them in this order (S-CFG-2).
 
 import re
 
-from config.definition import (
-    ConfigTable,
-    Validator,
-    at_least,
-    between,
-    gzip_level,
-    list_of,
-    one_of,
-)
+from config.definition import ConfigTable
 from config.key_building import (
     BOOLEAN,
     DOUBLE,
@@ -29,6 +21,7 @@ from config.key_building import (
     key,
 )
 from config.log_keys import COMPRESSION_TYPES
+from config.validators import Validator, at_least, between, gzip_level, list_of, one_of
 
 _REPLICA = re.compile(r"[0-9]+:[0-9]+\Z")
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import trio
 
-from broker.cluster.image import NO_LEADER, PartitionImage, TopicImage
+from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from config.topic_config import TopicConfig
 from protocol.errors import KafkaError
 from protocol.types import TopicPartition
@@ -77,6 +77,23 @@ def above_the_logs(topic: TopicImage, logs: LogEpochs) -> TopicImage:
             partition = replace(partition, leader_epoch=latest + 1)
         partitions[index] = partition
     return replace(topic, partitions=partitions)
+
+
+def led_partitions(
+    image: MetadataImage, name: str, broker_id: int
+) -> tuple[list[tuple[int, int]], int | None]:
+    """(index, leader epoch) of what a broker leads of a topic, and how many partitions it has.
+
+    None instead of the number when there is no such topic.
+    """
+    topic = image.topic(name)
+    if topic is None:
+        return [], None
+    return [
+        (index, partition.leader_epoch)
+        for index, partition in topic.partitions.items()
+        if partition.leader == broker_id
+    ], len(topic.partitions)
 
 
 async def lead_partitions(

@@ -7,14 +7,10 @@ from config.definition import (
     ConfigType,
     Importance,
     Password,
-    at_least,
-    between,
     format_value,
-    gzip_level,
-    list_of,
-    one_of,
     parse_value,
 )
+from config.validators import at_least, between, gzip_level, list_of, one_of
 
 
 @pytest.mark.parametrize(

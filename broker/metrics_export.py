@@ -1,0 +1,60 @@
+"""Opens the metrics listener over the parts of a running broker, if one is configured.
+
+Apart from `broker.server`, which knows no metric, and from `broker.metrics`, which knows no part:
+that room is handed functions.
+"""
+
+import logging
+from collections.abc import Callable
+from itertools import chain
+
+import trio
+
+from broker.broker_state import BrokerState
+from broker.network.listening import BindError
+from broker.parts import Parts
+
+logger = logging.getLogger(__name__)
+
+
+async def start_metrics(
+    services: trio.Nursery, parts: Parts, broker_state: Callable[[], BrokerState]
+) -> None:
+    """Listen in `services`. Raises BindError."""
+    config = parts.configs.current
+    if not config.metrics_http_listener:
+        return
+    # prometheus_client is imported by those who want metrics only.
+    from broker.metrics.exposition import ProcessFamilies, render
+    from broker.metrics.families import Sources, all_families
+    from broker.metrics.http_listener import MetricsListener, parse_address
+
+    sources = Sources(
+        broker_state=broker_state,
+        cluster_id=parts.image.cluster_id,
+        broker_id=config.broker_id,
+        replicas=parts.replica_manager.statistics,
+        logs=parts.log_manager.all_logs,
+        log_manager=parts.log_manager.statistics,
+        controller=parts.controller.statistics,
+        groups=parts.group_coordinator.statistics,
+        transactions=parts.transaction_coordinator.statistics,
+        fetch_sessions=parts.fetch_sessions.statistics,
+        sockets=parts.socket_server.statistics,
+        channel=parts.channel.statistics,
+        background=parts.background.statistics,
+        deadlines=parts.deadlines.statistics,
+    )
+    process = ProcessFamilies()
+
+    async def text() -> bytes:
+        return await render(chain(all_families(sources), process.collect()))
+
+    listener = MetricsListener(parse_address(config.metrics_http_listener), text)
+    try:
+        await services.start(listener.serve)
+    except OSError as error:
+        raise BindError(
+            f"Cannot listen on {config.metrics_http_listener} for metrics: {error}"
+        ) from error
+    logger.info("Metrics on port %d", listener.port)

@@ -12,7 +12,7 @@ Reads files only, through `storage.reader`; a broker may be running on them. Wha
 Kafka's tool, on purpose: damage ends with exit code 1, never with a stack trace, and the rest is
 still shown; values that Java prints as `OptionalLong[5]` or `OptionalLong.empty` are `5` and
 `none`; bytes that are no UTF-8 are shown as `\\xff`; a segment that begins above offset 0 is not
-called a gap; an index that is nothing but its pre-sized zeros is called empty.
+called a gap; an offset index of nothing but its pre-sized zeros is called empty.
 """
 
 from tools.dump_log.command import run

@@ -315,7 +315,9 @@ class _Loader:
             replay.rebuild(
                 producers,
                 self._store.segments,
-                max(self._options.log_start_offset, self._store.segments.first.base_offset),
+                # From whatever is left below the log start, too: a producer of which only the
+                # marker was found would be refused its next sequence (S-IDEM-3).
+                self._store.segments.first.base_offset - 1,
                 segment.base_offset,
                 self._clock.wall_ms(),
             )

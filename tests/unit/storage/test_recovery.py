@@ -294,6 +294,33 @@ def test_s_idem_1_a_producer_that_was_forgotten_and_began_again_is_not_remembere
     assert (info.duplicate, info.first_offset) == (False, 3)
 
 
+@pytest.mark.parametrize("still_there", [True, False])
+def test_s_idem_3_deleted_records_do_not_make_recovery_forget_a_producer(
+    still_there: bool,
+) -> None:
+    built = LogBuilder()
+    built.append(producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    built.log.roll()
+    marker = build_end_transaction_marker(
+        ControlType.COMMIT,
+        producer_id=7,
+        producer_epoch=0,
+        coordinator_epoch=0,
+        timestamp=built.clock.wall_ms(),
+    )
+    built.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    built.append()
+    built.log.update_high_watermark(3)
+    built.log.maybe_increment_log_start_offset(2, StartOffsetReason.CLIENT_RECORD_DELETION)
+    if still_there:
+        built.fs.unlink(path(1, "snapshot"))
+    else:
+        built.log.delete_old_segments()
+        assert built.log.segments.base_offsets == [1]
+    built.killed(log_start_offset=2)
+    assert built.append(producer_id=7, producer_epoch=0, base_sequence=1).first_offset == 3
+
+
 def test_s_rec_6_epochs_beyond_the_end_are_forgotten() -> None:
     built = LogBuilder()
     for epoch in range(3):

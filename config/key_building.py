@@ -5,6 +5,7 @@
 DescribeConfigs shows it and docs/configuration.md says so.
 """
 
+from functools import partial
 from typing import Any, Final
 
 from config.definition import ConfigKey, ConfigType, Importance, UpdateMode
@@ -41,6 +42,7 @@ def key(
     validator: Validator | None = None,
     dynamic: UpdateMode = UpdateMode.READ_ONLY,
     synonyms: tuple[str, ...] = (),
+    effective: bool = True,
 ) -> ConfigKey:
     """A key that the broker reads."""
     return ConfigKey(
@@ -51,32 +53,13 @@ def key(
         doc=doc,
         validator=validator,
         dynamic=dynamic,
+        effective=effective,
         synonyms=synonyms,
     )
 
 
-def inert(
-    name: str,
-    kind: ConfigType,
-    default: Any,
-    importance: Importance,
-    doc: str,
-    validator: Validator | None = None,
-    dynamic: UpdateMode = UpdateMode.READ_ONLY,
-    synonyms: tuple[str, ...] = (),
-) -> ConfigKey:
-    """A key that is accepted, checked and described, and changes nothing yet."""
-    return ConfigKey(
-        name=name,
-        type=kind,
-        default=default,
-        importance=importance,
-        doc=doc,
-        validator=validator,
-        dynamic=dynamic,
-        effective=False,
-        synonyms=synonyms,
-    )
+inert = partial(key, effective=False)
+"""A key that is accepted, checked and described, and changes nothing yet."""
 
 
 def own(

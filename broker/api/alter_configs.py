@@ -13,7 +13,13 @@ Behaviour (S-CFG-4)
 
 from typing import Any, Final
 
-from broker.api.config_alteration import Altered, ConfigOwners, alter_each
+from broker.api.config_alteration import (
+    Altered,
+    ConfigOwners,
+    alter_each,
+    refuse_each,
+    response_of,
+)
 from broker.api.config_changes import check_changes, replacement
 from broker.request import RequestContext
 from protocol.errors import ErrorCode
@@ -44,18 +50,8 @@ class AlterConfigsHandler:
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """The code for every resource."""
-        return _response([Altered(resource, code, code.text) for resource in request.resources])
+        return _response(refuse_each(request.resources, code))
 
 
 def _response(results: list[Altered]) -> Any:
-    return AlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, code, message in results
-        ]
-    )
+    return response_of(results, AlterConfigsResponse, AlterConfigsResourceResponse)

@@ -90,3 +90,25 @@ async def alter_each(
             code, message = error.code, str(error)
         results.append(Altered(resource, code, message))
     return results
+
+
+def response_of(
+    results: Sequence[Altered], response: Callable[..., Any], of_resource: Callable[..., Any]
+) -> Any:
+    """The two APIs answer alike, each with messages of its own."""
+    return response(
+        responses=[
+            of_resource(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, code, message in results
+        ]
+    )
+
+
+def refuse_each(resources: Sequence[Any], code: ErrorCode) -> list[Altered]:
+    """The same code for every resource."""
+    return [Altered(resource, code, code.text) for resource in resources]

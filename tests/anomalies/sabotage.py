@@ -7,7 +7,10 @@ for any of this. The kinds:
 
     fencing      any epoch of a producer is as good as the newest, at the coordinator and in the log
     lso          read_committed reads up to the high watermark, aborted or not
+    takeover     a new owner of a transactional id gets the epoch of the last one
     aborted      read_committed ends at the last stable offset, but is not told what was aborted
+    reaching-in  nor, by another broker, what was aborted and began before the fetched offset
+    spanning     nor, by a third, what was aborted and ends in a later segment
     offsets      the group coordinator takes each end of a transaction for a commit
     duplicates   sequence numbers are not looked at: a repeated batch is appended again
 """
@@ -39,6 +42,19 @@ def without_fencing() -> None:
     analysis._analyze_epoch = any_epoch
 
 
+def without_raised_epochs() -> None:
+    """InitProducerId aborts what is open, but leaves the zombie its epoch."""
+    from broker.coordinator.transaction import decisions
+
+    raised = decisions._next_epoch
+
+    def same_epoch(value: Any, expected: Any) -> tuple[int, int]:
+        epoch, last = raised(value, expected)
+        return (max(value.producer_epoch, 0) if expected is None else epoch), last
+
+    decisions._next_epoch = same_epoch
+
+
 def without_lso() -> None:
     """Committed readers are served as all others are."""
     from broker.api import fetch
@@ -54,6 +70,29 @@ def without_aborted_ranges() -> None:
         return []
 
     LogReader.aborted = nothing  # type: ignore[method-assign]
+
+
+def without_ranges_that_reach_in() -> None:
+    """A reader that begins in the middle of an aborted transaction is not warned."""
+    from storage.log.reading import LogReader
+
+    all_of_them = LogReader.aborted
+
+    def later(self: Any, segment: Any, offset: int, upper: int) -> list[Any]:
+        found = all_of_them(self, segment, offset, upper)
+        return [one for one in found if one.first_offset >= offset]
+
+    LogReader.aborted = later  # type: ignore[method-assign]
+
+
+def without_ranges_that_span() -> None:
+    """Only the transaction index of the segment that is read is looked into."""
+    from storage.log.reading import LogReader
+
+    def here(self: Any, segment: Any, offset: int, upper: int) -> list[Any]:
+        return list(segment.txn_index.collect_aborted(offset, upper)[0])
+
+    LogReader.aborted = here  # type: ignore[method-assign]
 
 
 def without_aborted_offsets() -> None:
@@ -82,8 +121,11 @@ def without_duplicate_detection() -> None:
 
 SABOTAGES: Final[Mapping[str, Callable[[], None]]] = {
     "fencing": without_fencing,
+    "takeover": without_raised_epochs,
     "lso": without_lso,
     "aborted": without_aborted_ranges,
+    "reaching-in": without_ranges_that_reach_in,
+    "spanning": without_ranges_that_span,
     "offsets": without_aborted_offsets,
     "duplicates": without_duplicate_detection,
 }
@@ -96,8 +138,11 @@ def command(kind: str) -> tuple[str, ...]:
 
 WANTED: Final[Mapping[str, frozenset[Anomaly]]] = {
     "fencing": frozenset((Anomaly.ABORTED_READ, Anomaly.LOST_WRITE, Anomaly.UNCOMMITTED_READ)),
+    "takeover": frozenset((Anomaly.ABORTED_READ, Anomaly.LOST_WRITE, Anomaly.UNCOMMITTED_READ)),
     "lso": frozenset((Anomaly.ABORTED_READ, Anomaly.UNCOMMITTED_READ)),
     "aborted": frozenset((Anomaly.ABORTED_READ,)),
+    "reaching-in": frozenset((Anomaly.ABORTED_READ,)),
+    "spanning": frozenset((Anomaly.ABORTED_READ,)),
     "offsets": frozenset((Anomaly.LOST_EFFECT,)),
     "duplicates": frozenset((Anomaly.DUPLICATE,)),
 }

@@ -73,8 +73,11 @@ class UntilFound:
     ("kind", "crowd", "faults", "nemesis"),
     [
         ("fencing", SENDERS_AND_READERS, NO_FAULTS, ZOMBIES),
+        ("takeover", SENDERS_AND_READERS, NO_FAULTS, ZOMBIES),
         ("lso", SENDERS_AND_READERS, NO_FAULTS, QUIET),
         ("aborted", SENDERS_AND_READERS, NO_FAULTS, QUIET),
+        ("reaching-in", SENDERS_AND_READERS, NO_FAULTS, QUIET),
+        ("spanning", SENDERS_AND_READERS, NO_FAULTS, QUIET),
         ("offsets", COPIERS, NO_FAULTS, QUIET),
         ("duplicates", SENDERS_AND_READERS, LOST_ANSWERS, QUIET),
     ],

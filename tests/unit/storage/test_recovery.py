@@ -317,7 +317,7 @@ def test_s_idem_3_deleted_records_do_not_make_recovery_forget_a_producer(
     else:
         built.log.delete_old_segments()
         assert built.log.segments.base_offsets == [1]
-    built.killed(log_start_offset=2)
+    built.killed(log_start_offset=2, recovery_point=1)
     assert built.append(producer_id=7, producer_epoch=0, base_sequence=1).first_offset == 3
 
 

@@ -368,6 +368,7 @@ class LogSegment:
             )
 
     def _finish_indexes(self) -> bool:
+        self._free_entries = 0  # the entry that comes now may take the last place
         before = self.time_index.entries
         self.add_last_time_entry()
         trimmed = self.offset_index.trim_to_valid_size()
@@ -415,6 +416,7 @@ class LogSegment:
         self._offset_index = None
         self._time_index = None
         self._txn_index = None
+        self._free_entries = 0
 
     def rename(self, state: str) -> list[str]:
         """Give all files another suffix ("", .deleted, .swap); returns the paths that exist now."""

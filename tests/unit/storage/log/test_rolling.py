@@ -81,6 +81,14 @@ def test_rolls_when_an_index_is_full() -> None:
     assert [same_time.append().rolled for _ in range(4)][2] is RollReason.TIME_INDEX_FULL
 
 
+def test_room_in_the_indexes_is_counted_anew_after_a_close() -> None:
+    built = LogBuilder(index_interval_bytes=0, segment_index_bytes=36)
+    now = built.clock.wall_ms()
+    assert rolled_by(built, now) == [None]
+    built.log.close()  # takes one of two places in the time index
+    assert rolled_by(built, now + 1, now + 2) == [None, RollReason.TIME_INDEX_FULL]
+
+
 def test_rolls_when_the_offset_index_is_full() -> None:
     built = LogBuilder(index_interval_bytes=0, segment_index_bytes=36)
     # Without timestamps the time index stays empty.

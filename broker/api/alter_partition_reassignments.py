@@ -11,8 +11,8 @@ Behaviour, as far as a stand-alone broker goes (KIP-455)
 * Each partition has its own result.
 
 Version notes
-* v1: whether the replication factor may change; here it cannot (INVALID_REPLICATION_FACTOR is
-  never the reason: any other number of replicas names a broker that does not live).
+* v1: whether the replication factor may change. Which brokers are named is looked at before it, so
+  INVALID_REPLICATION_FACTOR is never the reason here: another number of them is no valid set.
 """
 
 from typing import Any, Final

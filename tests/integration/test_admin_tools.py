@@ -11,6 +11,13 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from tests.integration.test_transactions import (
     committed,
     make_topic,
@@ -22,6 +29,7 @@ from tests.integration.test_transactions_wire import Peer
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_jars import java
+from tests.support.wire_client import WireClient
 
 TOOLS = "org.apache.kafka.tools"
 ON_APACHE = os.environ.get("PYKAFKALOG_TEST_BROKER") == "apache"
@@ -171,6 +179,34 @@ def test_kafka_reassign_partitions_moves_between_log_directories(tmp_path: Path)
         told = reassign(bootstrap, plan, "--execute", "--timeout", "2000", check=False)
         assert "LogDirNotFoundException" in told or "log directory" in told
         assert directory_of(parents, "moved-0") == there
+
+
+def test_which_replica_sets_a_reassignment_may_name(tmp_path: Path) -> None:
+    with own_broker(tmp_path) as broker:
+        make_topic(broker.bootstrap, "t", 1)
+        wire = WireClient(broker.port)
+
+        def ask(version: int, replicas: list[int] | None, *, index: int = 0, fixed: bool) -> int:
+            partition = ReassignablePartition(partition_index=index, replicas=replicas)
+            request = AlterPartitionReassignmentsRequest(
+                timeout_ms=10_000,
+                allow_replication_factor_change=not fixed,
+                topics=[ReassignableTopic(name="t", partitions=[partition])],
+            )
+            response = wire.call(ApiKey.ALTER_PARTITION_REASSIGNMENTS, version, request)
+            assert response.error_code == 0
+            return int(response.responses[0].partitions[0].error_code)
+
+        invalid = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        for version, fixed in ((0, False), (1, False), (1, True)):
+            assert ask(version, [1], fixed=fixed) == 0
+            for replicas in ([2], [], [1, 2], [1, 1]):
+                assert ask(version, replicas, fixed=fixed) == invalid
+            nothing = ask(version, None, fixed=fixed)
+            assert nothing == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+            unknown = ask(version, [1], index=3, fixed=fixed)
+            assert unknown == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        wire.close()
 
 
 def reassign_list(bootstrap: str) -> str:

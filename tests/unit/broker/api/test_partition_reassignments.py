@@ -31,19 +31,20 @@ def image() -> MetadataImage:
 
 
 def reassign(
-    image: MetadataImage, version: int, index: int, replicas: Any, topic: str = "t"
+    image: MetadataImage, version: int, index: int, replicas: Any, topic: str = "t", **fields: Any
 ) -> Any:
     response = call(
         AlterPartitionReassignmentsHandler(image),
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         version,
         AlterPartitionReassignmentsRequest(
+            **fields,
             topics=[
                 ReassignableTopic(
                     name=topic,
                     partitions=[ReassignablePartition(partition_index=index, replicas=replicas)],
                 )
-            ]
+            ],
         ),
     )
     assert response.error_code == 0
@@ -65,6 +66,17 @@ def test_only_the_replicas_that_are_there_can_be_had(image: MetadataImage, versi
     assert reassign(image, version, 0, [1], topic="u").error_code == unknown
     nothing = reassign(image, version, 0, None)
     assert nothing.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+def test_with_one_broker_a_fixed_replication_factor_is_never_the_reason(
+    image: MetadataImage,
+) -> None:
+    """The brokers that are named are looked at first, as Kafka does."""
+    fixed = {"allow_replication_factor_change": False}
+    for replicas in ([1, 2], [1, 1], [2], []):
+        refused = reassign(image, 1, 0, replicas, **fixed)
+        assert refused.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert reassign(image, 1, 0, [1], **fixed).error_code == 0
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,7 @@ class ActionKind(StrEnum):
 
     CUT_LOG = "cut the log"
     DROP_SEGMENT = "drop the segment"
+    SPLIT_SEGMENT = "split the segment, whose offsets lie too far apart for an index"
     NEW_SEGMENT = "start a new segment"
     FINISH_SWAP = "finish the compaction"
     REPLACE = "replace by the compacted one"

@@ -18,7 +18,7 @@ from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
 from storage.check.findings import BLOCKS_START, Finding, PartitionVerdict, Problem, reason_of
 from storage.check.inspect import Progress, inspect_partition
-from storage.check.plan import Plan, action_of, rehearse
+from storage.check.plan import Plan, rehearse
 from storage.check.repair import Backup, Repaired, repair_partition
 from storage.checkpoint import OffsetCheckpoint
 from storage.clock import Clock
@@ -344,7 +344,7 @@ class LogDirCheck:
             plan = rehearse(self._fs, job, bad) if bad else self._plans[view.directory]
             tp, start, end = repair_partition(self._fs, job, backup, plan, bad)
             ends[tp] = (start, end)
-            repaired.actions += [action_of(change) for change in plan.changes]
+            repaired.actions += plan.actions
         self._write_checkpoints(directory, ends, backup)
         if all_good and (directory.only is None or directory.clean):
             directory.lock.write_clean_shutdown_marker()

@@ -49,7 +49,7 @@ def rehearse(fs: FileSystem, job: LoadJob, without: tuple[str, ...] = ()) -> Pla
     log = load(replace(job, fs=scratch, log=None, error=None))
     changes = scratch.changes()
     return Plan(
-        actions=tuple(action_of(change) for change in changes),
+        actions=tuple(_with_splits([action_of(change) for change in changes])),
         changes=tuple(changes),
         log_start_offset=log.log_start_offset,
         log_end_offset=log.log_end_offset,
@@ -69,6 +69,33 @@ def action_of(change: Change) -> Action:
     return Action(
         kind=_kind_of(change), path=change.path, before=change.before, after=_size_after(change)
     )
+
+
+def _with_splits(actions: list[Action]) -> list[Action]:
+    """A record file that is cut, and new ones behind it that hold what was: that is a split.
+
+    Actions are in the order of paths, so pieces follow theirs. No other new segment holds anything.
+    """
+    named: list[Action] = []
+    cut: int | None = None
+    for action in actions:
+        if action.path.endswith(LOG_SUFFIX):
+            if action.kind is ActionKind.CUT_LOG:
+                cut = len(named)
+            elif action.kind is ActionKind.NEW_SEGMENT and action.after and cut is not None:
+                split = named[cut]
+                given = (split.after or 0) + action.after
+                named[cut] = replace(split, kind=ActionKind.SPLIT_SEGMENT, after=given)
+            else:
+                cut = None
+        named.append(action)
+    return [
+        # What is in none of the pieces was cut off before the split.
+        replace(action, kind=ActionKind.CUT_LOG)
+        if action.kind is ActionKind.SPLIT_SEGMENT and action.after != action.before
+        else action
+        for action in named
+    ]
 
 
 def _size_after(change: Change) -> int | None:

@@ -7,6 +7,7 @@ import pytest
 
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
+from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
 from storage.check import inspect
@@ -208,6 +209,15 @@ def orphan_index(b: Bench) -> None:
     (b.directory / f"{7777:020d}.index").write_bytes(bytes(8))
 
 
+def offsets_too_far(bench: Bench) -> None:
+    """In the second half of the last segment (KAFKA-6264)."""
+    data = bytearray(bench.file(-1).read_bytes())
+    batches = list(iter_batches(data))
+    for at, header in batches[len(batches) // 2 :]:
+        data[at : at + 8] = (header.base_offset + 2**31).to_bytes(8, "big")
+    bench.file(-1).write_bytes(data)
+
+
 DAMAGE: list[tuple[Callable[[Bench], None], Problem, ActionKind | None]] = [
     (half_header, Problem.TORN_TAIL, ActionKind.CUT_LOG),
     (beyond_the_end, Problem.TORN_TAIL, ActionKind.CUT_LOG),
@@ -221,6 +231,7 @@ DAMAGE: list[tuple[Callable[[Bench], None], Problem, ActionKind | None]] = [
     (future_time_index, Problem.INDEX_MISMATCH, ActionKind.TRIM_INDEX),
     (half_txn_entry, Problem.INDEX_CORRUPT, ActionKind.REBUILD_INDEX),
     (wrong_index_entry, Problem.INDEX_MISMATCH, ActionKind.REBUILD_INDEX),
+    (offsets_too_far, Problem.INDEX_MISMATCH, ActionKind.SPLIT_SEGMENT),
     (corrupt_snapshot, Problem.SNAPSHOT_CORRUPT, ActionKind.WRITE_SNAPSHOT),
     (snapshot_beyond, Problem.SNAPSHOT_BEYOND, ActionKind.REMOVE_SNAPSHOT),
     (bad_epochs, Problem.EPOCHS_CORRUPT, ActionKind.REWRITE_EPOCHS),

@@ -144,7 +144,7 @@ def test_s_txn_7_a_java_copy_is_exact_over_kills(broker: BrokerProcess) -> None:
             broker.start()
             kills += 1
             time.sleep(1.5)
-        printed, _ = copy.communicate(timeout=120)
+        printed, _ = copy.communicate(timeout=240)
     finally:
         copy.kill()
     assert kills >= 2, "it was done before the broker was killed"

@@ -24,6 +24,7 @@ examples:
 import argparse
 import json
 import re
+import signal
 import statistics
 import sys
 import tempfile
@@ -228,7 +229,9 @@ class Figures:
     def table(self) -> Table:
         table = Table("figure (median)", *MAKERS, "ratio", "all, pykafkalog", "all, Apache Kafka")
         for what in self.rows["pykafkalog"]:
-            ours, theirs = (self.rows[name][what] for name in MAKERS)
+            ours, theirs = (self.rows[name].get(what) for name in MAKERS)
+            if ours is None or theirs is None:  # it was interrupted
+                continue
             mine, other = statistics.median(ours), statistics.median(theirs)
             singles = (" ".join(f"{value:.2f}" for value in side) for side in (ours, theirs))
             table.add_row(what, f"{mine:.2f}", f"{other:.2f}", f"{mine / other:.2f}", *singles)
@@ -278,6 +281,7 @@ def main() -> int:
     add("--json", type=Path, help="write every single figure there")
     args = parser.parse_args()
     figures = Figures()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # no broker is left behind
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         brokers: dict[str, Broker] = {
             name: make(Path(directory) / name.replace(" ", "-"), SETTINGS)
@@ -289,6 +293,8 @@ def main() -> int:
                 console.print(f"warming up {name}")
                 warm_up(broker, args.megabytes, args.count)
             measure(args, brokers, figures)
+        except KeyboardInterrupt:
+            console.print("interrupted: the figures so far")
         finally:
             for broker in brokers.values():
                 broker.kill()

@@ -27,6 +27,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 Piece = bytes | bytearray | memoryview
 Tear = Callable[[str, bytes, bytes], bytes]
@@ -432,10 +433,12 @@ class MemoryFileSystem:
         return any(p.startswith(prefix) for p in (*self._files, *self._dirs) if p != path)
 
 
+@lru_cache(maxsize=4096)
 def _normal(path: str) -> str:
     return os.path.normpath(path)
 
 
+@lru_cache(maxsize=4096)
 def _parent(path: str) -> str:
     return os.path.dirname(path) or "."
 

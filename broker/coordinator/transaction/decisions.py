@@ -264,7 +264,7 @@ def _end_version_2(
     following = new_producer_id() if value.is_epoch_exhausted else NO_PRODUCER_ID
     return replace(
         _decided(value, commit, now_ms),
-        producer_epoch=value.producer_epoch + 1,
+        producer_epoch=min(value.producer_epoch + 1, LAST_EPOCH),
         last_producer_epoch=value.producer_epoch,
         next_producer_id=following,
         # An abort without any partition has no other beginning than this.
@@ -278,7 +278,9 @@ def _is_retried_end(value: TransactionValue, producer: Producer) -> bool:
         return False
     epoch = producer.producer_epoch
     if producer.producer_id == value.producer_id:
-        return epoch + 1 == value.producer_epoch
+        # The last epoch only fences (see `state`): who were given it could never end a transaction.
+        fenced_for_good = value.producer_epoch == LAST_EPOCH and value.state in COMPLETE
+        return epoch + 1 == value.producer_epoch and not fenced_for_good
     # The epoch was exhausted: the id has changed with it.
     was_own = producer.producer_id == value.previous_producer_id
     return was_own and epoch == LAST_EPOCH - 1 and value.producer_epoch == 0
@@ -300,6 +302,9 @@ def fence(transaction: Transaction, now_ms: int) -> TransactionValue:
     _refuse_while_busy(transaction)
     assert value.state is _S.ONGOING
     raised = value.producer_epoch if transaction.fence_failed else value.producer_epoch + 1
+    # Nobody is given the last epoch, but another broker's log may say so: the next owner gets
+    # another id then, which fences as well.
+    raised = min(raised, LAST_EPOCH)
     return replace(
         _decided(value, False, now_ms),
         producer_epoch=raised,

@@ -568,6 +568,35 @@ def test_s_txn_7_a_fenced_owner_is_no_retry(broker: TransactionHarness) -> None:
         assert broker.end(zombie, commit=commit, version=2).code is ErrorCode.PRODUCER_FENCED
 
 
+def test_s_txn_7_the_last_epoch_is_not_handed_to_an_owner_whose_transaction_timed_out(
+    broker: TransactionHarness,
+) -> None:
+    """Its next end could not raise the epoch again: the id would be stuck for good."""
+    owner = set_epoch(broker, LAST_EPOCH - 1)
+    broker.add(owner, T0, version=2)
+    broker.advance_ms(TIMEOUT_MS + 20_000)
+    assert broker.state() is S.COMPLETE_ABORT
+    assert broker.value().producer_epoch == LAST_EPOCH
+    assert broker.end(owner, commit=False, version=2).code is ErrorCode.PRODUCER_FENCED
+    heir = broker.owner()
+    assert (heir.producer_id, heir.producer_epoch) == (1000, 0)
+    assert broker.add(heir, T0, version=2) is ErrorCode.NONE
+    assert broker.end(heir, version=2) == (0, 1000, 1)
+
+
+def test_s_txn_7_a_transaction_of_the_last_epoch_can_still_be_ended(
+    broker: TransactionHarness,
+) -> None:
+    """Not by this broker's doing, but a log may hold one: it must not be stuck."""
+    broker.add(set_epoch(broker, LAST_EPOCH), T0, version=2)
+    assert broker.init().code is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert broker.state() is S.COMPLETE_ABORT
+    assert broker.init() == (0, 1000, 0)
+    owner = set_epoch(broker, LAST_EPOCH)
+    broker.add(owner, T0, version=2)
+    assert broker.end(owner, version=2).code is ErrorCode.NONE
+
+
 def test_s_txn_7_an_owner_whose_transaction_timed_out_may_abort_it_and_go_on(
     broker: TransactionHarness,
 ) -> None:

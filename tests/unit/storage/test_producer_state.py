@@ -121,6 +121,7 @@ def test_s_idem_1_a_repetition_must_match_exactly(partition: Partition) -> None:
 def test_s_idem_1_sequences_go_on_at_zero_after_the_largest(partition: Partition) -> None:
     assert partition.produce(1, 0, MAX_SEQUENCE).decision is ProducerDecision.UNKNOWN_PRODUCER
     assert partition.produce(1, 0, 0, 2).decision is ProducerDecision.IN_SEQUENCE
+    assert partition.produce(1, 0, MAX_SEQUENCE).decision is ProducerDecision.DUPLICATE
     across = Partition()
     across.produce(1, 0, MAX_SEQUENCE - 1, 4)
     assert across.produce(1, 0, MAX_SEQUENCE - 1, 4).decision is ProducerDecision.DUPLICATE

@@ -1,5 +1,7 @@
 """One directory of `log.dirs`, read only: its partitions, its checkpoints, whose it is."""
 
+from pathlib import PurePath
+
 from protocol.types import TopicPartition
 from storage.checkpoint import OffsetCheckpoint
 from storage.filesystem import FileSystem
@@ -28,10 +30,10 @@ OFFSET_CHECKPOINTS = (
 class LogDirView:
     """A log directory. `fs` is looked at only (`ReadOnlyFileSystem`)."""
 
-    def __init__(self, directory: str, fs: FileSystem | None = None) -> None:
+    def __init__(self, directory: str | PurePath, fs: FileSystem | None = None) -> None:
         self._base = OsFileSystem() if fs is None else fs
         self._fs = ReadOnlyFileSystem(self._base)
-        self.directory = directory.rstrip("/") or "/"
+        self.directory = str(directory).rstrip("/") or "/"
 
     def names(self) -> list[str]:
         """Everything in the directory, sorted. Raises OSError."""

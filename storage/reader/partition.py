@@ -1,6 +1,7 @@
 """One partition directory, read only."""
 
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from protocol.records.record import Record
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 class PartitionView:
     """One partition directory. `fs` is looked at only (`ReadOnlyFileSystem`)."""
 
-    def __init__(self, directory: str, fs: FileSystem | None = None) -> None:
+    def __init__(self, directory: str | PurePath, fs: FileSystem | None = None) -> None:
         self._fs = ReadOnlyFileSystem(OsFileSystem() if fs is None else fs)
-        self.directory = directory.rstrip("/") or "/"
+        self.directory = str(directory).rstrip("/") or "/"
 
     @classmethod
     def holding(cls, path: str, fs: FileSystem | None = None) -> "PartitionView":

@@ -1,4 +1,4 @@
-"""Records as Python values by way of columns: a fifth of the time that decoding one by one takes.
+"""Records as Python values by way of columns, in about half the time of decoding one by one.
 
 A chunk that holds a batch which cannot be read is decoded one by one instead, so that what is good
 before it comes out and the error is raised where it belongs. So are formats 0 and 1.

@@ -144,7 +144,7 @@ def test_s_fmt_1_kafkas_tool_lists_what_was_acknowledged(written: Written) -> No
 def test_s_fmt_1_the_reader_lists_what_was_acknowledged(written: Written) -> None:
     for directory in written.partitions():
         expected = written.fed.records[directory.name]
-        view = PartitionView(str(directory))
+        view = PartitionView(directory)
         marks = view.columns()["is_control"].tolist()
         rows = [(one.offset, one.key, one.value) for one in view.records()]
         assert [row for row, mark in zip(rows, marks, strict=True) if not mark] == expected
@@ -165,7 +165,7 @@ def test_s_fmt_1_indexes_pass_both_checks(written: Written) -> None:
         passed = f"{file} passed sanity check." in said
         assert passed or f"{file} is empty." in said
     for directory in written.partitions():
-        segments = PartitionView(str(directory)).segments()
+        segments = PartitionView(directory).segments()
         checked = segments[:-1] if written.was_killed else segments
         assert [problem for segment in checked for problem in segment.check_indexes()] == []
 
@@ -177,7 +177,7 @@ def test_s_fmt_1_aborted_transactions_and_producers(written: Written) -> None:
         indexes = sorted(directory.glob("*.txnindex"))
         lines = dump(indexes) if indexes else []
         assert sum(line.startswith("version: 0 producerId:") for line in lines) == aborts
-        view = PartitionView(str(directory))
+        view = PartitionView(directory)
         assert sum(len(segment.aborted()) for segment in view.segments()) == aborts
         snapshots = sorted(directory.glob("*.snapshot"))
         lines = dump(snapshots)

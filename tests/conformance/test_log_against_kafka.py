@@ -98,7 +98,7 @@ def test_s_fmt_1_dump_log_segments_reads_every_file_without_complaint(tmp_path: 
     records = [line for line in lines if line.startswith("| offset:")]
     assert len(records) == log.log_end_offset
     batches = [line for line in lines if line.startswith("baseOffset:")]
-    view = PartitionView(str(directory))
+    view = PartitionView(directory)
     ours = [batch for segment in view.segments() for batch in segment.batches()]
     assert len(ours) == len(batches)
     for line, batch in zip(batches, ours, strict=True):

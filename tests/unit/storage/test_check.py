@@ -333,7 +333,7 @@ def test_a_wrong_index_of_an_old_segment_is_rebuilt_though_a_restart_would_not_s
     bench.repair()
     _, verdict = bench.check()
     assert verdict.findings == ()
-    view = PartitionView(str(bench.directory)).segments()[1]
+    view = PartitionView(bench.directory).segments()[1]
     assert view.check_indexes() == []
     assert good[:4] != b""
 

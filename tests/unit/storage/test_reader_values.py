@@ -21,7 +21,7 @@ ROWS = [
 
 def partition(directory: Path, *pieces: bytes) -> PartitionView:
     (directory / f"{0:020}.log").write_bytes(b"".join(pieces))
-    return PartitionView(str(directory))
+    return PartitionView(directory)
 
 
 def one_by_one(view: PartitionView) -> list[Record]:

@@ -49,8 +49,8 @@ def remember_again(
     """`remember` a batch that is read back from the log.
 
     One that begins at sequence 0 is the first of a producer that was unknown then, though what it
-    sent before may still be found: a truncation below the log start forgets that. It must not be
-    remembered, or the sequences to come would be taken for repetitions. (Kafka remembers it.)
+    sent before may still be found: it had expired. It must not be remembered, or the sequences to
+    come would be taken for repetitions. (Kafka remembers it.)
     """
     if header.base_sequence == 0:
         entry = producers.entry(header.producer_id)

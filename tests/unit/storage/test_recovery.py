@@ -282,16 +282,31 @@ def test_s_idem_1_a_producer_that_was_forgotten_and_began_again_is_not_remembere
     built = LogBuilder()
     for sequence in (0, 1, 2):
         built.append(producer_id=7, producer_epoch=0, base_sequence=sequence)
-    built.log.maybe_increment_log_start_offset(2, StartOffsetReason.CLIENT_RECORD_DELETION)
     built.log.truncate_to(2)
+    built.log.producers.remove_expired(built.clock.wall_ms() + 2**40)
     assert built.log.producers.is_empty
     assert built.append(producer_id=7, producer_epoch=0, base_sequence=0).first_offset == 2
     if clean:
         built.log.close()
         built.fs.unlink(path(3, "snapshot"))
-    built.killed(log_start_offset=2)
+    built.killed()
     info = built.append(producer_id=7, producer_epoch=0, base_sequence=1)
     assert (info.duplicate, info.first_offset) == (False, 3)
+
+
+def test_s_idem_3_a_truncation_does_not_forget_a_producer_below_the_log_start() -> None:
+    built = LogBuilder()
+    for sequence in (0, 1, 2):
+        built.append(producer_id=7, producer_epoch=0, base_sequence=sequence)
+    built.log.maybe_increment_log_start_offset(2, StartOffsetReason.CLIENT_RECORD_DELETION)
+    built.log.truncate_to(2)
+    for _ in range(3):
+        built.append()
+        built.log.roll()
+    built.log.flush()
+    # The power loss came before the new log start was written.
+    built.killed(log_start_offset=0, recovery_point=5)
+    assert built.append(producer_id=7, producer_epoch=0, base_sequence=1).duplicate
 
 
 @pytest.mark.parametrize("still_there", [True, False])

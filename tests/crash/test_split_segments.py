@@ -8,8 +8,6 @@ whatever is on the disk then, every record is found.
 As in `test_torn_disks`: CRASH_SEED, CRASH_STATES, CRASH_HUNT.
 """
 
-import os
-import time
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -38,6 +36,7 @@ from tests.support.crash_lab import (
     started,
     verify,
 )
+from tests.support.crash_seeds import draw_states, wanted_states
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
@@ -207,18 +206,12 @@ def test_a_power_loss_in_the_middle_of_a_split_loses_nothing():
 
 @pytest.mark.crash
 def test_thousands_of_interrupted_splits(record_property, capsys):
-    only = os.environ.get("CRASH_SEED")
-    wanted = int(os.environ.get("CRASH_STATES", "2000"))
-    first = int(only) if only else FIRST_SEED
-    if os.environ.get("CRASH_HUNT"):
-        first = Random().randrange(1_000_000)  # printed when it fails
-    tried, seed, begin = 0, first, time.monotonic()
-    while tried < wanted:
-        tried += run(seed, STATES_PER_WORKLOAD)
-        seed += 1
-        if only:
-            break
-    per_minute = tried / (time.monotonic() - begin) * 60
-    record_property("states_per_minute", round(per_minute))
+    line = draw_states(
+        "split",
+        lambda seed: run(seed, STATES_PER_WORKLOAD),
+        wanted_states(2000),
+        FIRST_SEED,
+        record_property,
+    )
     with capsys.disabled():
-        print(f"\nsplit: {tried} states, {per_minute:.0f} a minute, seeds {first}-{seed - 1}")
+        print(f"\n{line}")

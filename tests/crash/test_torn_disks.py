@@ -9,8 +9,6 @@ A failure names its seed: CRASH_SEED=<seed> runs that one workload alone, CRASH_
 states are drawn in all.
 """
 
-import os
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -19,6 +17,7 @@ import pytest
 
 from config.topic_config import TopicConfig
 from tests.support.crash_lab import Expectation, Truth, Workload, started, verify
+from tests.support.crash_seeds import draw_states, wanted_states
 from tests.support.recording_filesystem import PowerLoss, RecordingFileSystem
 
 SCENARIOS = {
@@ -197,18 +196,12 @@ def test_s_fl_2_nor_does_it_where_a_log_starts_over():
 @pytest.mark.crash
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_thousands_of_power_losses(scenario, record_property, capsys):
-    only = os.environ.get("CRASH_SEED")
-    wanted = int(os.environ.get("CRASH_STATES", "7000")) // len(SCENARIOS)
-    first = int(only) if only else FIRST_SEED
-    if os.environ.get("CRASH_HUNT"):
-        first = Random().randrange(1_000_000)  # printed when it fails
-    tried, seed, begin = 0, first, time.monotonic()
-    while tried < wanted:
-        tried += run(scenario, seed, STATES_PER_WORKLOAD)
-        seed += 1
-        if only:
-            break
-    per_minute = tried / (time.monotonic() - begin) * 60
-    record_property("states_per_minute", round(per_minute))
+    line = draw_states(
+        scenario,
+        lambda seed: run(scenario, seed, STATES_PER_WORKLOAD),
+        wanted_states(7000) // len(SCENARIOS),
+        FIRST_SEED,
+        record_property,
+    )
     with capsys.disabled():
-        print(f"\n{scenario}: {tried} states, {per_minute:.0f} a minute, seeds {first}-{seed - 1}")
+        print(f"\n{line}")

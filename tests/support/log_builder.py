@@ -1,6 +1,9 @@
 """A `Log` in memory, for tests: built in one call, reopened as after a stop or a kill."""
 
+import itertools
 import random
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from config.topic_config import TopicConfig
@@ -45,6 +48,23 @@ class LogBuilder:
         """The process died; what was written is there."""
         self.fs = self.fs.crash(keep_unsynced=True)
         return self.open(clean=False, **options)
+
+    def interrupted_starts(self, *operations: str) -> Iterator[tuple[str, int]]:
+        """Starts on what is on the disk now, killed at the nth of each operation, then repeated.
+
+        Yields which one it was, when the log is open again.
+        """
+        damaged = self.fs
+        for operation in operations:
+            for nth in itertools.count(1):
+                self.fs = damaged.crash(keep_unsynced=True)
+                rule = self.fs.fail(operation, "*", nth=nth)
+                with suppress(OSError):
+                    self.open(clean=False)
+                if not rule.hits:
+                    break
+                self.killed()
+                yield operation, nth
 
     def stopped(self) -> Log:
         """Stopped in order and started."""

@@ -1,7 +1,5 @@
 """Opening what a stop, a kill or a power cut left (checklist B4.7)."""
 
-from contextlib import suppress
-
 import pytest
 
 from protocol.records.control import ControlType, build_end_transaction_marker
@@ -364,18 +362,9 @@ def test_s_rec_10_a_crash_during_recovery_is_recoverable() -> None:
     built.open(clean=False)
     assert built.log.recovery_point == 0
     wanted = offsets(built)
-    for operation in ("open", "truncate", "pwrite", "rename", "unlink"):
-        nth = 0
-        while True:
-            nth += 1
-            built.fs = damaged.crash(keep_unsynced=True)
-            rule = built.fs.fail(operation, "*", nth=nth)
-            with suppress(OSError):
-                built.open(clean=False)
-            if not rule.hits:
-                break
-            built.killed()
-            assert offsets(built) == wanted, (operation, nth)
+    built.fs = damaged
+    for killed_at in built.interrupted_starts("open", "truncate", "pwrite", "rename", "unlink"):
+        assert offsets(built) == wanted, killed_at
 
 
 def test_power_loss_keeps_what_was_flushed() -> None:

@@ -1,7 +1,6 @@
 """Segments whose offsets lie too far apart for their indexes are cut in pieces (KAFKA-6264)."""
 
 import errno
-from contextlib import suppress
 
 import pytest
 
@@ -170,20 +169,11 @@ def test_a_split_that_fails_leaves_the_segment_as_it_was(suffix: str) -> None:
 
 def test_s_rec_10_killed_at_any_moment_of_a_split_nothing_is_lost() -> None:
     built = overflown(0, 2, FAR, FAR + 2, 2 * FAR, segment_index_bytes=400)
-    damaged = built.fs
-    for operation in ("open", "truncate", "pwrite", "fsync", "rename", "unlink"):
-        nth = 0
-        while True:
-            nth += 1
-            built.fs = damaged.crash(keep_unsynced=True)
-            rule = built.fs.fail(operation, "*", nth=nth)
-            with suppress(OSError):
-                built.open(clean=False)
-            if not rule.hits:
-                break
-            built.killed()
-            check(built, 0, FAR, 2 * FAR)
-            assert len(offsets(built)) == 10, (operation, nth)
+    for killed_at in built.interrupted_starts(
+        "open", "truncate", "pwrite", "fsync", "rename", "unlink"
+    ):
+        check(built, 0, FAR, 2 * FAR)
+        assert len(offsets(built)) == 10, killed_at
 
 
 def test_compressed_messages_of_format_1_are_split_between_wrappers() -> None:

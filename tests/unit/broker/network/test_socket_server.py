@@ -169,9 +169,11 @@ def test_s_start_5_a_client_that_knocks_while_the_server_closes_is_no_failure(
 ) -> None:
     """The acceptor was woken by the client; before its turn the port was given back."""
     real = trio.lowlevel.wait_readable
-    knocked, gone = trio.Event(), trio.Event()
+    waiting, knocked, gone = trio.Event(), trio.Event(), trio.Event()
 
     async def wait_readable(sock: socket.socket) -> None:
+        if sock is listening:
+            waiting.set()
         await real(sock)
         if sock is listening:
             knocked.set()
@@ -186,6 +188,7 @@ def test_s_start_5_a_client_that_knocks_while_the_server_closes_is_no_failure(
         monkeypatch.setattr(trio.lowlevel, "wait_readable", wait_readable)
         async with trio.open_nursery() as nursery:
             await nursery.start(server.serve)
+            await waiting.wait()
             with socket.create_connection(("127.0.0.1", bound.port)):
                 await knocked.wait()
                 nursery.start_soon(server.close, 1)

@@ -1,7 +1,7 @@
 """The seam to time: every component that needs a clock is handed one.
 
 Engine code never imports `time`; so tests, crash runs and simulations decide what time it is.
-The broker's own clock is `broker.clock.SystemClock`; tests use `tests.support.manual_clock`.
+The broker's own clock is `broker.world.clock.SystemClock`; tests use `tests.support.manual_clock`.
 """
 
 from typing import Protocol

@@ -20,12 +20,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from broker.api.fetch import FetchHandler
 from broker.api.produce import ProduceHandler
 from broker.api.transaction_gate import TransactionGate
-from broker.clock import SystemClock
 from broker.deadlines import Deadlines
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
 from broker.request import Pending, RequestContext
+from broker.world.clock import SystemClock
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

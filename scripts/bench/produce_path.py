@@ -26,10 +26,10 @@ import trio
 from crc32c import crc32c
 from handlers import Broker
 
-from broker.clock import SystemClock
 from broker.network.connection import Connection, ConnectionServices
 from broker.network.request_channel import RequestChannel
 from broker.request import ConnectionInfo
+from broker.world.clock import SystemClock
 from protocol.api_keys import ApiKey
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch

@@ -6,10 +6,10 @@ from typing import Any
 
 import trio
 
-from broker.clock import SystemClock
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
 from broker.request import RequestContext
+from broker.world.clock import SystemClock
 from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode

@@ -4,11 +4,11 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from broker.background import Background
-from broker.clock import SystemClock
 from broker.network.connection_limits import ConnectionLimits, Refusal
 from broker.network.handler_pool import HandlerPool
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
+from broker.world.clock import SystemClock
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import trio
 
-from broker.clock import SystemClock
 from broker.network.connection_limits import ConnectionLimits, Refusal
 from broker.network.listening import BindError, bind_listener, host_of
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer
 from broker.request import Pending, RequestContext
+from broker.world.clock import SystemClock
 from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.messages.heartbeat import HeartbeatResponse

@@ -1,0 +1,76 @@
+"""`Workers` of a real machine: threads for what waits, child processes for what computes.
+
+Child processes are started when the first work comes (a broker that cleans nothing has none), with
+a low priority, and stay. They are spawned, not forked: a fork would inherit sockets and locks.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import trio
+
+from broker.world.workers import WorkerDied
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+Result = TypeVar("Result")
+
+NICE: Final = 10
+"""Requests come before background work."""
+
+
+class MachineWorkers:
+    """See the module and `broker.world.workers.Workers`."""
+
+    def __init__(self, *, processes: int = 1) -> None:
+        self._processes = processes
+        self._pool: ProcessPoolExecutor | None = None
+
+    async def in_thread(
+        self,
+        work: Callable[..., Result],
+        *values: Any,
+        limiter: trio.CapacityLimiter | None = None,
+    ) -> Result:
+        """See `Workers`. Without a `limiter` trio's own counts."""
+        return await trio.to_thread.run_sync(work, *values, limiter=limiter)
+
+    async def in_process(self, work: Callable[..., Result], *values: Any) -> Result:
+        """See `Workers`."""
+        from concurrent.futures.process import BrokenProcessPool
+
+        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            future = self._open_pool().submit(work, *values)
+            with trio.CancelScope(shield=True):
+                await _wait_done(future)
+            return future.result()
+        except BrokenProcessPool as error:
+            self.close()  # the next work gets new ones
+            raise WorkerDied(str(error)) from error
+
+    def _open_pool(self) -> "ProcessPoolExecutor":
+        if self._pool is None:
+            from concurrent.futures import ProcessPoolExecutor
+            from multiprocessing import get_context
+
+            self._pool = ProcessPoolExecutor(
+                self._processes, get_context("spawn"), initializer=os.nice, initargs=(NICE,)
+            )
+        return self._pool
+
+    def close(self) -> None:
+        """End the child processes; may be called at any time, from the loop."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def _wait_done(future: "Future[Any]") -> None:
+    done = trio.Event()
+    token = trio.lowlevel.current_trio_token()
+    future.add_done_callback(lambda _: token.run_sync_soon(done.set))
+    await done.wait()

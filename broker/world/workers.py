@@ -1,0 +1,109 @@
+"""Hands for work that must not be done on the event loop: it waits for a disk, or computes long.
+
+Such work is always cut in three (`storage.jobs`): begun on the loop, run elsewhere on values of its
+own, completed on the loop. `Workers` is the elsewhere: threads and child processes
+(`broker.world.machine`), or right here (`InlineWorkers`), where nothing ever waits.
+
+Which of the two: what waits for the kernel, or computes in C without the interpreter's lock, goes
+to a thread; a loop in Python goes to a child process: in a thread it would take the loop's time.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import trio
+
+from storage.jobs import Job, Steps
+
+Result = TypeVar("Result")
+
+
+class Workers(Protocol):
+    """Neither call can be cancelled once the work was begun: its result is always delivered."""
+
+    async def in_thread(
+        self,
+        work: Callable[..., Result],
+        *values: Any,
+        limiter: trio.CapacityLimiter | None = None,
+    ) -> Result:
+        """Run `work(*values)`; its result or its exception. `limiter` bounds how many do so."""
+        ...
+
+    async def in_process(self, work: Callable[..., Result], *values: Any) -> Result:
+        """Run a function of a module, with values and result that pickle, in a child process.
+
+        Raises WorkerDied when the child ended before it had answered.
+        """
+        ...
+
+
+class WorkerDied(Exception):
+    """A child process was killed, or could not be started; the work may be tried again."""
+
+
+class InlineWorkers:
+    """Everything here and now, at a checkpoint: for tests, simulations and disks in memory."""
+
+    async def in_thread(
+        self,
+        work: Callable[..., Result],
+        *values: Any,
+        limiter: trio.CapacityLimiter | None = None,
+    ) -> Result:
+        """See `Workers`; nothing runs beside it, so nothing is bounded."""
+        await trio.lowlevel.checkpoint()
+        return work(*values)
+
+    async def in_process(self, work: Callable[..., Result], *values: Any) -> Result:
+        """See `Workers`."""
+        await trio.lowlevel.checkpoint()
+        return work(*values)
+
+
+async def perform(
+    workers: Workers, job: Job[Any] | None, limiter: trio.CapacityLimiter | None = None
+) -> None:
+    """A job from its run to its last completion. Not cancelled in between."""
+    with trio.CancelScope(shield=True):
+        while job is not None:
+            job = job.complete(await workers.in_thread(job.run, limiter=limiter))
+
+
+async def perform_all(
+    workers: Workers, steps: Steps, limiter: trio.CapacityLimiter | None = None
+) -> int | None:
+    """All steps of a task; what it returns. Cancelled between steps: no further step is begun."""
+    try:
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                returned: int | None = end.value
+                return returned
+            if isinstance(step, Sequence):
+                await _side_by_side(workers, step, limiter)
+            elif step is not None:
+                await perform(workers, step, limiter)
+            await trio.lowlevel.checkpoint()
+    finally:
+        steps.close()
+
+
+async def _side_by_side(
+    workers: Workers, jobs: Sequence[Job[Any]], limiter: trio.CapacityLimiter | None
+) -> None:
+    """All of them, whatever becomes of one; then the first failure is raised."""
+    failures: list[Exception] = []
+
+    async def one(job: Job[Any]) -> None:
+        try:
+            await perform(workers, job, limiter)
+        except Exception as error:  # noqa: BLE001 - raised below, when the others are done
+            failures.append(error)
+
+    async with trio.open_nursery() as nursery:
+        for job in jobs:
+            nursery.start_soon(one, job)
+    if failures:
+        raise failures[0]

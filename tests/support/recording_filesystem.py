@@ -22,17 +22,12 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
+from posixpath import normpath
 from random import Random
 from typing import Any, NamedTuple
 
-from tests.support.memory_filesystem import (
-    Inode,
-    MemoryFile,
-    MemoryFileSystem,
-    _normal,
-    _parent,
-    _prefix,
-)
+from storage.memory_filesystem import Inode, _split
+from tests.support.memory_filesystem import MemoryFileSystem, UnreliableFile
 
 SECTOR = 512
 PAGE = 4096
@@ -81,11 +76,15 @@ class Recorded:
     path: str
 
 
-class RecordingFile(MemoryFile):
+class RecordingFile(UnreliableFile):
     """Tells the file system what it does."""
 
-    def _write(self, operation: str, data: bytes, position: int) -> None:
-        super()._write(operation, data, position)
+    __slots__ = ()
+
+    _fs: "RecordingFileSystem"
+
+    def _try(self, operation: str, data: bytes, position: int) -> None:
+        super()._try(operation, data, position)
         self._fs._content(self, operation, position, data)
 
     def truncate(self, size: int) -> None:
@@ -122,16 +121,17 @@ class RecordingFileSystem(MemoryFileSystem):
         self._inodes: dict[int, Inode] = {}
         if before is not None:
             self.total_bytes, self.now_ms = before.total_bytes, before.now_ms
-            for path in sorted(before._dirs):
+            for path in sorted(before._directories):
                 if path not in ("/", "."):
-                    self._dirs.add(path)
+                    self._make_parents(path)
                     self._directory(path)
-            for path, inode in before._files.items():
+            for path, inode in before._files():
                 content = inode.content()
                 self.write_bytes(path, content)
-                self._files[path].mtime_ms = inode.mtime_ms
-                node = self._node_of(self._files[path], content)
-                self._directory(_parent(path)).entries[os.path.basename(path)] = node
+                copy = self._inode(path)
+                copy.mtime_ms = inode.mtime_ms
+                node = self._node_of(copy, content)
+                self._directory(_parent_of(path)).entries[os.path.basename(path)] = node
         self._settle(self.root)
 
     def _settle(self, directory: Node) -> None:
@@ -202,7 +202,7 @@ class RecordingFileSystem(MemoryFileSystem):
     def _change(self, operation: str, path: str, *changes: tuple[str, Node | None]) -> None:
         """One atomic change of the names in the directory of `path`; changes are of whole paths."""
         at = self._record(operation, path)
-        directory = self._directory(_parent(path))
+        directory = self._directory(_parent_of(path))
         named = tuple((os.path.basename(name), node) for name, node in changes)
         directory.name_ops.append(NameOp(at, named))
         _change(directory.entries, named)
@@ -210,50 +210,50 @@ class RecordingFileSystem(MemoryFileSystem):
     # --- the interface
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> RecordingFile:
-        path = _normal(path)
-        is_new = path not in self._files
+        path = normpath(path)
+        is_new = self._find(path) is None
         file = super().open(path, create=create, writable=writable)
         if is_new:
             self._change("create", path, (path, self._node_of(file.inode)))
         return RecordingFile(self, path, file.inode, writable)
 
     def make_dirs(self, path: str) -> None:
-        path = _normal(path)
+        path = normpath(path)
         missing: list[str] = []
         at = path
-        while at not in self._dirs:
+        while at not in self._directories:
             missing.append(at)
-            at = _parent(at)
+            at = _parent_of(at)
         super().make_dirs(path)
         for one in reversed(missing):
             self._change("make_dirs", one, (one, Node()))
 
     def rename(self, old: str, new: str) -> None:
-        old, new = _normal(old), _normal(new)
+        old, new = normpath(old), normpath(new)
         super().rename(old, new)
-        assert _parent(old) == _parent(new), "a rename between directories is not modelled"
-        node = self._directory(_parent(old)).entries[os.path.basename(old)]
+        assert _parent_of(old) == _parent_of(new), "a rename between directories is not modelled"
+        node = self._directory(_parent_of(old)).entries[os.path.basename(old)]
         self._change("rename", old, (old, None), (new, node))
 
     def unlink(self, path: str, *, missing_ok: bool = False) -> None:
-        path = _normal(path)
-        there = path in self._files
+        path = normpath(path)
+        there = self._find(path) is not None
         super().unlink(path, missing_ok=missing_ok)
         if there:
             self._change("unlink", path, (path, None))
 
     def remove_tree(self, path: str) -> None:
-        path = _normal(path)
-        everything = (*self._files, *self._dirs)
-        inside = sorted((p for p in everything if p.startswith(_prefix(path))), reverse=True)
+        path = normpath(path)
+        everything = (*(name for name, _ in self._files()), *self._directories)
+        inside = sorted((p for p in everything if p.startswith(path + "/")), reverse=True)
         super().remove_tree(path)
         for one in (*inside, path):
             self._change("unlink", one, (one, None))
 
     def fsync_dir(self, path: str) -> None:
         super().fsync_dir(path)
-        at = self._record("fsync_dir", _normal(path))
-        directory = self._directory(_normal(path))
+        at = self._record("fsync_dir", normpath(path))
+        directory = self._directory(normpath(path))
         directory.synced_names.append((at, dict(directory.entries)))
 
 
@@ -298,7 +298,7 @@ class PowerLoss:
         for name, node in entries.items():
             inside = f"{path}/{name}"
             if node.is_dir:
-                after._dirs.add(inside)
+                after._make_parents(inside)
                 self._fill(after, inside, node, at, choice)
             else:
                 synced, content = _last_before(node.synced, at)
@@ -417,6 +417,10 @@ def _difference(old: bytes, new: bytes) -> tuple[int, int]:
     if len(new) > len(old):
         return first, len(new)
     return first, next((i for i in range(common, first, -1) if old[i - 1] != new[i - 1]), first)
+
+
+def _parent_of(path: str) -> str:
+    return _split(path)[0]
 
 
 def _names(path: str) -> list[str]:

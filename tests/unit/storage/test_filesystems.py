@@ -1,4 +1,4 @@
-"""One contract, two file systems: the real one and its in-memory twin must agree."""
+"""One contract: the real file system, the one in memory and its unreliable twin must agree."""
 
 import errno
 import mmap
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from storage import memory_filesystem
 from storage.filesystem import FileSystem
 from storage.os_filesystem import OsFile, OsFileSystem
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -15,13 +16,15 @@ from tests.support.memory_filesystem import MemoryFileSystem
 Place = tuple[FileSystem, str]
 
 
-@pytest.fixture(params=["os", "memory"])
+@pytest.fixture(params=["os", "memory", "relative", "unreliable"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "os":
         return OsFileSystem(), str(tmp_path)
-    memory = MemoryFileSystem()
-    memory.make_dirs("/disk")
-    return memory, "/disk"
+    reliable = memory_filesystem.MemoryFileSystem(lambda: 1_700_000_000_000)
+    memory = MemoryFileSystem() if request.param == "unreliable" else reliable
+    root = "memory:" if request.param == "relative" else "/disk"
+    memory.make_dirs(root)
+    return memory, root
 
 
 def test_what_is_written_at_a_position_is_read_there(place: Place) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from broker.server import BrokerServer
+    from storage.clock import Clock
 
 USAGE = (
     "USAGE: pykafkalog-broker [--help] [--version] server.properties [--override property=value]*"
@@ -123,8 +124,7 @@ def _run(arguments: Arguments) -> int:
 
     from broker.network.listening import BoundListener
     from broker.server import BrokerServer
-    from broker.world.clock import SystemClock
-    from storage.os_filesystem import OsFileSystem
+    from broker.world.on_machine import machine_world
 
     def announce(bound: Sequence[BoundListener]) -> None:
         for listener in bound:
@@ -137,18 +137,19 @@ def _run(arguments: Arguments) -> int:
         gc.enable()
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
 
+    world = machine_world(config)
+
     async def live() -> bool:
         server = BrokerServer(
             config,
-            SystemClock(),
-            OsFileSystem(),
+            world,
             announce=announce,
             on_started=started,
             check_buffers=sys.flags.dev_mode,
         )
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_obey, signals, server)
+                nursery.start_soon(_obey, signals, server, world.clock)
                 went_well = await server.run()
                 nursery.cancel_scope.cancel()
         if server.failure is not None:
@@ -159,20 +160,19 @@ def _run(arguments: Arguments) -> int:
     return 0 if trio.run(live) else 1
 
 
-async def _obey(signals: AsyncIterator[int], server: "BrokerServer") -> None:
+async def _obey(signals: AsyncIterator[int], server: "BrokerServer", clock: "Clock") -> None:
     """The first signal asks, the second does not."""
-    import trio
-
     asked_at: float | None = None
     async for number in signals:
         name = signal.Signals(number).name
-        if asked_at is not None and trio.current_time() - asked_at < _SAME_SIGNAL_S:
+        now = clock.monotonic()
+        if asked_at is not None and now - asked_at < _SAME_SIGNAL_S:
             continue
         if asked_at is not None:
             logger.error("Terminating at once due to a second signal %s", name)
             logging.shutdown()
             os._exit(1)
-        asked_at = trio.current_time()
+        asked_at = now
         logger.info("Terminating process due to signal %s", name)
         server.request_shutdown()
 

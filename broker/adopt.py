@@ -19,14 +19,20 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
+from random import SystemRandom
 from typing import Any
 
 import trio
 
 from broker.cluster.adoption import TopicVerdict, take_over
-from broker.cluster.embedded_store import IN_MEMORY, EmbeddedStore
+from broker.cluster.embedded_store import EmbeddedStore
+from broker.cluster.identity import random_uuid
 from broker.cluster.metadata_store import MetadataStoreError
 from broker.directory_identity import locate_store, settle_identity
+from broker.world.metadata_medium import MetadataMedium, TransientMedium
+from broker.world.sqlite_medium import SqliteMedia
+from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig, load_broker_config
 from config.definition import ConfigError
 from config.properties import parse_override
@@ -66,12 +72,27 @@ async def adopt(config: BrokerConfig, fs: FileSystem, *, dry_run: bool = False) 
             log_dir = LogDir(fs, path)
             log_dir.lock()
             release.callback(log_dir.unlock)
-        path = locate_store(fs, config.log_dirs, ())
-        store = await EmbeddedStore.open(IN_MEMORY if dry_run and not fs.exists(path) else path)
+        media = SqliteMedia()
+        path = locate_store(fs, config.log_dirs, (), media.file_name)
+
+        def open_medium(path: str) -> MetadataMedium:
+            return TransientMedium() if dry_run and not fs.exists(path) else media.open(path)
+
+        # Nobody is served meanwhile: nothing needs a thread.
+        store = await EmbeddedStore.open(open_medium, path, InlineWorkers())
         release.push_async_callback(store.close)
-        identity = await settle_identity(store, config, fs, config.log_dirs, record=not dry_run)
+        new_uuid = partial(random_uuid, SystemRandom())
+        identity = await settle_identity(
+            store, config, fs, config.log_dirs, new_uuid=new_uuid, record=not dry_run
+        )
         verdicts = await take_over(
-            store, fs, config.log_dirs, config, identity.broker_id, dry_run=dry_run
+            store,
+            fs,
+            config.log_dirs,
+            config,
+            identity.broker_id,
+            new_uuid=new_uuid,
+            dry_run=dry_run,
         )
     return {
         "dry_run": dry_run,

@@ -6,7 +6,8 @@ a group member's session and a rebalance's delay cost an entry each and no task.
 * Callbacks are plain functions, run on the event loop one after the other; they must not block.
 * A cancelled handle lets go of its callback at once (a parked request must not live on here); its
   place in the heap is taken out when it comes up, or when more than half of the heap is dead.
-* A callback that raises is a bug: it is logged with its traceback, and the other timers go on.
+* A callback that raises is a bug: it ends `run`, and so the broker. Whoever was parked behind that
+  timer would otherwise wait for ever in a broker that looks alive.
 * A callback may schedule; what it schedules is never run in the same `run_due`, so a timer that
   schedules itself without delay cannot lock up the loop.
 
@@ -15,16 +16,13 @@ the broker starts `run`. Used by the purgatories and the coordinators.
 """
 
 import heapq
-import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import trio
 
-from storage.clock import Clock
-
-logger = logging.getLogger(__name__)
+from broker.world.clock import Clock
 
 _COMPACT_FROM = 64
 """Dead entries below this number are not worth a pass over the heap."""
@@ -71,8 +69,6 @@ class DeadlinesStatistics:
     """Timers that wait for their time."""
     fired: int
     """Callbacks run since the start."""
-    failed: int
-    """Callbacks that raised."""
 
 
 class Deadlines:
@@ -84,7 +80,6 @@ class Deadlines:
         self._sequence = 0
         self._cancelled = 0
         self._fired = 0
-        self._failed = 0
         self._asleep_until = -math.inf
         self._wake: trio.Event | None = None
 
@@ -99,6 +94,10 @@ class Deadlines:
             self._wake.set()
         return handle
 
+    def soon(self, callback: Callable[[], object]) -> None:
+        """Run `callback` in a turn of its own, when whoever is at it now is done."""
+        self.schedule(0, callback)
+
     def next_deadline(self) -> float | None:
         """Monotonic seconds of the earliest timer; None when there is none."""
         heap = self._heap
@@ -108,7 +107,10 @@ class Deadlines:
         return heap[0][0] if heap else None
 
     def run_due(self) -> int:
-        """Run every callback whose time has come, earliest first; how many were run."""
+        """Run every callback whose time has come, earliest first; how many were run.
+
+        Raises what a callback raises; those behind it are not run.
+        """
         now = self._clock.monotonic()
         heap = self._heap
         due = []
@@ -125,12 +127,8 @@ class Deadlines:
             if callback is None:  # an earlier one of this round cancelled it
                 continue
             fired += 1
-            try:
-                callback()
-            except Exception:
-                self._failed += 1
-                logger.exception("A timer's callback failed: %r", callback)
-        self._fired += fired
+            self._fired += 1
+            callback()
         return fired
 
     async def run(self) -> None:
@@ -140,15 +138,15 @@ class Deadlines:
             deadline = self.next_deadline()
             self._wake = trio.Event()
             self._asleep_until = math.inf if deadline is None else deadline
-            delay = math.inf if deadline is None else deadline - self._clock.monotonic()
-            with trio.move_on_after(max(delay, 0)):
+            if deadline is None:
+                await self._wake.wait()
+                continue
+            with self._clock.timeout(deadline - self._clock.monotonic()):
                 await self._wake.wait()
 
     def statistics(self) -> DeadlinesStatistics:
         """A snapshot."""
-        return DeadlinesStatistics(
-            active=len(self._heap) - self._cancelled, fired=self._fired, failed=self._failed
-        )
+        return DeadlinesStatistics(active=len(self._heap) - self._cancelled, fired=self._fired)
 
     def _note_cancelled(self) -> None:
         self._cancelled += 1

@@ -7,10 +7,9 @@ Called once by the server, after the metadata store is open and before any log i
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from broker.cluster.embedded_store import FILE_NAME
 from broker.cluster.identity import (
+    NewUuid,
     choose_store_directory,
-    random_uuid,
     resolve_broker_id,
     resolve_cluster_id,
 )
@@ -41,6 +40,7 @@ async def settle_identity(
     fs: FileSystem,
     directories: Iterable[str],
     *,
+    new_uuid: NewUuid,
     record: bool = True,
 ) -> Identity:
     """Agree on the ids and write them to every directory that does not have them yet.
@@ -50,7 +50,7 @@ async def settle_identity(
     """
     stored = {directory: read_meta_properties(fs, directory) for directory in directories}
     known = reconcile(stored, node_id=config.broker_id)
-    cluster_id = await resolve_cluster_id(store, known.cluster_id)
+    cluster_id = await resolve_cluster_id(store, new_uuid, known.cluster_id)
     broker_id = await resolve_broker_id(store, config, known.node_id)
     agreed = reconcile(stored, node_id=broker_id, cluster_id=cluster_id)
     for directory, found in stored.items():
@@ -58,20 +58,24 @@ async def settle_identity(
             agreed,
             node_id=broker_id,
             cluster_id=cluster_id,
-            directory_id=_directory_id(agreed, found),
+            directory_id=_directory_id(agreed, found, new_uuid),
         )
         if record and wanted != found:
             write_meta_properties(fs, directory, wanted)
     return Identity(broker_id=broker_id, cluster_id=cluster_id)
 
 
-def locate_store(fs: FileSystem, live: Sequence[str], offline: Sequence[str]) -> str:
+def locate_store(
+    fs: FileSystem, live: Sequence[str], offline: Sequence[str], file_name: str
+) -> str:
     """The path of the metadata store's file, there or to be made. Raises ConfigError."""
-    with_store = [path for path in live if fs.exists(join(path, FILE_NAME))]
-    return join(choose_store_directory(live, offline, with_store), FILE_NAME)
+    with_store = [path for path in live if fs.exists(join(path, file_name))]
+    return join(choose_store_directory(live, offline, with_store), file_name)
 
 
-def _directory_id(agreed: MetaProperties, found: MetaProperties | None) -> str | None:
+def _directory_id(
+    agreed: MetaProperties, found: MetaProperties | None, new_uuid: NewUuid
+) -> str | None:
     if found is not None and found.directory_id is not None:
         return found.directory_id
-    return uuid_to_text(random_uuid()) if agreed.version > 0 else None
+    return uuid_to_text(new_uuid()) if agreed.version > 0 else None

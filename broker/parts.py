@@ -4,6 +4,9 @@ Making the parts starts nothing and opens nothing: `broker.server` starts them i
 them. What they do when a setting changes while they run is in `broker.reconfiguration`.
 """
 
+from functools import partial
+from uuid import UUID
+
 from broker.api.api_versions import unsupported_version_response
 from broker.api.registry import ADVERTISED, Services, build_handlers
 from broker.background import Background
@@ -11,6 +14,7 @@ from broker.cluster.controller import Controller
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.features import Features
+from broker.cluster.identity import random_uuid
 from broker.cluster.image import MetadataImage
 from broker.cluster.producer_ids import ProducerIdAllocator
 from broker.coordinator.group.coordinator import GroupCoordinator
@@ -28,9 +32,8 @@ from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.world.world import World
 from config.broker_config import BrokerConfig
-from storage.clock import Clock
-from storage.filesystem import FileSystem
 from storage.log_manager import LogManager
 
 BACKLOG = 1024
@@ -48,14 +51,15 @@ class Parts:
         cluster_id: str,
         store: EmbeddedStore,
         log_manager: LogManager,
-        clock: Clock,
-        fs: FileSystem,
+        deadlines: Deadlines,
+        world: World,
         check_buffers: bool,
     ) -> None:
         config = configs.current
+        clock, workers = world.clock, world.workers
         self.configs = configs
         self.log_manager = log_manager
-        self.deadlines = Deadlines(clock)
+        self.deadlines = deadlines
         self.image = MetadataImage(cluster_id=cluster_id, controller_id=config.broker_id)
         self.replica_manager = ReplicaManager(
             log_manager,
@@ -76,14 +80,16 @@ class Parts:
             replicas=self.replica_manager,
             log_configs=log_manager,
             clock=clock,
+            new_uuid=partial(random_uuid, world.random),
         )
         self.group_coordinator = GroupCoordinator(
             GroupSettings.from_config(config),
             ReplicaPartitionWriter(
-                self.replica_manager, timeout_ms=config.offsets_commit_timeout_ms
+                self.replica_manager, workers, timeout_ms=config.offsets_commit_timeout_ms
             ),
             self.deadlines,
             clock,
+            new_id=lambda: str(UUID(bytes=random_uuid(world.random))),
         )
         self.controller.deletion_listeners.append(self.group_coordinator.on_topics_deleted)
         self.features = Features(store)
@@ -96,7 +102,9 @@ class Parts:
         )
         self.transaction_coordinator = TransactionCoordinator(
             TransactionSettings.from_config(config),
-            ReplicaPartitionWriter(self.replica_manager, timeout_ms=config.request_timeout_ms),
+            ReplicaPartitionWriter(
+                self.replica_manager, workers, timeout_ms=config.request_timeout_ms
+            ),
             self.marker_writer,
             self.deadlines,
             clock,
@@ -104,7 +112,7 @@ class Parts:
         )
         self.controller.deletion_listeners.append(self.transaction_coordinator.on_topics_deleted)
         self.fetch_sessions = FetchSessionCache(
-            clock, config.max_incremental_fetch_session_cache_slots
+            clock, config.max_incremental_fetch_session_cache_slots, random=world.random
         )
         handlers = build_handlers(
             Services(
@@ -122,7 +130,8 @@ class Parts:
                 clock=clock,
                 log_manager=log_manager,
                 log_mover=self.log_mover,
-                volumes=fs,
+                volumes=world.fs,
+                workers=workers,
             )
         )
         self.channel = RequestChannel(
@@ -136,7 +145,9 @@ class Parts:
         self.socket_server = SocketServer(
             _socket_settings(config, check_buffers=check_buffers), self.channel
         )
-        self.background = Background(threads=config.background_threads)
+        self.background = Background(
+            threads=config.background_threads, clock=clock, workers=workers
+        )
 
 
 def _socket_settings(config: BrokerConfig, *, check_buffers: bool) -> SocketServerSettings:

@@ -16,17 +16,19 @@ This module wires; it decides nothing else. `broker.__main__` runs it, tests may
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 
 import trio
 
-from broker.background import PeriodicTask
 from broker.broker_state import BrokerState, BrokerStateGauge
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
+from broker.cluster.identity import random_uuid
 from broker.cluster.leadership import led_partitions
 from broker.cluster.metadata_store import MetadataStoreError
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC
+from broker.deadlines import Deadlines
 from broker.directory_identity import Identity, locate_store, settle_identity
 from broker.loaded_logs import note_producer_ids, tell_unserved
 from broker.log_loading import load_all_logs
@@ -34,10 +36,10 @@ from broker.metrics_export import start_metrics
 from broker.network.listening import BindError, BoundListener
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
+from broker.world.world import World
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.listener import Listener
-from storage.clock import Clock
 from storage.errors import (
     DirectoryLocked,
     InconsistentBrokerId,
@@ -45,7 +47,7 @@ from storage.errors import (
     InconsistentMetaProperties,
     StorageError,
 )
-from storage.filesystem import FileSystem
+from storage.jobs import Steps, Task
 from storage.log_manager import LogManager, OfflineDir
 
 logger = logging.getLogger(__name__)
@@ -72,8 +74,7 @@ class BrokerServer:
     def __init__(
         self,
         config: BrokerConfig,
-        clock: Clock,
-        fs: FileSystem,
+        world: World,
         *,
         announce: Callable[[Sequence[BoundListener]], None] = lambda bound: None,
         on_started: Callable[[], None] = lambda: None,
@@ -82,8 +83,8 @@ class BrokerServer:
         """`announce` is told where the broker listens, `on_started` is called when it serves."""
         self.config = config
         self.state = BrokerStateGauge()
-        self._clock = clock
-        self._fs = fs
+        self._world = world
+        self._new_uuid = partial(random_uuid, world.random)
         self._announce = announce
         self._on_started = on_started
         self._check_buffers = check_buffers
@@ -122,7 +123,7 @@ class BrokerServer:
     async def _start_or_say_why_not(self, services: trio.Nursery) -> bool:
         """False when it failed, or was given up for `request_shutdown`."""
         logger.info("starting")
-        began = self._clock.monotonic()
+        began = self._world.clock.monotonic()
         self.state.move_to(BrokerState.STARTING)
         try:
             with self._starting:
@@ -140,7 +141,7 @@ class BrokerServer:
             return False
         self.state.move_to(BrokerState.RUNNING_AS_BROKER)
         self._on_started()
-        logger.info("Kafka Server started in %dms", (self._clock.monotonic() - began) * 1000)
+        logger.info("Kafka Server started in %dms", (self._world.clock.monotonic() - began) * 1000)
         return True
 
     async def _shut_down(self) -> bool:
@@ -175,18 +176,23 @@ class BrokerServer:
     # ---- start: each part that must be stopped says how, for `_shut_down`
 
     async def _start(self, services: trio.Nursery) -> None:
-        config = self.config
+        config, world = self.config, self._world
+        deadlines = Deadlines(world.clock)
+        services.start_soon(deadlines.run, name="deadlines")
         self.log_manager = LogManager(
             config,
-            self._clock,
-            self._fs,
+            world.clock,
+            world.fs,
             on_offline=self._directory_offline,
-            defer=trio.lowlevel.current_trio_token().run_sync_soon,
+            defer=deadlines.soon,
+            random=world.random,
         )
         self.log_manager.lock_and_check_dirs()
-        self._at_stop_in_thread(self.log_manager.shutdown)
+        self._at_stop_in_worker(self.log_manager.shutdown)
         self.store = await self._open_store()
-        identity = await settle_identity(self.store, config, self._fs, self.log_manager.live_dirs)
+        identity = await settle_identity(
+            self.store, config, world.fs, self.log_manager.live_dirs, new_uuid=self._new_uuid
+        )
         logger.info("Cluster ID = %s, broker id = %d", identity.cluster_id, identity.broker_id)
         self.config = config = _with_identity(config, identity)
         if self.store.fresh:
@@ -194,7 +200,7 @@ class BrokerServer:
         configs = DynamicBrokerConfig(config, self.store)
         await configs.load()
         self.config = configs.current
-        self._make_parts(configs, identity)
+        self._make_parts(configs, identity, deadlines)
         await self.parts.controller.load()
         await self.parts.features.load()
         bound = self.parts.socket_server.bind()
@@ -202,8 +208,7 @@ class BrokerServer:
         await self._load_logs()
         await self._lead(bound)
         self.parts.log_mover.resume()
-        self._at_stop_in_thread(self.parts.replica_manager.checkpoint_high_watermarks)
-        services.start_soon(self.parts.deadlines.run, name="deadlines")
+        self._at_stop_in_worker(self.parts.replica_manager.checkpoint_high_watermarks)
         await services.start(self.parts.group_coordinator.run)
         self._start_groups()
         await services.start(self.parts.marker_writer.run)
@@ -221,12 +226,13 @@ class BrokerServer:
         await start_metrics(services, self.parts, lambda: self.state.state)
         self._announce(bound)
 
-    def _at_stop_in_thread(self, action: Callable[[], None]) -> None:
-        self._to_stop.push_async_callback(trio.to_thread.run_sync, action)
+    def _at_stop_in_worker(self, action: Callable[[], None]) -> None:
+        self._to_stop.push_async_callback(self._world.workers.in_thread, action)
 
     async def _open_store(self) -> EmbeddedStore:
-        path = locate_store(self._fs, self.log_manager.live_dirs, self.log_manager.offline_dirs)
-        store = await EmbeddedStore.open(path)
+        world, logs = self._world, self.log_manager
+        path = locate_store(world.fs, logs.live_dirs, logs.offline_dirs, world.media.file_name)
+        store = await EmbeddedStore.open(world.media.open, path, world.workers)
         self._to_stop.push_async_callback(store.close)
         return store
 
@@ -235,19 +241,26 @@ class BrokerServer:
         from broker.cluster.adoption import take_over
 
         verdicts = await take_over(
-            self.store, self._fs, self.log_manager.live_dirs, self.config, self.config.broker_id
+            self.store,
+            self._world.fs,
+            self.log_manager.live_dirs,
+            self.config,
+            self.config.broker_id,
+            new_uuid=self._new_uuid,
         )
         for verdict in verdicts:
             logger.log(*verdict.as_log_line())
 
-    def _make_parts(self, configs: DynamicBrokerConfig, identity: Identity) -> None:
+    def _make_parts(
+        self, configs: DynamicBrokerConfig, identity: Identity, deadlines: Deadlines
+    ) -> None:
         self.parts = Parts(
             configs,
             cluster_id=identity.cluster_id,
             store=self.store,
             log_manager=self.log_manager,
-            clock=self._clock,
-            fs=self._fs,
+            deadlines=deadlines,
+            world=self._world,
             check_buffers=self._check_buffers,
         )
         self._offline_listeners.append(self.parts.replica_manager.directory_offline)
@@ -259,7 +272,8 @@ class BrokerServer:
             self.log_manager,
             self.parts.controller.topic_config,
             threads_per_dir=self.config.num_recovery_threads_per_data_dir,
-            clock=self._clock,
+            clock=self._world.clock,
+            workers=self._world.workers,
         )
         self.state.move_to(BrokerState.STARTING)
 
@@ -281,18 +295,26 @@ class BrokerServer:
 
     async def _run_background(self) -> None:
         period_ms = self.config.replica_high_watermark_checkpoint_interval_ms
-        checkpoint = PeriodicTask(
+        checkpoint = Task(
             name="highwatermark-checkpoint",
             initial_delay_ms=period_ms,
             period_ms=period_ms,
-            run=self.parts.replica_manager.checkpoint_high_watermarks,
-            blocking=True,
+            run=lambda: _as_steps(self.parts.replica_manager.checkpoint_high_watermarks),
         )
+        tasks = [
+            Task(
+                name=task.name,
+                initial_delay_ms=task.initial_delay_ms,
+                period_ms=task.period_ms,
+                run=partial(_as_steps, task.run),
+            )
+            for task in self.log_manager.tasks()
+        ]
         try:
             with self._background_scope:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self.parts.log_mover.run, name="log-mover")
-                    await self.parts.background.run([*self.log_manager.tasks(), checkpoint])
+                    await self.parts.background.run([*tasks, checkpoint])
         finally:
             self._background_ended.set()
 
@@ -327,3 +349,20 @@ def _with_identity(config: BrokerConfig, identity: Identity) -> BrokerConfig:
     if config.broker_id == identity.broker_id:
         return config
     return config.with_broker_id(identity.broker_id)
+
+
+class _Call:
+    """TEMPORARY, until the storage branch is merged."""
+
+    def __init__(self, work: Callable[[], int | None]) -> None:
+        self.run = work
+        self.result: int | None = None
+
+    def complete(self, result: int | None) -> None:
+        self.result = result
+
+
+def _as_steps(work: Callable[[], int | None]) -> Steps:
+    call = _Call(work)
+    yield call
+    return call.result

@@ -19,6 +19,7 @@ from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigError
 from config.listener import Listener
 from config.resolution import (
+    IN_MEMORY,
     inter_broker_listener_name,
     ip_overrides,
     listener_endpoints,
@@ -168,6 +169,11 @@ class BrokerConfig:
             Endpoints(config.listeners, config.advertised_listeners, config.inter_broker_listener),
         )
         return config
+
+    @property
+    def is_in_memory(self) -> bool:
+        """The log directories are memory of the process, and end with it."""
+        return self.log_dirs[0].startswith(IN_MEMORY)
 
     def with_broker_id(self, broker_id: int) -> "BrokerConfig":
         """The same configuration with the id that was found or generated (S-START-6)."""

@@ -26,7 +26,7 @@ COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"
 KEYS = (
     key("num.partitions", INT, 1, MEDIUM, "Partitions of a topic that is created without saying how many.", at_least(1)),
     key("log.dir", LIST, ("/tmp/kafka-logs",), HIGH, "Where the logs lie; log.dirs goes before it."),
-    key("log.dirs", LIST, None, HIGH, "Directories for the logs, separated by commas; log.dir is used when this is not set."),
+    key("log.dirs", LIST, None, HIGH, "Directories for the logs, separated by commas; log.dir is used when this is not set. memory: (or several, memory:a,memory:b) keeps everything in memory: nothing is left when the broker stops."),
     inert("cordoned.log.dirs", LIST, (), MEDIUM, "Directories that get no new partitions.", None, PER_BROKER),
     key("log.segment.bytes", INT, 1073741824, HIGH, "The largest size of one segment file.", at_least(14), CLUSTER_WIDE),
     key("log.roll.ms", LONG, None, HIGH, "A new segment starts when the active one is this old; log.roll.hours is used when this is not set.", None, CLUSTER_WIDE),

@@ -47,8 +47,16 @@ def resolve_times(values: Values, props: Mapping[str, str]) -> None:
                 values[name] = values["log.message.timestamp.difference.max.ms"]
 
 
+IN_MEMORY = "memory:"
+"""What a log directory in memory begins with; what follows tells one from another."""
+
+
 def log_directories(values: Values) -> tuple[str, ...]:
-    """`log.dirs`, or else `log.dir`. Raises ConfigError when none is named or one is twice."""
+    """`log.dirs`, or else `log.dir`.
+
+    Raises ConfigError when none is named, one is named twice, or some are on disks and some in
+    memory: a store of metadata that outlived its topics would bring them back empty.
+    """
     directories: tuple[str, ...] | None = values["log.dirs"]
     if directories is None:
         directories = values["log.dir"]
@@ -57,6 +65,12 @@ def log_directories(values: Values) -> tuple[str, ...]:
         raise ConfigError("At least one log directory must be defined via log.dirs or log.dir.")
     if len(set(directories)) != len(directories):
         raise ConfigError.invalid("log.dirs", directories, "List must not contain duplicates")
+    if len({path.startswith(IN_MEMORY) for path in directories}) > 1:
+        raise ConfigError.invalid(
+            "log.dirs",
+            directories,
+            f"Directories in memory ({IN_MEMORY}...) and on disks cannot be mixed",
+        )
     return directories
 
 

@@ -10,15 +10,14 @@ Behaviour
 
 Version notes
 * v3+: an error for the response as a whole. v4+: size and free space of the volume, -1 where the
-  system does not say; asked in a thread, for a dead network volume blocks.
+  system does not say; asked in a worker, for a dead network volume blocks.
 """
 
 from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
-import trio
-
 from broker.request import RequestContext
+from broker.world.workers import Workers
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -100,14 +99,15 @@ class Volumes(Protocol):
 class DescribeLogDirsHandler:
     """See the module."""
 
-    def __init__(self, log_manager: LogDirectories, volumes: Volumes) -> None:
+    def __init__(self, log_manager: LogDirectories, volumes: Volumes, workers: Workers) -> None:
         self._log_manager = log_manager
         self._volumes = volumes
+        self._workers = workers
 
     async def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response; waits for the volumes' sizes."""
         live = list(self._log_manager.live_dirs)
-        usages = await trio.to_thread.run_sync(self._usages, live)
+        usages = await self._workers.in_thread(_usages, self._volumes, live)
         found = self._partitions(_wanted(request))
         results = [
             DescribeLogDirsResult(
@@ -126,15 +126,6 @@ class DescribeLogDirsHandler:
             for directory in self._log_manager.offline_dirs
         ]
         return DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=results)
-
-    def _usages(self, directories: list[str]) -> dict[str, tuple[int, int]]:
-        usages = {}
-        for directory in directories:
-            try:
-                usages[directory] = self._volumes.usage(directory)
-            except OSError:
-                usages[directory] = (UNKNOWN_SIZE, UNKNOWN_SIZE)
-        return usages
 
     def _partitions(
         self, wanted: set[tuple[str, int]] | None
@@ -164,6 +155,16 @@ class DescribeLogDirsHandler:
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """The code for the response as a whole (v3+; older versions show no directory)."""
         return DescribeLogDirsResponse(error_code=code, results=[])
+
+
+def _usages(volumes: Volumes, directories: list[str]) -> dict[str, tuple[int, int]]:
+    usages = {}
+    for directory in directories:
+        try:
+            usages[directory] = volumes.usage(directory)
+        except OSError:
+            usages[directory] = (UNKNOWN_SIZE, UNKNOWN_SIZE)
+    return usages
 
 
 def _wanted(request: Any) -> set[tuple[str, int]] | None:

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from broker.replication.log_mover import LogMover
     from broker.replication.replica_manager import ReplicaManager
     from broker.request import Handler
+    from broker.world.workers import Workers
     from config.broker_config import BrokerConfig
     from storage.clock import Clock
     from storage.log_manager import LogManager
@@ -95,6 +96,7 @@ class Services:
     log_mover: "LogMover"
     volumes: "Volumes"
     """The file system, asked for the size of volumes."""
+    workers: "Workers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +211,7 @@ _TABLE: Final = (
     _Entry(
         ApiKey.DESCRIBE_LOG_DIRS,
         describe_log_dirs,
-        lambda s: describe_log_dirs.DescribeLogDirsHandler(s.log_manager, s.volumes),
+        lambda s: describe_log_dirs.DescribeLogDirsHandler(s.log_manager, s.volumes, s.workers),
     ),
     # Groups and offsets.
     _Entry(

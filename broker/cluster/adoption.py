@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from broker.cluster.identity import random_uuid
+from broker.cluster.identity import NewUuid
 from broker.cluster.image import PartitionImage, TopicImage
 from broker.cluster.internal_topics import internal_topic
 from broker.cluster.kraft_log import METADATA_DIRECTORY, KraftMetadata, read_kraft_metadata
@@ -169,9 +169,10 @@ def plan(
     deleting: Collection[str],
     config: BrokerConfig,
     broker_id: int,
+    new_uuid: NewUuid,
 ) -> list[TopicVerdict]:
     """Decide about every topic found, by name; `known` is what the store holds."""
-    planner = _Planner(found.kraft or KraftMetadata(), config, broker_id)
+    planner = _Planner(found.kraft or KraftMetadata(), config, broker_id, new_uuid)
     return [
         planner.judge(name, partitions, known.get(name))
         for name, partitions in sorted(found.topics.items())
@@ -182,10 +183,13 @@ def plan(
 class _Planner:
     """Decides about one topic at a time."""
 
-    def __init__(self, kraft: KraftMetadata, config: BrokerConfig, broker_id: int) -> None:
+    def __init__(
+        self, kraft: KraftMetadata, config: BrokerConfig, broker_id: int, new_uuid: NewUuid
+    ) -> None:
         self._kraft = kraft
         self._config = config
         self._broker_id = broker_id
+        self._new_uuid = new_uuid
 
     def judge(
         self,
@@ -209,7 +213,7 @@ class _Planner:
         kraft = self._kraft.topic(name)
         if kraft is not None and stored_id not in (None, kraft.topic_id):
             kraft = None  # An older or younger topic of the same name.
-        topic_id = stored_id or (kraft.topic_id if kraft else None) or random_uuid()
+        topic_id = stored_id or (kraft.topic_id if kraft else None) or self._new_uuid()
         numbers = {*partitions, *(kraft.partitions if kraft else ())}
         own, source, dropped = self._configs(name, kraft is not None)
         return TopicVerdict(
@@ -325,6 +329,7 @@ async def take_over(
     config: BrokerConfig,
     broker_id: int,
     *,
+    new_uuid: NewUuid,
     dry_run: bool = False,
 ) -> list[TopicVerdict]:
     """Scan, decide and, unless it is a dry run, write the store: all of it or nothing.
@@ -334,7 +339,7 @@ async def take_over(
     found = scan(fs, log_dirs)
     known = {topic.name: topic for topic in await read_topics(store)}
     deleting = await store.children(DELETE_TOPICS)
-    verdicts = plan(found, known, deleting, config, broker_id)
+    verdicts = plan(found, known, deleting, config, broker_id, new_uuid)
     if dry_run:
         return verdicts
     operations = operations_of(verdicts, known)

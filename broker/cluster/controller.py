@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
-from broker.cluster.identity import random_uuid
+from broker.cluster.identity import NewUuid
 from broker.cluster.image import (
     NO_LEADER,
     BrokerImage,
@@ -107,6 +107,7 @@ class Controller:
         replicas: Replicas,
         log_configs: Logs,
         clock: "Clock",
+        new_uuid: NewUuid,
     ) -> None:
         self._store = store
         self._image = image
@@ -115,6 +116,7 @@ class Controller:
         self._logs = log_configs
         self._log_configs = TopicLogConfigs(image, config, log_configs)
         self._clock = clock
+        self._new_uuid = new_uuid
         self._changing = trio.Lock()
         self._epoch = 0
         self._deletions = TopicDeletions(store, image, replicas)
@@ -296,7 +298,7 @@ class Controller:
     # ------------------------------------------------------------------ pieces
 
     def _new_topic_id(self) -> bytes:
-        while self._image.topic_by_id(topic_id := random_uuid()) is not None:
+        while self._image.topic_by_id(topic_id := self._new_uuid()) is not None:
             pass
         return topic_id
 

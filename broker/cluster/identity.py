@@ -5,8 +5,8 @@ are resolved right after the metadata store is open. What an earlier run wrote t
 comes first: a directory that was Kafka's keeps its ids.
 """
 
-import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from random import Random
 
 from broker.cluster.metadata_store import Create, MetadataStore
 from broker.cluster.tree_values import (
@@ -23,10 +23,14 @@ _RESERVED_UUIDS = (ZERO_UUID, bytes(15) + b"\x01")
 """Kafka's ids for "none" and for its own metadata topic."""
 
 
-def random_uuid() -> bytes:
+NewUuid = Callable[[], bytes]
+"""Makes an id: `random_uuid` over the world's randomness."""
+
+
+def random_uuid(random: Random) -> bytes:
     """16 random bytes as version 4 id; never a reserved one, and no text that starts with '-'."""
     while True:
-        raw = bytearray(secrets.token_bytes(16))
+        raw = bytearray(random.randbytes(16))
         raw[6] = raw[6] & 0x0F | 0x40
         raw[8] = raw[8] & 0x3F | 0x80
         value = bytes(raw)
@@ -34,7 +38,9 @@ def random_uuid() -> bytes:
             return value
 
 
-async def resolve_cluster_id(store: MetadataStore, recorded: str | None = None) -> str:
+async def resolve_cluster_id(
+    store: MetadataStore, new_uuid: NewUuid, recorded: str | None = None
+) -> str:
     """The cluster's id, made once (S-START-7): 22 characters of base64url.
 
     `recorded` is the one in `meta.properties`, if any; a new store takes it over. That they agree
@@ -43,7 +49,7 @@ async def resolve_cluster_id(store: MetadataStore, recorded: str | None = None) 
     node = await store.get(CLUSTER_ID)
     if node is not None:
         return decode_cluster_id(node.value)
-    cluster_id = recorded or uuid_to_text(random_uuid())
+    cluster_id = recorded or uuid_to_text(new_uuid())
     await store.create(CLUSTER_ID, encode_cluster_id(cluster_id))
     return cluster_id
 

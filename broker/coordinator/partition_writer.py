@@ -12,6 +12,7 @@ import trio
 from broker.replication.partition import Partition
 from broker.replication.purgatory import DelayedOperation
 from broker.replication.replica_manager import ReplicaManager
+from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCompression
 from protocol.types import TopicPartition
@@ -95,8 +96,9 @@ def when_replicated(
 class ReplicaPartitionWriter:
     """`PartitionWriter` over this broker's replicas."""
 
-    def __init__(self, replicas: ReplicaManager, *, timeout_ms: int) -> None:
+    def __init__(self, replicas: ReplicaManager, workers: Workers, *, timeout_ms: int) -> None:
         self._replicas = replicas
+        self._workers = workers
         self._timeout_s = timeout_ms / 1000
 
     def leader_epoch(self, tp: TopicPartition) -> int | None:
@@ -128,10 +130,10 @@ class ReplicaPartitionWriter:
         when_replicated(self._replicas, partition, info, self._timeout_s, done)
 
     async def read(self, tp: TopicPartition, offset: int, max_bytes: int) -> bytes:
-        """See `PartitionWriter`; the disk is read in a thread."""
+        """See `PartitionWriter`; the disk is read by a worker."""
         found = self._replicas.partition(tp).read(offset, max_bytes, FetchIsolation.LOG_END)
         records = found.records
         if isinstance(records, bytes):
             await trio.lowlevel.checkpoint()
             return records
-        return await trio.to_thread.run_sync(records.read)
+        return await self._workers.in_thread(records.read)

@@ -345,4 +345,3 @@ def _background(sources: Sources) -> Iterator[Family]:
         )
     timers = sources.deadlines()
     yield gauge("kafka_server_timers_active", "Timers that wait", timers.active)
-    yield CounterMetricFamily("kafka_server_timers_failed", "Failed timers", value=timers.failed)

@@ -23,9 +23,9 @@ fairly. Belongs to the event loop; used by `broker.api.fetch` only.
 After `kafka.server.FetchSession`.
 """
 
-import random
 from collections.abc import Iterable
 from dataclasses import dataclass
+from random import Random
 from typing import Any, Final
 
 from broker.replication.read_plan import Entry, FetchTarget
@@ -132,11 +132,11 @@ class FetchSessionCache:
 
     __slots__ = ("_clock", "_random", "_sessions", "evictions", "slots")
 
-    def __init__(self, clock: Clock, slots: int, *, rng: random.Random | None = None) -> None:
+    def __init__(self, clock: Clock, slots: int, *, random: Random) -> None:
         self._clock = clock
         self.slots = slots
         self._sessions: dict[int, FetchSession] = {}
-        self._random = rng or random.Random()
+        self._random = random
         self.evictions = 0
 
     def __len__(self) -> int:

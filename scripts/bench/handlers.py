@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -64,7 +65,7 @@ class Broker:
         self.produce = ProduceHandler(
             self.replicas, TransactionGate(TransactionHarness().coordinator)
         )
-        self.sessions = FetchSessionCache(clock, 1000)
+        self.sessions = FetchSessionCache(clock, 1000, random=Random(1))
         self.fetch = FetchHandler(self.replicas, self.sessions, 57671680)
 
     def topic(self, name, partitions):

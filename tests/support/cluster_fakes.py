@@ -12,6 +12,7 @@ from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
 from tests.support.manual_clock import ManualClock
+from tests.support.stores import new_uuid, open_store
 
 
 @dataclass
@@ -84,7 +85,7 @@ async def start_cluster(
     """Open the store at `path` and start a controller on it."""
     settings = {"broker.id": str(broker_id), **{k.replace("_", "."): v for k, v in props.items()}}
     config = BrokerConfig.parse(settings)
-    store = await EmbeddedStore.open(path)
+    store = await open_store(path)
     configs = DynamicBrokerConfig(config, store)
     await configs.load()
     image = MetadataImage(cluster_id="c" * 22)
@@ -97,6 +98,7 @@ async def start_cluster(
         replicas=replicas,
         log_configs=log_configs,
         clock=clock,
+        new_uuid=new_uuid,
     )
     configs.followers.append(controller.follow_broker_config)
     await controller.load()

@@ -33,7 +33,6 @@ class CoordinatorHarness:
                 self.clock.advance(ms=1)  # The clock knows whole milliseconds only.
         self.clock.advance(max(end - self.clock.monotonic(), 0))
         self.deadlines.run_due()
-        assert self.deadlines.statistics().failed == 0
         self.check()
 
     def load_shard(self, find: Callable[[], Any]) -> None:

@@ -1,5 +1,7 @@
 """A broker's fetch handler, asked as a client of any version would (through the codecs)."""
 
+from random import Random
+
 import trio
 
 from broker.api.fetch import FetchHandler
@@ -28,7 +30,7 @@ class Asked:
     def __init__(self, slots=1000, fetch_max_bytes=57671680, **topic):
         self.bench = Bench()
         self.partitions = self.bench.topic(**topic)
-        self.sessions = FetchSessionCache(self.bench.clock, slots)
+        self.sessions = FetchSessionCache(self.bench.clock, slots, random=Random(1))
         self.handler = FetchHandler(self.bench.replicas, self.sessions, fetch_max_bytes)
 
     def append(self, *values, index=0, **how):

@@ -1,5 +1,7 @@
 """The replication room and its handlers over real logs on an in-memory disk."""
 
+from random import Random
+
 from broker.api.fetch import FetchHandler
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.api.produce import ProduceHandler
@@ -45,7 +47,7 @@ class RealBench(Bench):
         self.produce_handler = ProduceHandler(
             self.replicas, TransactionGate(TransactionHarness().coordinator)
         )
-        self.sessions = FetchSessionCache(self.clock, 1000)
+        self.sessions = FetchSessionCache(self.clock, 1000, random=Random(1))
         self.fetch_handler = FetchHandler(self.replicas, self.sessions, 57671680)
         self.list_handler = ListOffsetsHandler(self.replicas)
 

@@ -13,7 +13,6 @@ leaves its `Answer` in the group.
 Called by the handlers in `broker/api`, wired by `broker/server`. After `kafka.coordinator.group`.
 """
 
-import uuid
 from collections.abc import Callable, Collection, Iterable
 
 import trio
@@ -58,7 +57,7 @@ class GroupCoordinator:
         deadlines: Deadlines,
         clock: Clock,
         *,
-        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+        new_id: Callable[[], str],
     ) -> None:
         self.settings = settings
         self._clock = clock

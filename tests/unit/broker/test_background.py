@@ -6,89 +6,142 @@ from collections.abc import Callable
 
 import pytest
 import trio
-import trio.testing
 
-from broker.background import Background, PeriodicTask
+from broker.background import Background
 from broker.broker_state import BrokerState, BrokerStateGauge
+from broker.world.clock import SystemClock
+from broker.world.machine import MachineWorkers
+from broker.world.virtual_time import Timeline, VirtualClock
+from broker.world.workers import InlineWorkers
+from storage.errors import StorageError
+from storage.jobs import Job, Steps, Task
 
 
-def run_for(seconds: float, background: Background, *tasks: PeriodicTask) -> None:
-    async def main() -> None:
-        with trio.move_on_after(seconds):
-            await background.run(tasks)
+class Bench:
+    """A `Background` in a virtual world of its own."""
 
-    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    def __init__(self) -> None:
+        self._timeline = Timeline()
+        self.clock = VirtualClock(self._timeline)
+        self.background = Background(threads=1, clock=self.clock, workers=InlineWorkers())
+        self.runs: list[float] = []
+
+    def run_for(self, seconds: float, *tasks: Task) -> None:
+        async def main() -> None:
+            with trio.move_on_after(seconds):
+                await self.background.run(tasks)
+
+        trio.run(main, clock=self._timeline)
+
+    def task(
+        self,
+        then: Callable[[], int | None] = lambda: None,
+        *,
+        name: str = "t",
+        initial_delay_ms: int = 0,
+        period_ms: int = 10_000,
+    ) -> Task:
+        """Notes when it runs, does `then` and says what that returns."""
+
+        def run() -> Steps:
+            self.runs.append(round(self.clock.monotonic(), 3))
+            yield None
+            return then()
+
+        return Task(name=name, initial_delay_ms=initial_delay_ms, period_ms=period_ms, run=run)
 
 
-def noting(runs: list[float], then: Callable[[], int | None] = lambda: None) -> Callable[[], None]:
-    def run() -> int | None:
-        runs.append(round(trio.current_time() - begin[0], 3) if begin else 0)
-        return then()
-
-    begin: list[float] = []
-
-    def first() -> int | None:
-        if not begin:
-            begin.append(trio.current_time())
-        return run()
-
-    return first  # type: ignore[return-value]
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
 
 
-def test_s_time_1_first_run_after_the_initial_delay_then_every_period() -> None:
-    runs: list[float] = []
-    task = PeriodicTask(name="t", initial_delay_ms=30_000, period_ms=60_000, run=noting(runs))
-    run_for(29, Background(threads=1), task)
-    assert runs == []
-    run_for(30 + 180 + 1, Background(threads=1), task)
-    assert runs == [0, 60, 120, 180]
+def test_s_time_1_first_run_after_the_initial_delay_then_every_period(bench: Bench) -> None:
+    bench.run_for(211, bench.task(initial_delay_ms=30_000, period_ms=60_000))
+    assert bench.runs == [30, 90, 150, 210]
 
 
-def test_s_time_1_a_task_that_throws_is_logged_and_runs_again(
-    caplog: pytest.LogCaptureFixture,
+def test_s_time_1_a_task_may_say_when_it_wants_to_run_next(bench: Bench) -> None:
+    bench.run_for(31, bench.task(lambda: 5000 * len(bench.runs), period_ms=1))
+    assert bench.runs == [0, 5, 15, 30]
+
+
+def test_s_time_1_a_foreseen_failure_is_logged_and_the_task_runs_again(
+    bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken() -> None:
-        raise OSError("disk on fire")
+        raise StorageError("/d/t-0", "disk on fire")
 
-    background = Background(threads=1)
     with caplog.at_level(logging.ERROR):
-        run_for(35, background, PeriodicTask(name="broken", period_ms=10_000, run=broken))
-    statistics = background.statistics().tasks["broken"]
+        bench.run_for(35, bench.task(broken, name="kafka-log-flusher"))
+    statistics = bench.background.statistics().tasks["kafka-log-flusher"]
     assert (statistics.runs, statistics.failures) == (4, 4)
     assert "disk on fire" in caplog.text
-    assert "'broken'" in caplog.text
+    assert "'kafka-log-flusher'" in caplog.text
 
 
-def test_s_time_1_a_task_may_say_when_it_wants_to_run_next() -> None:
-    runs: list[float] = []
-    task = PeriodicTask(
-        name="kafka-delete-logs", period_ms=1, run=noting(runs, lambda: 5000 * len(runs))
-    )
-    run_for(31, Background(threads=1), task)
-    assert runs == [0, 5, 15, 30]
+def test_s_time_1_a_bug_in_a_task_ends_everything(bench: Bench) -> None:
+    def broken() -> None:
+        raise LookupError("not foreseen")
+
+    with pytest.raises(ExceptionGroup) as raised:
+        bench.run_for(35, bench.task(broken), bench.task(name="another"))
+    assert raised.group_contains(LookupError, match="not foreseen")
+    assert len(bench.runs) <= 2
 
 
-def test_blocking_tasks_run_in_a_thread_and_others_on_the_loop() -> None:
+def test_a_run_that_takes_longer_than_its_period_is_followed_by_the_next_at_once(
+    bench: Bench,
+) -> None:
+    class Slow:
+        def run(self) -> None:
+            pass
+
+        def complete(self, _: None) -> None:
+            bench._timeline.now += 25  # as if a worker had taken so long
+
+    def run() -> Steps:
+        bench.runs.append(bench.clock.monotonic())
+        yield Slow()
+        return None
+
+    bench.run_for(60, Task(name="slow", initial_delay_ms=0, period_ms=10_000, run=run))
+    assert bench.runs == [0, 25, 50]
+    assert bench.background.statistics().tasks["slow"].longest_s == 25
+
+
+def test_jobs_run_in_workers_and_steps_and_completions_on_the_loop() -> None:
     threads: dict[str, int] = {}
 
-    def note(name: str) -> Callable[[], None]:
-        return lambda: threads.__setitem__(name, threading.get_ident())
+    class Noting:
+        def run(self) -> int:
+            return threading.get_ident()
+
+        def complete(self, result: int) -> Job[None] | None:
+            threads["job"] = result
+            threads["completion"] = threading.get_ident()
+            return None
+
+    def run() -> Steps:
+        threads["step"] = threading.get_ident()
+        yield Noting()
+        done.set()
+        return None
 
     async def main() -> None:
-        tasks = [
-            PeriodicTask(name="thread", period_ms=10**9, run=note("thread"), blocking=True),
-            PeriodicTask(name="loop", period_ms=10**9, run=note("loop")),
-        ]
+        background = Background(threads=2, clock=SystemClock(), workers=MachineWorkers())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(Background(threads=2).run, tasks)
+            task = Task(name="t", initial_delay_ms=0, period_ms=10**9, run=run)
+            nursery.start_soon(background.run, [task])
             with trio.fail_after(5):
-                while len(threads) < 2:
-                    await trio.sleep(0.001)
+                await done.wait()
             nursery.cancel_scope.cancel()
 
+    done = trio.Event()
     trio.run(main)
-    assert threads["loop"] == threading.get_ident()
-    assert threads["thread"] != threading.get_ident()
+    here = threading.get_ident()
+    assert (threads["step"], threads["completion"]) == (here, here)
+    assert threads["job"] != here
 
 
 def test_s_start_4_states_have_kafkas_values() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import trio
 
-from broker.cluster.embedded_store import EmbeddedStore
 from broker.directory_identity import Identity, settle_identity
 from config.broker_config import BrokerConfig
 from storage.errors import InconsistentBrokerId, InconsistentClusterId
 from storage.log_dir import MetaProperties, read_meta_properties, write_meta_properties
 from storage.os_filesystem import OsFileSystem
+from tests.support.stores import new_uuid, open_store
 
 FS = OsFileSystem()
 
@@ -25,9 +25,9 @@ def settle(tmp_path: Path, names: list[str], **settings: Any) -> Identity:
     )
 
     async def main() -> Identity:
-        store = await EmbeddedStore.open(str(tmp_path / "store.sqlite"))
+        store = await open_store(str(tmp_path / "store.sqlite"))
         try:
-            return await settle_identity(store, config, FS, directories)
+            return await settle_identity(store, config, FS, directories, new_uuid=new_uuid)
         finally:
             await store.close()
 

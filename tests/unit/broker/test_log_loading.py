@@ -7,7 +7,8 @@ import pytest
 import trio
 
 from broker.log_loading import load_all_logs
-from tests.support.manual_clock import ManualClock
+from broker.world.clock import SystemClock
+from broker.world.machine import MachineWorkers
 
 
 @dataclass
@@ -60,7 +61,8 @@ def test_s_rec_8_each_directory_has_its_recovery_threads(threads: int) -> None:
             manager,  # type: ignore[arg-type]
             lambda topic: None,  # type: ignore[arg-type,return-value]
             threads_per_dir=threads,
-            clock=ManualClock(),
+            clock=SystemClock(),
+            workers=MachineWorkers(),
         )
 
     trio.run(main)

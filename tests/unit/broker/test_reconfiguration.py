@@ -1,14 +1,21 @@
 """Parts of a running broker follow its configuration: pools, limits, logs."""
 
+from random import Random
+
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from broker.background import Background
+from broker.deadlines import Deadlines
 from broker.network.connection_limits import ConnectionLimits, Refusal
 from broker.network.handler_pool import HandlerPool
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
 from broker.world.clock import SystemClock
+from broker.world.journal_medium import JournalMedia
+from broker.world.virtual_time import Timeline, VirtualClock
+from broker.world.workers import InlineWorkers
+from broker.world.world import World
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
@@ -90,7 +97,7 @@ def test_all_logs_take_the_new_configs_of_their_topics() -> None:
 def test_a_change_reaches_every_part() -> None:
     async def scenario() -> None:
         cluster = await start_cluster(log_dirs="/a")
-        fs, clock = MemoryFileSystem(), ManualClock()
+        fs, clock = MemoryFileSystem(), VirtualClock(Timeline())
         manager = LogManager(cluster.config, clock, fs, on_offline=lambda lost: None)
         manager.startup(lambda topic: TopicConfig())
         parts = Parts(
@@ -98,8 +105,14 @@ def test_a_change_reaches_every_part() -> None:
             cluster_id="c" * 22,
             store=cluster.store,
             log_manager=manager,
-            clock=clock,
-            fs=fs,
+            deadlines=Deadlines(clock),
+            world=World(
+                clock=clock,
+                fs=fs,
+                random=Random(1),
+                media=JournalMedia(fs),
+                workers=InlineWorkers(),
+            ),
             check_buffers=False,
         )
         await Reconfiguration(parts).follow(
@@ -126,7 +139,7 @@ def test_a_change_reaches_every_part() -> None:
 
 def test_background_threads_can_be_more_or_fewer() -> None:
     async def scenario() -> None:
-        background = Background(threads=1)
+        background = Background(threads=1, clock=SystemClock(), workers=InlineWorkers())
         background.resize(3)
         assert background._limiter.total_tokens == 3
 

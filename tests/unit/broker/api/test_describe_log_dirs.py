@@ -3,6 +3,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from broker.api.describe_log_dirs import VERSIONS, DescribeLogDirsHandler
+from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -50,7 +51,7 @@ class FakeVolumes:
         return 1000, 400
 
 
-HANDLER = DescribeLogDirsHandler(FakeDirectories(), FakeVolumes())
+HANDLER = DescribeLogDirsHandler(FakeDirectories(), FakeVolumes(), InlineWorkers())
 
 
 @pytest.mark.parametrize("version", range(VERSIONS[1] + 1))

@@ -8,7 +8,7 @@ import trio
 
 from broker.adopt import adopt
 from broker.cluster.adoption import FIRST_PRODUCER_ID, Action, ConfigSource, take_over
-from broker.cluster.embedded_store import IN_MEMORY, EmbeddedStore
+from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import TopicImage
 from broker.cluster.kraft_log import METADATA_DIRECTORY, read_kraft_metadata
 from broker.cluster.producer_ids import ProducerIdAllocator
@@ -34,6 +34,7 @@ from storage.errors import DirectoryLocked
 from storage.log_dir import LogDir, MetaProperties, write_meta_properties
 from storage.os_filesystem import OsFileSystem
 from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.stores import new_uuid, open_store
 
 CONFIG = BrokerConfig.parse({"broker.id": "3", "log.dirs": "/a,/b"})
 ID, OTHER_ID = b"i" * 16, b"o" * 16
@@ -86,8 +87,8 @@ def run(
     """Actions by topic, and what the store holds then."""
 
     async def scenario() -> tuple[dict[str, Action], dict[str, TopicImage]]:
-        opened = store or await EmbeddedStore.open(IN_MEMORY)
-        verdicts = await take_over(opened, fs, ("/a", "/b"), CONFIG, 3)
+        opened = store or await open_store()
+        verdicts = await take_over(opened, fs, ("/a", "/b"), CONFIG, 3, new_uuid=new_uuid)
         topics = await read_topics(opened)
         return {v.name: v.action for v in verdicts}, {topic.name: topic for topic in topics}
 
@@ -95,7 +96,7 @@ def run(
 
 
 def new_store() -> EmbeddedStore:
-    return trio.run(EmbeddedStore.open, IN_MEMORY)
+    return trio.run(open_store)
 
 
 def test_directories_become_topics_with_their_own_ids() -> None:
@@ -171,8 +172,10 @@ def test_kraft_tells_partitions_configs_and_ids() -> None:
     )
 
     async def scenario() -> None:
-        store = await EmbeddedStore.open(IN_MEMORY)
-        verdicts = {v.name: v for v in await take_over(store, fs, ("/a",), CONFIG, 3)}
+        store = await open_store()
+        verdicts = {
+            v.name: v for v in await take_over(store, fs, ("/a",), CONFIG, 3, new_uuid=new_uuid)
+        }
         topic = verdicts["t"].topic
         assert topic is not None
         assert dict(topic.config) == {"retention.ms": "9"}
@@ -225,10 +228,12 @@ def test_metadata_records_of_other_kinds_are_passed_over_and_bad_ones_refused() 
 
 def test_producer_ids_go_on_where_kafka_never_comes() -> None:
     async def scenario() -> None:
-        store = await EmbeddedStore.open(IN_MEMORY)
-        await take_over(store, directories("/a/t-0"), ("/a",), CONFIG, 3)
+        store = await open_store()
+        await take_over(store, directories("/a/t-0"), ("/a",), CONFIG, 3, new_uuid=new_uuid)
         assert await ProducerIdAllocator(store, 3).take() == FIRST_PRODUCER_ID
-        await take_over(store, directories("/a/t-0", "/a/u-0"), ("/a",), CONFIG, 3)
+        await take_over(
+            store, directories("/a/t-0", "/a/u-0"), ("/a",), CONFIG, 3, new_uuid=new_uuid
+        )
         assert await ProducerIdAllocator(store, 3).take() == FIRST_PRODUCER_ID + 1000
 
     trio.run(scenario)

@@ -11,6 +11,7 @@ from broker.cluster.features import TRANSACTION_VERSION, Features, FeatureUpdate
 from broker.cluster.metadata_store import MetadataStoreError
 from broker.cluster.tree_values import FEATURES, encode_features
 from protocol.errors import ErrorCode, KafkaError
+from tests.support.stores import open_store
 
 UP, SAFE, UNSAFE = UpgradeType
 
@@ -20,7 +21,7 @@ def to(level: int, kind: int = UP, feature: str = TRANSACTION_VERSION) -> Featur
 
 
 async def opened(path: Path | str = ":memory:") -> tuple[EmbeddedStore, Features]:
-    store = await EmbeddedStore.open(str(path))
+    store = await open_store(str(path))
     features = Features(store)
     await features.load()
     return store, features
@@ -117,7 +118,7 @@ def test_a_store_that_fails_leaves_the_level(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_levels_of_a_newer_software_are_taken_as_far_as_they_are_known() -> None:
     async def main() -> None:
-        store = await EmbeddedStore.open(":memory:")
+        store = await open_store()
         await store.create(FEATURES, encode_features({TRANSACTION_VERSION: 9, "future": 1}))
         features = Features(store)
         await features.load()

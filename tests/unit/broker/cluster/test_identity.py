@@ -3,10 +3,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.identity import (
     choose_store_directory,
-    random_uuid,
     resolve_broker_id,
     resolve_cluster_id,
 )
@@ -15,19 +13,20 @@ from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from protocol.errors import KafkaError
 from protocol.types import uuid_from_text, uuid_to_text
+from tests.support.stores import new_uuid, open_store
 
 
 def test_s_start_7_the_cluster_id_is_made_once(tmp_path: Path) -> None:
     async def scenario() -> None:
         path = str(tmp_path / "m.sqlite")
-        store = await EmbeddedStore.open(path)
-        cluster_id = await resolve_cluster_id(store)
+        store = await open_store(path)
+        cluster_id = await resolve_cluster_id(store, new_uuid)
         assert len(cluster_id) == 22
         assert len(uuid_from_text(cluster_id)) == 16
-        assert await resolve_cluster_id(store) == cluster_id
+        assert await resolve_cluster_id(store, new_uuid) == cluster_id
         await store.close()
-        again = await EmbeddedStore.open(path)
-        assert await resolve_cluster_id(again) == cluster_id
+        again = await open_store(path)
+        assert await resolve_cluster_id(again, new_uuid) == cluster_id
         await again.close()
 
     trio.run(scenario)
@@ -35,16 +34,19 @@ def test_s_start_7_the_cluster_id_is_made_once(tmp_path: Path) -> None:
 
 def test_s_start_7_a_directory_of_kafka_keeps_its_cluster_id() -> None:
     async def scenario() -> None:
-        store = await EmbeddedStore.open(":memory:")
-        assert await resolve_cluster_id(store, "MkU3OEVBNTcwNTJENDM2Qg") == "MkU3OEVBNTcwNTJENDM2Qg"
-        assert await resolve_cluster_id(store) == "MkU3OEVBNTcwNTJENDM2Qg"
+        store = await open_store()
+        assert (
+            await resolve_cluster_id(store, new_uuid, "MkU3OEVBNTcwNTJENDM2Qg")
+            == "MkU3OEVBNTcwNTJENDM2Qg"
+        )
+        assert await resolve_cluster_id(store, new_uuid) == "MkU3OEVBNTcwNTJENDM2Qg"
 
     trio.run(scenario)
 
 
 def test_s_start_6_ids_are_generated_above_the_reserved_ones(tmp_path: Path) -> None:
     async def scenario() -> None:
-        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+        store = await open_store(str(tmp_path / "m.sqlite"))
         config = BrokerConfig.parse({})
         assert await resolve_broker_id(store, config) == 1001
         assert await resolve_broker_id(store, config) == 1002
@@ -64,7 +66,7 @@ def test_producer_ids_never_repeat_over_restarts(tmp_path: Path) -> None:
         path = str(tmp_path / "m.sqlite")
         seen: list[int] = []
         for _ in range(3):
-            store = await EmbeddedStore.open(path)
+            store = await open_store(path)
             allocator = ProducerIdAllocator(store, 0)
             assert allocator.take_nowait() is None
             seen += [await allocator.take() for _ in range(1001)]
@@ -84,7 +86,7 @@ def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
     """S-IDEM-1: the new producer's batches would be taken for duplicates of the old one's."""
 
     async def scenario() -> None:
-        store = await EmbeddedStore.open(str(tmp_path / "older.sqlite"))
+        store = await open_store(str(tmp_path / "older.sqlite"))
         assert [await ProducerIdAllocator(store, 0).take() for _ in range(2)] == [0, 1000]
         after = ProducerIdAllocator(store, 0)
         after.note_used(999)
@@ -109,7 +111,7 @@ def test_producer_ids_that_logs_remember_are_not_given_again_by_an_older_store(
 
 def test_producers_that_ask_at_once_get_different_ids() -> None:
     async def scenario() -> None:
-        store = await EmbeddedStore.open(":memory:")
+        store = await open_store()
         allocator = ProducerIdAllocator(store, 0)
         got: list[int] = []
 
@@ -133,18 +135,18 @@ def test_the_metadata_store_is_never_started_anew_while_it_may_lie_on_a_dead_dis
 
 def test_random_ids_are_version_4_and_never_look_like_an_option() -> None:
     for _ in range(200):
-        value = random_uuid()
+        value = new_uuid()
         assert value[6] >> 4 == 4
         assert not uuid_to_text(value).startswith("-")
 
 
 def test_without_the_store_no_producer_id_is_handed_out() -> None:
     async def scenario() -> None:
-        store = await EmbeddedStore.open(":memory:")
+        store = await open_store()
         await store.close()
         with pytest.raises(KafkaError):
             await ProducerIdAllocator(store, 0).take()
-        damaged = await EmbeddedStore.open(":memory:")
+        damaged = await open_store()
         await damaged.create("/latest_producer_id_block", b"{}")
         with pytest.raises(KafkaError):
             await ProducerIdAllocator(damaged, 0).take()

@@ -6,6 +6,7 @@ from broker.coordinator.marker_writer import ReplicaMarkerWriter
 from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import TransactionState as S
+from broker.world.workers import InlineWorkers
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.paths import parent_dir
@@ -28,7 +29,7 @@ class Life:
             self.bench.topic(topic, 2, is_new=fs is None, leader_epoch=leader_epoch)
         replicas = self.bench.replicas
         self.transactions = TransactionHarness(
-            ReplicaPartitionWriter(replicas, timeout_ms=1000),  # type: ignore[arg-type]
+            ReplicaPartitionWriter(replicas, InlineWorkers(), timeout_ms=1000),  # type: ignore[arg-type]
             self.bench.clock,
             ReplicaMarkerWriter(  # type: ignore[arg-type]
                 replicas, self.bench.clock, timeout_ms=1000, listeners={}

@@ -11,7 +11,7 @@ from tests.support.manual_clock import ManualClock
 
 def make(slots=2):
     clock = ManualClock()
-    return clock, FetchSessionCache(clock, slots, rng=random.Random(1))
+    return clock, FetchSessionCache(clock, slots, random=random.Random(1))
 
 
 def create(cache, size=1, privileged=False):

@@ -1,0 +1,37 @@
+"""The world of a broker on a machine, and of one whose disk is memory (`log.dirs=memory:`)."""
+
+import os
+from random import SystemRandom
+
+from broker.world.clock import SystemClock
+from broker.world.journal_medium import JournalMedia
+from broker.world.machine import MachineWorkers
+from broker.world.sqlite_medium import SqliteMedia
+from broker.world.world import World
+from config.broker_config import BrokerConfig
+from storage.memory_filesystem import MemoryFileSystem
+from storage.os_filesystem import OsFileSystem
+
+
+def machine_world(config: BrokerConfig) -> World:
+    """Real time, threads and sockets; the disk that `log.dirs` names."""
+    clock = SystemClock()
+    workers = MachineWorkers()
+    if not config.is_in_memory:
+        return World(
+            clock=clock,
+            fs=OsFileSystem(),
+            random=SystemRandom(),
+            media=SqliteMedia(),
+            workers=workers,
+        )
+    memory = MemoryFileSystem(
+        clock.wall_ms, total_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    )
+    return World(
+        clock=clock,
+        fs=memory,
+        random=SystemRandom(),
+        media=JournalMedia(memory),
+        workers=workers,
+    )

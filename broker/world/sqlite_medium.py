@@ -1,0 +1,109 @@
+"""Metadata in one SQLite file: what a broker on a machine uses.
+
+Format: table `node(path TEXT PRIMARY KEY, value BLOB, version INTEGER)`; `PRAGMA user_version` is
+the layout's number. Write-ahead log and `synchronous=FULL`: what `write` has returned for survives
+kill -9 and power loss; a crash in the middle leaves all or nothing of it. Kafka looks at
+directories only, so the file does not disturb it in a shared log directory. `sqlite3` is imported
+when a file is opened.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from broker.world.metadata_medium import MediumError, MediumFailed, Row
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_LAYOUT: Final = 1
+
+
+class SqliteMedia:
+    """`MetadataMedia` on the volumes of the machine."""
+
+    file_name = "metadata.sqlite"
+
+    def open(self, path: str) -> "SqliteMedium":
+        """See `MetadataMedia`."""
+        return SqliteMedium(path)
+
+
+class SqliteMedium:
+    """See the module and `MetadataMedium`. Raises MediumError when the file is not one of ours."""
+
+    def __init__(self, path: str) -> None:
+        import sqlite3
+
+        self.path = path
+        try:
+            # One call at a time, but each may come from another thread.
+            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        except sqlite3.Error as error:
+            raise MediumError(path, f"cannot be opened: {error}") from error
+        try:
+            self.fresh = self._prepare()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise MediumError(path, f"cannot be used: {error}") from error
+        except MediumError:
+            self.close()
+            raise
+
+    def _prepare(self) -> bool:
+        database = self._database
+        layout = database.execute("PRAGMA user_version").fetchone()[0]
+        if layout not in (0, _LAYOUT):
+            raise MediumError(self.path, f"has layout {layout}, this broker knows {_LAYOUT}")
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=FULL")
+        if layout == _LAYOUT:
+            return False
+        database.execute("BEGIN IMMEDIATE")
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS node"
+            " (path TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL)"
+            " WITHOUT ROWID"
+        )
+        database.execute(f"PRAGMA user_version={_LAYOUT}")
+        database.execute("COMMIT")
+        return True
+
+    def load(self) -> list[Row]:
+        """See `MetadataMedium`."""
+        import sqlite3
+
+        try:
+            rows = self._database.execute("SELECT path, value, version FROM node").fetchall()
+        except sqlite3.DatabaseError as error:
+            raise MediumError(self.path, f"cannot be used: {error}") from error
+        return [Row(*row) for row in rows]
+
+    def write(self, kept: Sequence[Row], gone: Sequence[str]) -> None:
+        """See `MetadataMedium`."""
+        import sqlite3
+
+        try:
+            self._commit(kept, gone)
+        except sqlite3.Error as error:
+            raise MediumFailed(self.path, str(error)) from error
+
+    def _commit(self, kept: Sequence[Row], gone: Sequence[str]) -> None:
+        database: sqlite3.Connection = self._database
+        database.execute("BEGIN IMMEDIATE")
+        try:
+            database.executemany("DELETE FROM node WHERE path = ?", [(path,) for path in gone])
+            database.executemany(
+                "INSERT INTO node (path, value, version) VALUES (?, ?, ?)"
+                " ON CONFLICT (path) DO UPDATE SET value = excluded.value,"
+                " version = excluded.version",
+                kept,
+            )
+            database.execute("COMMIT")
+        except BaseException:
+            if database.in_transaction:
+                database.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        """See `MetadataMedium`."""
+        self._database.close()

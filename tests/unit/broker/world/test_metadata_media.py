@@ -1,0 +1,183 @@
+"""What a metadata store may rely on, whatever keeps its rows; and journals on failing disks."""
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.world.journal_medium import JournalMedia
+from broker.world.metadata_medium import (
+    MediumError,
+    MediumFailed,
+    MetadataMedia,
+    Row,
+    TransientMedium,
+)
+from broker.world.sqlite_medium import SqliteMedia
+from tests.support.memory_filesystem import MemoryFileSystem
+
+A, B, C = Row("/a", b"", 0), Row("/a/b", b"\0\xff value", 3), Row("/ä", b"x" * 3000, 2**40)
+Place = tuple[MetadataMedia, str]
+
+
+@pytest.fixture(params=["sqlite", "journal"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "sqlite":
+        return SqliteMedia(), str(tmp_path / SqliteMedia.file_name)
+    fs = MemoryFileSystem()
+    fs.make_dirs("/d")
+    return JournalMedia(fs), f"/d/{JournalMedia.file_name}"
+
+
+def test_rows_are_there_after_it_was_closed_and_opened(place: Place) -> None:
+    media, path = place
+    medium = media.open(path)
+    assert (medium.fresh, medium.load(), medium.path) == (True, [], path)
+    medium.write([A, B, C], [])
+    medium.write([B._replace(version=4)], ["/ä", "/never-there"])
+    medium.close()
+    medium.close()
+    again = media.open(path)
+    assert not again.fresh
+    assert sorted(again.load()) == [A, B._replace(version=4)]
+    again.close()
+
+
+def test_a_closed_one_takes_nothing(place: Place) -> None:
+    media, path = place
+    medium = media.open(path)
+    medium.close()
+    with pytest.raises(MediumFailed):
+        medium.write([A], [])
+
+
+def test_where_there_is_no_directory_none_is_made(place: Place) -> None:
+    media, path = place
+    with pytest.raises(MediumError):
+        media.open(path + "/missing/file")
+
+
+def test_a_transient_one_forgets() -> None:
+    medium = TransientMedium()
+    medium.write([A], [])
+    assert (medium.fresh, medium.load()) == (True, [])
+    medium.close()
+
+
+def test_a_layout_of_the_future_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "newer")
+    SqliteMedia().open(path).close()
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version=9")
+    database.close()
+    with pytest.raises(MediumError, match="layout 9"):
+        SqliteMedia().open(path)
+
+
+_WRITER = """
+import os, signal, sys
+from broker.world.metadata_medium import Row
+from broker.world.sqlite_medium import SqliteMedia
+medium = SqliteMedia().open(sys.argv[1])
+for n in range(1000):
+    medium.write([Row(f"/n/{n}", b"x" * 100, 0)], [])
+    if n == 20:
+        print("ready", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_sqlite_has_acknowledged_survives_kill_9(tmp_path: Path) -> None:
+    path = str(tmp_path / "m.sqlite")
+    process = subprocess.run(
+        [sys.executable, "-c", _WRITER, path], capture_output=True, text=True, check=False
+    )
+    assert process.stdout == "ready\n", process.stderr
+    rows = SqliteMedia().open(path).load()
+    assert {row.path for row in rows} == {f"/n/{n}" for n in range(21)}
+
+
+# ---- the journal on disks that fail
+
+
+@pytest.fixture
+def fs() -> MemoryFileSystem:
+    made = MemoryFileSystem()
+    made.make_dirs("/d")
+    return made
+
+
+PATH = f"/d/{JournalMedia.file_name}"
+
+
+def test_a_power_loss_takes_nothing_that_was_acknowledged_and_half_of_nothing(
+    fs: MemoryFileSystem,
+) -> None:
+    medium = JournalMedia(fs).open(PATH)
+    medium.write([A, B], [])
+    after = fs.crash(forget_names=True)
+    assert sorted(JournalMedia(after).open(PATH).load()) == [A, B]
+    durable = fs.read_bytes(PATH)
+    medium.write([C], ["/a/b"])
+    longer = fs.read_bytes(PATH)
+    for size in range(len(durable), len(longer) + 1):
+        torn = MemoryFileSystem()
+        torn.write_bytes(PATH, longer[:size])
+        opened = JournalMedia(torn).open(PATH)
+        assert sorted(opened.load()) == ([A, C] if size == len(longer) else [A, B])
+        opened.write([B], [])
+        assert sorted(JournalMedia(torn).open(PATH).load())[:2] == [A, B]
+
+
+@pytest.mark.parametrize("operation", ["pwrite", "fsync"])
+def test_a_write_that_failed_is_as_if_it_had_never_been(
+    fs: MemoryFileSystem, operation: str
+) -> None:
+    medium = JournalMedia(fs).open(PATH)
+    medium.write([A], [])
+    fs.fail(operation, PATH, partial=40)
+    with pytest.raises(MediumFailed):
+        medium.write([B], ["/a"])
+    medium.write([C], [])
+    assert sorted(JournalMedia(fs).open(PATH).load()) == [A, C]
+
+
+def test_a_journal_that_repeats_itself_is_rewritten_when_it_is_opened(
+    fs: MemoryFileSystem,
+) -> None:
+    medium = JournalMedia(fs).open(PATH)
+    for version in range(1000):
+        medium.write([B._replace(version=version)], [])
+    long = fs.size(PATH)
+    again = JournalMedia(fs).open(PATH)
+    assert again.load() == [B._replace(version=999)]
+    assert not again.fresh
+    assert fs.size(PATH) < long / 100
+    again.write([A], [])
+    assert len(JournalMedia(fs).open(PATH).load()) == 2
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda data: data[:20], lambda data: b"", lambda data: b"\0" * len(data)]
+)
+def test_a_journal_whose_making_was_interrupted_is_begun_again(
+    fs: MemoryFileSystem, spoil: Callable[[bytes], bytes]
+) -> None:
+    JournalMedia(fs).open(PATH)
+    fs.write_bytes(PATH, spoil(fs.read_bytes(PATH)))
+    medium = JournalMedia(fs).open(PATH)
+    assert medium.fresh
+    medium.write([A], [])
+    assert JournalMedia(fs).open(PATH).load() == [A]
+
+
+def test_a_journal_of_the_future_is_refused(fs: MemoryFileSystem) -> None:
+    JournalMedia(fs).open(PATH)
+    from broker.world.journal_medium import _line
+
+    fs.write_bytes(PATH, _line({"layout": 7}))
+    with pytest.raises(MediumError, match="layout 7"):
+        JournalMedia(fs).open(PATH)

@@ -4,15 +4,7 @@
     … work …
     PowerLoss(fs).state(k, random)           the disk after a power loss that followed operation k
 
-What is legal
-  * Content of a file: what was there at its last fsync is there. Of what was done to it afterwards
-    (writes, stores through a mapping, truncations) any part may be there: nothing; everything; the
-    first few operations, the last one cut at any byte; or any mixture of sectors (512 bytes) or
-    pages (4 KB), each as of any moment, in a file as long as it was at any moment. Where the length
-    reached the disk and the data did not, there are zeros. Files are independent of each other.
-  * Names in a directory: what was there at its last fsync is there; of later creations, renames and
-    removals the first few, in the order they were made (as every journalling file system does it).
-    Directories are independent of each other. A rename is there as a whole or not at all.
+What is legal is in `tests.support.torn_content`.
 
 Stores through a mapping have no call that could be recorded: before each recorded operation, mapped
 files are compared with what is known of them.
@@ -28,19 +20,7 @@ from typing import Any, NamedTuple
 
 from storage.memory_filesystem import Inode, _split
 from tests.support.memory_filesystem import MemoryFileSystem, UnreliableFile
-
-SECTOR = 512
-PAGE = 4096
-_MOST_VERSIONS = 7
-"""Moments between which the sectors of one file are mixed: more would only cost time."""
-
-
-class Op(NamedTuple):
-    """One thing that was done to one file; `data` is None for a truncation to `position`."""
-
-    at: int
-    position: int
-    data: bytes | None
+from tests.support.torn_content import Chance, Everything, NamesOnly, Nothing, Op, applied
 
 
 class NameOp(NamedTuple):
@@ -182,7 +162,7 @@ class RecordingFileSystem(MemoryFileSystem):
         node = self._node_of(file.inode)
         if node.mapped:
             # What was just done shows in the mapping: it must not be taken for a store.
-            node.known = _applied(node.known, position, data)
+            node.known = applied(node.known, position, data)
         at = self._record(operation, file.path)
         node.ops.append(Op(at, position, data))
 
@@ -267,28 +247,28 @@ class PowerLoss:
 
     def kept(self, at: int) -> MemoryFileSystem:
         """Only the process died after operation `at`: everything that was done is there."""
-        return self._build(at, _Everything())
+        return self._build(at, Everything())
 
     def lost(self, at: int) -> MemoryFileSystem:
         """Nothing is there but what was synced."""
-        return self._build(at, _Nothing())
+        return self._build(at, Nothing())
 
     def names(self, at: int) -> MemoryFileSystem:
         """All names are there, and of the contents what was synced."""
-        return self._build(at, _Names())
+        return self._build(at, NamesOnly())
 
     def state(self, at: int, random: Random) -> MemoryFileSystem:
         """Some legal state: operations 0 to `at` - 1 were begun, what was synced is there."""
-        return self._build(at, _Chance(random))
+        return self._build(at, Chance(random))
 
-    def _build(self, at: int, choice: "_Everything") -> MemoryFileSystem:
+    def _build(self, at: int, choice: "Everything") -> MemoryFileSystem:
         after = MemoryFileSystem(total_bytes=self._fs.total_bytes)
         after.now_ms = self._fs.now_ms
         self._fill(after, "", self._fs.root, at, choice)
         return after
 
     def _fill(
-        self, after: MemoryFileSystem, path: str, directory: Node, at: int, choice: "_Everything"
+        self, after: MemoryFileSystem, path: str, directory: Node, at: int, choice: "Everything"
     ) -> None:
         synced, entries = _last_before(directory.synced_names, at)
         pending = _between(directory.name_ops, synced, at)
@@ -306,86 +286,6 @@ class PowerLoss:
                 after.write_bytes(inside, choice.content(content, ops) if ops else content)
 
 
-class _Everything:
-    def names(self, pending: int) -> int:
-        return pending
-
-    def content(self, synced: bytes, ops: list[Op]) -> bytes:
-        for op in ops:
-            synced = _applied(synced, op.position, op.data)
-        return synced
-
-
-class _Nothing(_Everything):
-    def names(self, pending: int) -> int:
-        return 0
-
-    def content(self, synced: bytes, ops: list[Op]) -> bytes:
-        return synced
-
-
-class _Names(_Nothing):
-    def names(self, pending: int) -> int:
-        return pending
-
-
-class _Chance(_Everything):
-    """Some files and directories are lost or kept whole, some are torn: drawn anew for each."""
-
-    def __init__(self, random: Random) -> None:
-        self._random = random
-        # A state in which all are torn has no room for the interplay of torn and whole ones.
-        self._weights = random.choice([(1, 1, 2, 2), (0, 3, 1, 1), (3, 1, 1, 1), (0, 0, 1, 1)])
-
-    def names(self, pending: int) -> int:
-        return self._random.choice((0, pending, self._random.randint(0, pending)))
-
-    def content(self, synced: bytes, ops: list[Op]) -> bytes:
-        random = self._random
-        (kind,) = random.choices(("lost", "kept", "prefix", "mixed"), self._weights)
-        if kind == "lost":
-            return synced
-        if kind == "kept":
-            return super().content(synced, ops)
-        if kind == "prefix":
-            return self._prefix_of(synced, ops)
-        return self._mixed(synced, ops)
-
-    def _prefix_of(self, synced: bytes, ops: list[Op]) -> bytes:
-        """The first operations in order, the last of them cut at any byte or sector."""
-        count = self._random.randint(1, len(ops))
-        content = super().content(synced, ops[: count - 1])
-        last = ops[count - 1]
-        data = last.data
-        if data is None:
-            return _applied(content, last.position, None)
-        cut = self._random.randint(0, len(data))
-        if self._random.random() < 0.5:
-            cut = max(0, (last.position + cut) // SECTOR * SECTOR - last.position)
-        if self._random.random() < 0.3:
-            # The length is there, the data is not.
-            content = content.ljust(last.position + len(data), b"\0")
-        return _applied(content, last.position, data[:cut])
-
-    def _mixed(self, synced: bytes, ops: list[Op]) -> bytes:
-        random = self._random
-        moments = sorted(random.sample(range(len(ops)), min(len(ops), _MOST_VERSIONS)))
-        versions, done = [synced], 0
-        content = synced
-        for moment in moments:
-            content = super().content(content, ops[done : moment + 1])
-            done = moment + 1
-            versions.append(content)
-        size = len(random.choice(versions))
-        unit = random.choice((SECTOR, PAGE))
-        pieces = []
-        for start in range(0, size, unit):
-            length = min(unit, size - start)
-            piece = random.choice(versions)[start : start + length]
-            pieces.append(piece.ljust(length, b"\0"))
-        return b"".join(pieces)
-
-
 def _change(entries: dict[str, Node], changes: Iterable[tuple[str, Node | None]]) -> None:
     for name, node in changes:
         if node is None:
@@ -401,13 +301,6 @@ def _last_before(history: list[Any], at: int) -> Any:
 def _between(ops: list[Any], after: int, at: int) -> list[Any]:
     first = bisect_left(ops, after + 1, key=lambda op: op.at)
     return ops[first : bisect_left(ops, at, key=lambda op: op.at)]
-
-
-def _applied(content: bytes, position: int, data: bytes | None) -> bytes:
-    head = content[:position].ljust(position, b"\0")
-    if data is None:
-        return head
-    return head + data + content[position + len(data) :] if data else content
 
 
 def _difference(old: bytes, new: bytes) -> tuple[int, int]:

@@ -22,13 +22,15 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.anomalies.checker import check
 from tests.anomalies.faults.nemesis import Nemesis, NemesisPlan
-from tests.anomalies.faults.proxy import Fault, FaultPlan, FaultProxy
+from tests.anomalies.faults.plan import Fault, FaultPlan
+from tests.anomalies.faults.proxy import FaultProxy
 from tests.anomalies.faults.worn_ids import wear
 from tests.anomalies.final_read import read_everything
 from tests.anomalies.findings import Report
 from tests.anomalies.history import read_history
 from tests.anomalies.workload.crowd import CROWD, TOPICS, Member
-from tests.anomalies.workload.modern import ModernProducer
+from tests.anomalies.workload.raw import RawProducer, SocketLine
+from tests.anomalies.workload.roles import blocking
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker_process import ROOT, BrokerProcess
 
@@ -326,7 +328,8 @@ class Run:
         assert self.broker is not None
         for client in self._clients.values():
             if client.member.has_transactions:
-                producer = ModernProducer(self.broker.port, client.member.name)
-                producer.close()
+                line = SocketLine(self.broker.port)
+                producer = blocking(RawProducer(line, client.member.name).open())
+                line.close()
                 if self._worn.get(client.member.name, producer.producer_id) != producer.producer_id:
                     self.nemesis.counts["producer id used up"] += 1

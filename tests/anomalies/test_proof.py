@@ -12,7 +12,7 @@ import pytest
 from protocol.api_keys import ApiKey
 from tests.anomalies.checker import check
 from tests.anomalies.faults.nemesis import NemesisPlan
-from tests.anomalies.faults.proxy import NO_FAULTS, Fault, FaultPlan
+from tests.anomalies.faults.plan import NO_FAULTS, Fault, FaultPlan
 from tests.anomalies.findings import Anomaly
 from tests.anomalies.history import read_history
 from tests.anomalies.run import Run, RunPlan

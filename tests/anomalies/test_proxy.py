@@ -14,7 +14,8 @@ from protocol.api_keys import ApiKey
 from protocol.messages.end_txn import EndTxnResponse
 from protocol.messages.registry import response_codec
 from tests.anomalies.faults.frames import request_frame as parsed
-from tests.anomalies.faults.proxy import Fault, FaultPlan, FaultProxy, is_protected
+from tests.anomalies.faults.plan import Fault, FaultPlan, is_protected
+from tests.anomalies.faults.proxy import FaultProxy
 from tests.support.wire_client import WireClient, request_frame
 
 VERSION = 5

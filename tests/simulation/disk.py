@@ -2,8 +2,8 @@
 
 Between two syncs of a file it remembers what was done to it, and of a directory which names came
 and went: `after_power_loss` draws one of the legal states from that (`tests.support.torn_content`).
-`after_kill` is the same disk, still owing what it owed, in other hands: whoever holds the old object
-(a task of the dead broker) can do nothing with it any more.
+`after_kill` is the same disk, still owing what it owed, in other hands: whoever holds the old
+object (a task of the dead broker) can do nothing with it any more.
 
 Stores through a mapping leave no trace when they happen. A file that is mapped counts as changed
 sector by sector since its last sync.

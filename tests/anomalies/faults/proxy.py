@@ -1,16 +1,8 @@
 """A proxy between clients and broker that loses answers, delays, repeats and hangs up.
 
-It understands frames, so it can do what a bad network does to a request that was carried out:
-
-    DROP_ANSWER   the broker carries the request out; its answer is swallowed, the connection closed
-    LATE          the client's connection is closed; the request reaches the broker later, on
-                  another connection, when the client has tried again or given up
-    REPLAY        the request is passed on, and once more later, on another connection
-    DELAY         the request is passed on later; what follows on the connection waits behind it
-    CUT           the connection is closed before the request is passed on
-
-Which of them meets which request is a `FaultPlan`; the draw is from the seed. (The order in which
-requests arrive is the machine's: a seed gives the same kinds of faults, not the same history.)
+It understands frames. Which fault meets which request is told by a `FaultPlan` from the seed. (The
+order in which requests arrive is the machine's: a seed gives the same kinds of faults, not the same
+history.)
 
 The proxy runs its own event loop in a thread; everything public may be called from outside.
 """
@@ -20,77 +12,16 @@ import contextlib
 import struct
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from enum import Enum
 from random import Random
 from typing import Any, Final
 
-from protocol.api_keys import ApiKey
 from tests.anomalies.faults.frames import SIZE, RequestFrame, answer_codes, request_frame
+from tests.anomalies.faults.plan import NO_FAULTS, Fault, FaultPlan
 
 HOST: Final = "127.0.0.1"
 _ANSWER_TIMEOUT_S: Final = 5.0
-_TRANSACTIONAL: Final = (
-    ApiKey.PRODUCE,
-    ApiKey.END_TXN,
-    ApiKey.TXN_OFFSET_COMMIT,
-    ApiKey.ADD_PARTITIONS_TO_TXN,
-    ApiKey.ADD_OFFSETS_TO_TXN,
-    ApiKey.INIT_PRODUCER_ID,
-)
-
-
-class Fault(Enum):
-    """See the module."""
-
-    DROP_ANSWER = "drop answer"
-    LATE = "late"
-    REPLAY = "replay"
-    DELAY = "delay"
-    CUT = "cut"
-
-
-def is_protected(request: RequestFrame) -> bool:
-    """Whether the protocol promises that a late repetition of the request does no harm.
-
-    Version 2 transactions: always. Before, only sequence numbers and epochs protect, that is
-    Produce: an EndTxn or TxnOffsetCommit of the last transaction looks like one of the next
-    (KIP-890 came for that). A late InitProducerId fences whoever came after it: no harm to data.
-    """
-    return request.is_version_2 or request.key in (ApiKey.PRODUCE, ApiKey.INIT_PRODUCER_ID)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultPlan:
-    """How often which fault meets a request. Asked in the order of the fields; one at most."""
-
-    chances: Mapping[Fault, float] = field(default_factory=dict)
-    keys: tuple[ApiKey, ...] = _TRANSACTIONAL
-    """Requests of other kinds are left alone, but for DELAY and CUT."""
-    may_repeat: Callable[[RequestFrame], bool] = is_protected
-    """Whether a request may be LATE or REPLAYed."""
-    longest_s: float = 2.0
-    """Of delays, and until a late or repeated request arrives."""
-
-    def draw(self, request: RequestFrame, random: Random) -> Fault | None:
-        """What meets this request."""
-        dice = random.random()
-        for fault, chance in self.chances.items():
-            dice -= chance
-            if dice < 0:
-                return fault if self._fits(fault, request) else None
-        return None
-
-    def _fits(self, fault: Fault, request: RequestFrame) -> bool:
-        if fault in (Fault.DELAY, Fault.CUT):
-            return True
-        if fault is Fault.DROP_ANSWER:
-            return request.key in self.keys
-        return request.key in self.keys and self.may_repeat(request)
-
-
-NO_FAULTS: Final = FaultPlan()
 
 
 @dataclass(slots=True, eq=False)

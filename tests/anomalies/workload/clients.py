@@ -1,4 +1,7 @@
-"""What the roles need of a client library, and how they hear of its troubles."""
+"""What the roles need of a client, and how they hear of its troubles.
+
+The classes over client libraries have the same methods, blocking: `roles.Awaited` is between them.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
@@ -23,33 +26,27 @@ class GivenUp(Exception):
 class TransactionalProducer(Protocol):
     """One transactional id. Everything may raise MustAbort or GivenUp."""
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         """A new transaction."""
 
-    def send(self, key: str, value: str) -> None:
+    async def send(self, key: str, value: str) -> None:
         """One record; it may travel later."""
 
-    def flush(self) -> dict[str, int]:
+    async def flush(self) -> dict[str, int]:
         """Wait for what was sent; value to offset, where an offset was told."""
 
-    def commit(self) -> None:
+    async def commit(self) -> None:
         """Returns when the transaction is committed."""
 
-    def abort(self) -> None:
+    async def abort(self) -> None:
         """Returns when the transaction is aborted."""
-
-    def close(self) -> None:
-        """Let go."""
 
 
 class CommittedReader(Protocol):
     """A read_committed consumer."""
 
-    def poll(self, timeout_s: float, limit: int) -> Records:
+    async def poll(self, timeout_s: float, limit: int) -> Records:
         """What came; `on_move` was called first when the place has changed."""
-
-    def close(self) -> None:
-        """Leave."""
 
 
 OnMove = Callable[[Sequence[str]], None]

@@ -7,17 +7,16 @@
     poller   reads; a member of a group commits where it is, another now and then goes back
 
 A role returns when it is told to stop. `GivenUp` ends it: the process ends, a new one takes over.
+
+Roles are coroutines over what a `Life` and the clients let them await: in a process of its own
+every call blocks (`blocking`), in a simulation (`tests.simulation`) virtual time passes.
 """
 
-import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
-from tests.anomalies.history import Recorder
 from tests.anomalies.workload.clients import (
     CommittedReader,
     GivenUp,
@@ -26,56 +25,77 @@ from tests.anomalies.workload.clients import (
     TransactionalProducer,
 )
 
-Going = Callable[[], bool]
+Result = TypeVar("Result")
 ABORTED_SHARE: Final = 0.2
 """Of transactions that could have been committed."""
 CRASH_SHARE: Final = 0.004
 """Of commits: the process dies while it waits for the answer."""
-CRASH_WITHIN_S: Final = 0.006
 JUMP_SHARE: Final = 0.03
 """Of polls of an assigned reader: it goes back to anywhere, also into aborted transactions."""
+
+
+class Notes(Protocol):
+    """Where a client writes down what it does (`tests.anomalies.history.Recorder`)."""
+
+    def note(self, f: str, kind: str, *, op: int = -1, **more: Any) -> None:
+        """One event, now."""
+
+    def next_op(self) -> int:
+        """A number for an operation of more than one event."""
 
 
 class PollingReader(CommittedReader, Protocol):
     """A member of a group, or assigned."""
 
-    def commit(self, offsets: Mapping[str, int]) -> None:
+    async def commit(self, offsets: Mapping[str, int]) -> None:
         """As a member: where a successor goes on."""
 
-    def seek(self, offsets: Mapping[str, int]) -> None:
+    async def seek(self, offsets: Mapping[str, int]) -> None:
         """As assigned: go on there."""
 
 
 class RewindingReader(CommittedReader, Protocol):
     """One that can go back."""
 
-    def rewind(self, keys: Sequence[str]) -> None:
+    async def rewind(self, keys: Sequence[str]) -> None:
         """Go on where the group is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What a role needs besides clients."""
+
+    recorder: Notes
+    random: Random
+    going: Callable[[], bool]
+    """False: end after what is under way."""
+    pause: Callable[[float], Awaitable[None]]
+    """Let so many seconds pass."""
+    crash_soon: Callable[[], None]
+    """Die at the moment that leaves most open: while a commit is waited for."""
 
 
 class Transactions:
     """Runs one transaction after the other and notes what becomes of each."""
 
-    def __init__(
-        self, producer: TransactionalProducer, recorder: Recorder, random: Random, name: str
-    ) -> None:
+    def __init__(self, producer: TransactionalProducer, life: Life, name: str) -> None:
         self._producer = producer
-        self._recorder = recorder
-        self._random = random
+        self._life = life
         self._name = name
 
-    def run(
+    async def run(
         self,
         sends: Sequence[tuple[str, str]],
         *,
         polled: Records | None = None,
         group: str | None = None,
-        send_offsets: Callable[[], None] | None = None,
+        send_offsets: Callable[[], Awaitable[None]] | None = None,
         pause_s: float = 0.0,
     ) -> bool:
         """Whether it was committed. `pause_s`: how long it stays open. Raises GivenUp."""
-        producer, note = self._producer, self._recorder.note
-        op = self._recorder.next_op()
+        producer, life = self._producer, self._life
+        note = life.recorder.note
+        op = life.recorder.next_op()
         steps: list[list[Any]] = [] if polled is None else [["poll", polled]]
         steps += [["send", key, value] for key, value in sends]
         more = {} if group is None else {"group": group}
@@ -84,27 +104,28 @@ class Transactions:
         acks: dict[str, int] = {}
         try:
             try:
-                producer.begin()
+                await producer.begin()
                 half = len(sends) // 2
                 for key, value in sends[:half]:
-                    producer.send(key, value)
+                    await producer.send(key, value)
                 if half and pause_s:
-                    acks |= producer.flush()
-                    time.sleep(pause_s)
+                    acks |= await producer.flush()
+                    await life.pause(pause_s)
                 for key, value in sends[half:]:
-                    producer.send(key, value)
-                acks |= producer.flush()
+                    await producer.send(key, value)
+                acks |= await producer.flush()
                 if send_offsets is not None:
-                    send_offsets()
-                if self._random.random() < ABORTED_SHARE:
+                    await send_offsets()
+                if life.random.random() < ABORTED_SHARE:
                     raise MustAbort("by choice")
                 asked = True
                 note("txn", "committing", op=op, acks=acks)
-                if self._random.random() < CRASH_SHARE:
-                    self._crash_soon()
-                producer.commit()
+                if life.random.random() < CRASH_SHARE:
+                    note("crash", "info")
+                    life.crash_soon()
+                await producer.commit()
             except MustAbort as why:
-                producer.abort()
+                await producer.abort()
                 # An abort after a commit that failed says little: leave it open.
                 note("txn", "info" if asked else "fail", op=op, acks=acks, error=str(why))
                 return False
@@ -113,12 +134,6 @@ class Transactions:
             raise
         note("txn", "ok", op=op)
         return True
-
-    def _crash_soon(self) -> None:
-        """kill -9 of itself, at the moment that leaves most open."""
-        self._recorder.note("crash", "info")
-        within_s = self._random.uniform(0, CRASH_WITHIN_S)
-        threading.Timer(within_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
 class Values:
@@ -145,54 +160,53 @@ def _open_for(random: Random) -> float:
     return random.uniform(0.05, 0.5) if random.random() < 0.1 else 0.0
 
 
-def sender(
-    transactions: Transactions, random: Random, values: Values, keys: Sequence[str], going: Going
+async def sender(
+    transactions: Transactions, life: Life, values: Values, keys: Sequence[str]
 ) -> None:
     """See the module."""
-    while going():
+    random = life.random
+    while life.going():
         sends = fresh_sends(random, values, keys)
-        transactions.run(sends, pause_s=_open_for(random))
-        time.sleep(random.uniform(0.0, 0.03))
+        await transactions.run(sends, pause_s=_open_for(random))
+        await life.pause(random.uniform(0.0, 0.03))
 
 
-def mixer(
+async def mixer(
     transactions: Transactions,
     reader: CommittedReader,
-    recorder: Recorder,
-    random: Random,
+    life: Life,
     values: Values,
     keys: Sequence[str],
-    going: Going,
 ) -> None:
     """See the module."""
-    while going():
-        polled = reader.poll(0.05, 50)
+    random = life.random
+    while life.going():
+        polled = await reader.poll(0.05, 50)
         if polled:
-            recorder.note("poll", "ok", value=polled)
+            life.recorder.note("poll", "ok", value=polled)
         sends = fresh_sends(random, values, keys)
-        transactions.run(sends, polled=polled or None, pause_s=_open_for(random))
+        await transactions.run(sends, polled=polled or None, pause_s=_open_for(random))
 
 
-def copier(
+async def copier(
     transactions: Transactions,
     reader: RewindingReader,
-    send_offsets: Callable[[Mapping[str, int]], None],
-    recorder: Recorder,
-    random: Random,
+    send_offsets: Callable[[Mapping[str, int]], Awaitable[None]],
+    life: Life,
     values: Values,
     keys: Sequence[str],
     group: str,
-    going: Going,
 ) -> None:
     """See the module."""
-    while going():
-        polled = reader.poll(0.3, random.randint(1, 12))
+    random = life.random
+    while life.going():
+        polled = await reader.poll(0.3, random.randint(1, 12))
         if not polled:
             continue
-        recorder.note("poll", "ok", value=polled)
+        life.recorder.note("poll", "ok", value=polled)
         sends = [(random.choice(keys), values.next()) for pairs in polled.values() for _ in pairs]
         following = {key: pairs[-1][0] + 1 for key, pairs in polled.items()}
-        done = transactions.run(
+        done = await transactions.run(
             sends,
             polled=polled,
             group=group,
@@ -200,20 +214,44 @@ def copier(
             pause_s=_open_for(random),
         )
         if not done:
-            reader.rewind(list(polled))
+            await reader.rewind(list(polled))
 
 
-def poller(
-    reader: PollingReader, recorder: Recorder, random: Random, member: bool, going: Going
-) -> None:
+async def poller(reader: PollingReader, life: Life, *, member: bool) -> None:
     """See the module."""
+    random = life.random
     following: dict[str, int] = {}
-    while going():
-        polled = reader.poll(0.3, random.randint(1, 100))
+    while life.going():
+        polled = await reader.poll(0.3, random.randint(1, 100))
         if polled:
-            recorder.note("poll", "ok", value=polled)
+            life.recorder.note("poll", "ok", value=polled)
             following |= {key: pairs[-1][0] + 1 for key, pairs in polled.items()}
         if member and polled:
-            reader.commit({key: following[key] for key in polled})
+            await reader.commit({key: following[key] for key in polled})
         elif following and random.random() < JUMP_SHARE:
-            reader.seek({key: random.randrange(end) for key, end in following.items()})
+            await reader.seek({key: random.randrange(end) for key, end in following.items()})
+
+
+class Awaited:
+    """A client whose calls block, as one whose calls are awaited (and are over at once)."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        call = getattr(self._client, name)
+
+        async def awaited(*args: Any, **more: Any) -> Any:
+            return call(*args, **more)
+
+        return awaited
+
+
+def blocking(role: Coroutine[Any, Any, Result]) -> Result:
+    """Run a role all of whose calls block, to its end."""
+    try:
+        role.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    raise RuntimeError(f"{role} waits for something")

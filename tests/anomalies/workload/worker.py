@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,9 +17,10 @@ from typing import Any, Final
 
 from tests.anomalies.history import Recorder
 from tests.anomalies.workload import roles
-from tests.anomalies.workload.clients import GivenUp, TransactionalProducer
+from tests.anomalies.workload.clients import GivenUp
 
 GAVE_UP: Final = 3
+CRASH_WITHIN_S: Final = 0.006
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +62,12 @@ def _job(argument: str) -> Job:
     return Job(**fields)
 
 
-def _producer(job: Job) -> TransactionalProducer:
+def _producer(job: Job) -> Any:
     bootstrap = f"127.0.0.1:{job.port}"
     if job.library == "modern":
-        from tests.anomalies.workload.modern import ModernProducer
+        from tests.anomalies.workload.raw import RawProducer, SocketLine
 
-        return ModernProducer(job.port, job.name)
+        return roles.blocking(RawProducer(SocketLine(job.port), job.name).open())
     if job.library == "confluent":
         from tests.anomalies.workload.confluent import ConfluentProducer
 
@@ -104,37 +107,55 @@ def run(job: Job) -> None:
     signal.signal(signal.SIGTERM, lambda *_: going.clear())
     recorder = Recorder(Path(job.history), job.process)
     random = Random(f"{job.seed} {job.process}")
+    life = roles.Life(recorder, random, lambda: bool(going), _pause, lambda: _crash_soon(random))
+    roles.blocking(_play(job, life, recorder))
 
-    def goes() -> bool:
-        return bool(going)
 
+async def _play(job: Job, life: roles.Life, recorder: Recorder) -> None:
     if job.role == "poller":
-        roles.poller(_reader(job, job.keys, recorder), recorder, random, job.subscribe, goes)
+        reader = roles.Awaited(_reader(job, job.keys, recorder))
+        await roles.poller(reader, life, member=job.subscribe)
         return
     values = roles.Values(job.process)
     producer = _producer(job)
-    transactions = roles.Transactions(producer, recorder, random, job.name)
+    awaited = producer if job.library == "modern" else roles.Awaited(producer)
+    transactions = roles.Transactions(awaited, life, job.name)
     if job.role == "sender":
-        roles.sender(transactions, random, values, job.keys, goes)
+        await roles.sender(transactions, life, values, job.keys)
     elif job.role == "mixer":
-        reader = _reader(job, job.inputs, recorder)
-        roles.mixer(transactions, reader, recorder, random, values, job.keys, goes)
+        reader = roles.Awaited(_reader(job, job.inputs, recorder))
+        await roles.mixer(transactions, reader, life, values, job.keys)
     else:
         assert job.role == "copier" and job.group is not None, job
         # The transactional id is taken over before the offsets are read: the last owner's
         # transaction is decided then.
-        reader = _reader(job, job.inputs, recorder, from_committed=not job.subscribe)
+        opened = _reader(job, job.inputs, recorder, from_committed=not job.subscribe)
 
-        def send_offsets(offsets: Mapping[str, int]) -> None:
-            made: Any = producer
+        async def send_offsets(offsets: Mapping[str, int]) -> None:
             if job.library == "modern":
-                made.send_offsets(job.group, offsets)
+                await producer.send_offsets(job.group, offsets)
             else:
-                made.send_offsets(offsets, reader.metadata())
+                producer.send_offsets(offsets, opened.metadata())
 
-        roles.copier(
-            transactions, reader, send_offsets, recorder, random, values, job.keys, job.group, goes
+        await roles.copier(
+            transactions,
+            roles.Awaited(opened),
+            send_offsets,
+            life,
+            values,
+            job.keys,
+            job.group,
         )
+
+
+async def _pause(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def _crash_soon(random: Random) -> None:
+    """kill -9 of this process, by a timer."""
+    within_s = random.uniform(0, CRASH_WITHIN_S)
+    threading.Timer(within_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
 def main() -> int:

@@ -1,0 +1,18 @@
+"""A whole broker, its clients, its disk, its network and its time, in one process and from one
+seed.
+
+    run.py        one run: the broker's lives, the clients, the faults, the last read, the checks
+    plan.py       what a seed stands for: settings, clients, faults, each as data
+    lives.py      the broker: started, stopped, killed, paused, without power, on a broken disk
+    disk.py       its disk, which forgets what was not synced
+    hands.py      its workers, who take their time
+    wire.py       requests on their way: late, repeated, cut off, unanswered
+    readers.py    consumers: assigned ones, and members of groups
+    clients.py    who takes part; what they do is `tests.anomalies.workload.roles`
+    offsets.py    what is checked beside `tests.anomalies.checker`: committed offsets and members
+    trace.py      everything that happened, a line each: the same for the same seed, byte for byte
+    shrink.py     the smallest plan that still fails
+    sabotage.py   brokers that lack one guarantee, which the simulation must find
+
+Nothing here waits for real time, and there is no thread, socket or disk: `scripts/simulate`.
+"""

@@ -1,0 +1,250 @@
+"""Who takes part in a simulated run: clients with clocks of their own, one incarnation after the
+other; killed, paused, or left behind as zombies while a successor has begun."""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any, Final
+
+import trio
+
+from broker.world.virtual_time import Timeline, VirtualClock
+from tests.anomalies.history import Event
+from tests.anomalies.workload import roles
+from tests.anomalies.workload.clients import GivenUp
+from tests.anomalies.workload.raw import RawProducer
+from tests.simulation.offsets import GroupLedger
+from tests.simulation.plan import Member
+from tests.simulation.readers import AssignedReader, MemberReader
+from tests.simulation.trace import Trace
+from tests.simulation.wire import Network
+
+PACE: Final = 12.0
+"""Virtual time costs nothing, requests do: whoever pauses does so for longer than in real runs."""
+CRASH_WITHIN_S: Final = 0.004
+_AGAIN_S: Final = 0.1
+
+
+class Stage:
+    """What clients share. `history` is in order: each event is a moment later than the last."""
+
+    def __init__(
+        self, seed: int, timeline: Timeline, network: Network, trace: Trace, nursery: trio.Nursery
+    ) -> None:
+        self.seed = seed
+        self.timeline = timeline
+        self.network = network
+        self.trace = trace
+        self.nursery = nursery
+        self.history: list[Event] = []
+        self.ledger = GroupLedger()
+        self.is_going = True
+        self.failures: list[BaseException] = []
+        self.failed = trio.Event()
+        self._last_time = 0
+
+    def note(
+        self, process: str, f: str, kind: str, op: int = -1, more: Mapping[str, Any] | None = None
+    ) -> None:
+        """An event of the history, now."""
+        self._last_time = max(self._last_time + 1, int(self.timeline.now * 1e9))
+        event = Event(time=self._last_time, process=process, f=f, type=kind, op=op, more=more or {})
+        self.history.append(event)
+        self.trace.note(process, f"{f} {kind} {op if op >= 0 else ''} {dict(event.more)}")
+
+    def fail(self, error: BaseException) -> None:
+        """The run has found something."""
+        self.failures.append(error)
+        self.failed.set()
+
+
+class Notes:
+    """Where one incarnation writes down what it does; a `roles.Notes`."""
+
+    def __init__(self, stage: Stage, process: str) -> None:
+        self._stage = stage
+        self._process = process
+        self._ops = 0
+
+    def note(self, f: str, kind: str, *, op: int = -1, **more: Any) -> None:
+        """See `roles.Notes`."""
+        # What is noted now must not change later.
+        copied = {name: dict(value) if name == "acks" else value for name, value in more.items()}
+        self._stage.note(self._process, f, kind, op, copied)
+
+    def next_op(self) -> int:
+        """See `roles.Notes`."""
+        self._ops += 1
+        return self._ops
+
+
+class Incarnation:
+    """One life of a client."""
+
+    def __init__(self, stage: Stage, member: Member, number: int) -> None:
+        self.name = f"{member.name}.{number}"
+        self.clock = VirtualClock(stage.timeline)
+        self.is_over = False
+        self.is_paused = False
+        self._stage = stage
+        self._member = member
+        self._scope = trio.CancelScope()
+        self._random = Random(f"{stage.seed} {self.name}")
+        self._wire = stage.network.wire(self.name, self.clock, self._random)
+
+    async def run(self) -> None:
+        """Until it is told to end, gives up, or dies."""
+        try:
+            with self._scope:
+                await self._play()
+        except GivenUp as why:
+            self._stage.trace.note(self.name, f"gave up: {why}")
+        except Exception as error:  # noqa: BLE001 - told by the run, with its seed
+            self._stage.fail(error)
+        finally:
+            self.is_over = True
+            self._wire.close()
+
+    def kill(self) -> None:
+        """At once: its connection is reset, it notes nothing any more."""
+        self._scope.cancel()
+        self._wire.abort()
+
+    def pause(self) -> None:
+        """As SIGSTOP: it stays where it is."""
+        self.is_paused = True
+        self.clock.stop()
+
+    def resume(self) -> None:
+        """As SIGCONT."""
+        self.is_paused = False
+        self.clock.go_on()
+
+    # ---- what it does
+
+    async def _play(self) -> None:
+        member, wire, random = self._member, self._wire, self._random
+        notes = Notes(self._stage, self.name)
+        life = roles.Life(notes, random, self._goes, self._pause, self._crash_soon)
+
+        def moved(to: Sequence[str]) -> None:
+            notes.note("assign", "ok", value=sorted(to))
+
+        if member.role == "poller":
+            await roles.poller(await self._poller(moved), life, member=member.subscribe)
+            return
+        producer = await RawProducer(
+            wire, member.name, version=member.version, transaction_timeout_ms=member.timeout_ms
+        ).open()
+        transactions = roles.Transactions(producer, life, member.name)
+        values = roles.Values(self.name)
+        if member.role == "sender":
+            await roles.sender(transactions, life, values, member.keys)
+            return
+        # Readers have a connection of their own, as in every client library.
+        reading = self._stage.network.wire(self.name, self.clock, random)
+        try:
+            if member.role == "mixer":
+                reader = await AssignedReader(reading, random, member.inputs, moved).open()
+                await roles.mixer(transactions, reader, life, values, member.keys)
+            else:
+                await self._copy(transactions, producer, life, values, moved, reading)
+        finally:
+            reading.close()
+
+    async def _poller(self, moved: Callable[[Sequence[str]], None]) -> roles.PollingReader:
+        member = self._member
+        if not member.subscribe:
+            return await AssignedReader(self._wire, self._random, member.keys, moved).open()
+        return MemberReader(
+            self._wire,
+            self._random,
+            member.keys,
+            moved,
+            group=member.group,
+            who=self.name,
+            ledger=self._stage.ledger,
+        )
+
+    async def _copy(
+        self,
+        transactions: roles.Transactions,
+        producer: RawProducer,
+        life: roles.Life,
+        values: roles.Values,
+        moved: Callable[[Sequence[str]], None],
+        wire: Any,
+    ) -> None:
+        member = self._member
+        reader: Any
+        if member.subscribe:
+            reader = MemberReader(
+                wire,
+                self._random,
+                member.inputs,
+                moved,
+                group=member.group,
+                who=self.name,
+                ledger=self._stage.ledger,
+                keeps_ledger=False,
+            )
+        else:
+            # The transactional id was taken over before: the last owner's transaction is decided.
+            assigned = AssignedReader(wire, self._random, member.inputs, moved, group=member.group)
+            reader = await assigned.open(from_committed=True)
+
+        async def send_offsets(offsets: Mapping[str, int]) -> None:
+            if member.subscribe:
+                await producer.send_offsets(
+                    member.group,
+                    offsets,
+                    member_id=reader.member_id,
+                    generation=reader.generation,
+                )
+            else:
+                await producer.send_offsets(member.group, offsets)
+
+        await roles.copier(
+            transactions, reader, send_offsets, life, values, member.keys, member.group
+        )
+
+    def _goes(self) -> bool:
+        return self._stage.is_going
+
+    async def _pause(self, seconds: float) -> None:
+        await self.clock.sleep(seconds * PACE)
+
+    def _crash_soon(self) -> None:
+        async def crash() -> None:
+            await self.clock.sleep(self._random.uniform(0, CRASH_WITHIN_S))
+            self.kill()
+
+        self._stage.nursery.start_soon(crash)
+
+
+class Client:
+    """A member through all its incarnations; a new one begins when one has ended."""
+
+    def __init__(self, stage: Stage, member: Member) -> None:
+        self.member = member
+        self.incarnations: list[Incarnation] = []
+        self._stage = stage
+
+    @property
+    def current(self) -> Incarnation | None:
+        """The one that began last, if it lives."""
+        last = self.incarnations[-1] if self.incarnations else None
+        return None if last is None or last.is_over else last
+
+    async def keep_alive(self) -> None:
+        """Until the run ends."""
+        stage = self._stage
+        while stage.is_going:
+            if self.current is None:
+                self.begin()
+            await stage.network.clock.sleep(_AGAIN_S)
+
+    def begin(self) -> None:
+        """Another incarnation, whatever became of the last one."""
+        incarnation = Incarnation(self._stage, self.member, len(self.incarnations) + 1)
+        self.incarnations.append(incarnation)
+        self._stage.nursery.start_soon(incarnation.run)

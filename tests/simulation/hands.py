@@ -1,0 +1,53 @@
+"""Workers who take their time: what they were given runs later than asked, and is heard of later
+still. So whatever happens on the loop meanwhile (a roll, a truncation, a deletion) is tried."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final, TypeVar
+
+import trio
+
+from broker.world.virtual_time import VirtualClock
+
+Result = TypeVar("Result")
+
+SLOW_SHARE: Final = 0.1
+SLOWEST_S: Final = 3.0
+"""A disk that is busy elsewhere."""
+
+
+class SlowWorkers:
+    """`broker.world.workers.Workers` in virtual time."""
+
+    def __init__(self, clock: VirtualClock, random: Random) -> None:
+        self._clock = clock
+        self._random = random
+
+    async def in_thread(
+        self,
+        work: Callable[..., Result],
+        *values: Any,
+        limiter: trio.CapacityLimiter | None = None,
+    ) -> Result:
+        """See `Workers`."""
+        if limiter is not None:
+            async with limiter:
+                return await self.in_process(work, *values)
+        return await self.in_process(work, *values)
+
+    async def in_process(self, work: Callable[..., Result], *values: Any) -> Result:
+        """See `Workers`."""
+        await trio.lowlevel.checkpoint()
+        with trio.CancelScope(shield=True):
+            await self._take_time()
+            try:
+                return work(*values)
+            finally:
+                await self._take_time()
+
+    async def _take_time(self) -> None:
+        random = self._random
+        if random.random() < SLOW_SHARE:
+            await self._clock.sleep(random.uniform(0, SLOWEST_S))
+        elif random.random() < 0.5:
+            await self._clock.sleep(random.expovariate(2000))

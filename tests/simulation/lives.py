@@ -1,0 +1,263 @@
+"""The simulated broker: the real `BrokerServer`, life after life, on one disk and at one port.
+
+What a kill leaves is what was written; what a power loss leaves is drawn by the disk. Tasks of a
+dead broker may still end their sentences: their disk refuses everything, their connections are
+gone.
+"""
+
+import errno
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Final
+
+import trio
+
+from broker.server import BrokerServer
+from broker.world.journal_medium import JournalMedia
+from broker.world.memory_transport import MemoryTransport
+from broker.world.virtual_time import START_WALL_MS, Timeline, VirtualClock
+from broker.world.world import World
+from config.broker_config import BrokerConfig
+from storage.paths import parent_dir
+from tests.simulation.disk import SimulatedDisk, disk_error
+from tests.simulation.hands import SlowWorkers
+from tests.simulation.plan import Plan
+from tests.simulation.trace import Trace
+from tests.simulation.wire import HOST, PORT, Network
+
+DIRECTORIES: Final = ("/a", "/b")
+_SETTINGS: Final = {
+    "broker.id": "1",
+    "listeners": f"PLAINTEXT://{HOST}:{PORT}",
+    "log.dirs": ",".join(DIRECTORIES),
+    "auto.create.topics.enable": "false",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "num.io.threads": "2",
+    "background.threads": "2",
+}
+
+
+class BrokerFailed(AssertionError):
+    """The broker did what no fault excuses: it has a bug, or cannot start on a sound disk."""
+
+
+class Life:
+    """One process."""
+
+    def __init__(self, lives: "Lives", number: int) -> None:
+        self.number = number
+        self.clock = VirtualClock(lives.timeline, wall_ms=START_WALL_MS + lives.wall_shift_ms)
+        self.transport = MemoryTransport(lives.network.ports)
+        self.scope = trio.CancelScope()
+        self.started = trio.Event()
+        self.ended = trio.Event()
+        self.is_killed = False
+        random = Random(f"{lives.plan.seed} broker {number}")
+        self.server = BrokerServer(
+            BrokerConfig.parse({**_SETTINGS, **lives.plan.settings}),
+            World(
+                clock=self.clock,
+                fs=lives.disk,
+                random=random,
+                transport=self.transport,
+                media=JournalMedia(lives.disk),
+                workers=SlowWorkers(self.clock, random),
+            ),
+            on_started=self.started.set,
+        )
+
+    async def run(self) -> bool:
+        """Until it is stopped, killed or fails; whether all went well."""
+        try:
+            with self.scope:
+                return await self.server.run()
+            return self.is_killed
+        finally:
+            self.ended.set()
+
+    def kill(self) -> None:
+        """At once."""
+        self.is_killed = True
+        self.transport.kill()
+        self.scope.cancel()
+
+
+class Lives:
+    """See the module."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        timeline: Timeline,
+        network: Network,
+        trace: Trace,
+        nursery: trio.Nursery,
+    ) -> None:
+        self.plan = plan
+        self.timeline = timeline
+        self.network = network
+        self.trace = trace
+        self.wall_shift_ms = 0
+        self.random = Random(f"{plan.seed} disk")
+        self.disk = SimulatedDisk(self._wall_ms, self.random)
+        for directory in DIRECTORIES:
+            self.disk.make_dirs(directory)
+            self.disk.fsync_dir("/")
+        self.current: Life | None = None
+        self.count = 0
+        self._nursery = nursery
+        self._broken = ""
+
+    def _wall_ms(self) -> int:
+        return START_WALL_MS + int(self.timeline.now * 1000) + self.wall_shift_ms
+
+    # ---- life and death
+
+    @property
+    def is_up(self) -> bool:
+        """A process runs, paused or not; it may still be starting."""
+        return self.current is not None
+
+    def start(self) -> None:
+        """Begin a life, if there is none."""
+        if self.current is None:
+            self.count += 1
+            self.trace.note("broker", f"life {self.count} begins")
+            self.current = Life(self, self.count)
+            self._nursery.start_soon(self._live, self.current)
+
+    async def _live(self, life: Life) -> None:
+        went_well = await life.run()
+        self.trace.note("broker", f"life {life.number} has ended")
+        if self.current is life:
+            self.current = None
+        if life.is_killed:
+            return
+        life.transport.kill()
+        if not went_well:
+            failure = life.server.failure or "it ended badly"
+            if "bug" in failure or not self._broken:
+                raise BrokerFailed(f"life {life.number}: {failure}")
+            self.trace.note("broker", f"gave up: {failure}")
+        # What it closed in order is for its successor.
+        self.disk = self.disk.after_kill()
+        self._obstruct()
+
+    def kill(self) -> None:
+        """-9."""
+        if self.current is not None:
+            self.trace.note("broker", "killed")
+            self._die()
+            self.disk = self.disk.after_kill()
+            self._obstruct()
+
+    def lose_power(self) -> None:
+        """The machine stops, and what was not synced may be gone."""
+        self.trace.note("broker", "power lost")
+        self._die()
+        self.disk = self.disk.after_kill().after_power_loss(self.random)
+        self._obstruct()
+
+    def _die(self) -> None:
+        life, self.current = self.current, None
+        if life is not None:
+            life.clock.go_on()
+            life.kill()
+
+    async def stop(self) -> None:
+        """SIGTERM, and wait for the end."""
+        life = self.current
+        if life is not None:
+            self.trace.note("broker", "asked to stop")
+            life.server.request_shutdown()
+            await life.ended.wait()
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        if self.current is not None:
+            self.trace.note("broker", "paused")
+            self.current.transport.freeze()
+            self.current.clock.stop()
+
+    def go_on(self) -> None:
+        """SIGCONT."""
+        if self.current is not None:
+            self.trace.note("broker", "goes on")
+            self.current.transport.thaw()
+            self.current.clock.go_on()
+
+    def shift_wall(self, milliseconds: int) -> None:
+        """The wall clock is corrected."""
+        self.trace.note("broker", f"wall clock moved by {milliseconds} ms")
+        self.wall_shift_ms += milliseconds
+        if self.current is not None:
+            self.current.clock.shift_wall(milliseconds)
+
+    # ---- the disk
+
+    def break_disk(self, directory: str) -> None:
+        """Nothing below `directory` can be read or written."""
+        self.trace.note("broker", f"disk {directory} breaks")
+        self._broken = directory
+        self._errno = errno.EIO
+        self._obstruct()
+
+    def fill_disk(self, directory: str) -> None:
+        """No more bytes fit below `directory`."""
+        self.trace.note("broker", f"disk {directory} is full")
+        self._broken = directory
+        self._errno = errno.ENOSPC
+        self._obstruct()
+
+    def heal_disk(self) -> None:
+        """As if nothing had been; but a broker trusts it again only after a restart."""
+        self._broken = ""
+        self.disk.failure = None
+
+    def _obstruct(self) -> None:
+        if not self._broken:
+            return
+        broken, code = self._broken, self._errno
+        writes = ("pwrite", "pwritev", "allocate") if code == errno.ENOSPC else None
+
+        def failure(operation: str, path: str) -> OSError | None:
+            if not (path == broken or path.startswith(broken + "/")):
+                return None
+            return disk_error(code, path) if writes is None or operation in writes else None
+
+        self.disk.failure = failure
+
+    # ---- looking inside
+
+    def check_logs(self) -> None:
+        """Every log of a broker at rest keeps its promises. Raises AssertionError."""
+        life = self.current
+        assert life is not None
+        for log in life.server.log_manager.all_logs():
+            log._check()
+            assert parent_dir(log.dir) in DIRECTORIES
+
+
+@contextmanager
+def bugs_told(told: list[str]) -> Iterator[None]:
+    """While inside, whatever the broker logs with a traceback is kept in `told`."""
+
+    class Keeping(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.exc_info and record.exc_info[1] is not None:
+                told.append(self.format(record))
+
+    handler = Keeping(logging.ERROR)
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    root = logging.getLogger()
+    level, handlers, root.handlers = root.level, root.handlers, [handler]
+    root.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        root.handlers = handlers
+        root.setLevel(level)

@@ -1,0 +1,250 @@
+"""What a seed stands for, as data: it can be printed, compared and made smaller."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from random import Random
+from typing import Final
+
+from tests.anomalies.faults.plan import Fault, FaultPlan
+
+TOPICS: Final = {"t": 2, "in": 2, "out": 2}
+"""Topic to number of partitions."""
+
+
+def keys_of(topic: str) -> tuple[str, ...]:
+    """The partitions of a topic."""
+    return tuple(f"{topic}-{number}" for number in range(TOPICS[topic]))
+
+
+T, IN, OUT = keys_of("t"), keys_of("in"), keys_of("out")
+ALL: Final = T + IN + OUT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A client; what roles do is in `tests.anomalies.workload.roles`."""
+
+    role: str
+    """sender, mixer, copier or poller."""
+    name: str
+    keys: tuple[str, ...]
+    """Where it writes; a poller: what it reads."""
+    inputs: tuple[str, ...] = ()
+    version: int = 2
+    """Of its transactions."""
+    timeout_ms: int = 8000
+    """Of its transactions."""
+    group: str = ""
+    subscribe: bool = False
+
+    @property
+    def has_transactions(self) -> bool:
+        """Its name is a transactional id."""
+        return self.role != "poller"
+
+
+class Kind(Enum):
+    """What may befall broker, clients, network, disk and time."""
+
+    KILL_BROKER = "kill broker"
+    RESTART_BROKER = "restart broker"
+    PAUSE_BROKER = "pause broker"
+    LOSE_POWER = "lose power"
+    BREAK_DISK = "break disk"
+    FILL_DISK = "fill disk"
+    SHIFT_WALL = "shift wall clock"
+    KILL_CLIENT = "kill client"
+    PAUSE_CLIENT = "pause client"
+    ZOMBIE = "zombie"
+    DROP_CONNECTIONS = "drop connections"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One of them. Times are virtual seconds."""
+
+    at: float
+    kind: Kind
+    lasts: float
+    pick: float
+    """From 0 to 1: which client, directory or share."""
+
+    def __str__(self) -> str:
+        return f"{self.at:7.3f} {self.kind.value} for {self.lasts:.3f} s, pick {self.pick:.3f}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """See the module."""
+
+    seed: int
+    seconds: float
+    crowd: tuple[Member, ...]
+    events: tuple[Event, ...]
+    chances: Mapping[Fault, float]
+    is_durable: bool
+    """Every append is synced: what was acknowledged survives a power loss."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    last_restart: Kind | None = None
+    """What is read at the end is read again after this."""
+
+    @property
+    def network(self) -> FaultPlan:
+        """How requests travel."""
+        return FaultPlan(chances=self.chances)
+
+    def text(self) -> str:
+        """For a person."""
+        chances = ", ".join(f"{fault.value} {share:.3f}" for fault, share in self.chances.items())
+        lines = [
+            f"seed {self.seed}, {self.seconds:.1f} virtual seconds, "
+            f"{'every append synced' if self.is_durable else 'appends not synced'}, "
+            f"last restart: {self.last_restart.value if self.last_restart else 'none'}",
+            f"network: {chances or 'good'}",
+            *(f"{key}={value}" for key, value in self.settings.items()),
+            *(
+                f"{member.name}: {member.role}"
+                f"{f' of version {member.version}' if member.has_transactions else ''}"
+                f"{f', group {member.group}' if member.group else ''}"
+                f"{', subscribed' if member.subscribe else ''}"
+                for member in self.crowd
+            ),
+            *(str(event) for event in self.events),
+        ]
+        return "\n".join(lines)
+
+
+_WEIGHTS: Final = {
+    Kind.KILL_BROKER: 2.0,
+    Kind.RESTART_BROKER: 1.0,
+    Kind.PAUSE_BROKER: 1.0,
+    Kind.LOSE_POWER: 2.0,
+    Kind.BREAK_DISK: 0.7,
+    Kind.FILL_DISK: 0.5,
+    Kind.SHIFT_WALL: 0.5,
+    Kind.KILL_CLIENT: 2.0,
+    Kind.PAUSE_CLIENT: 1.5,
+    Kind.ZOMBIE: 3.0,
+    Kind.DROP_CONNECTIONS: 1.5,
+}
+_LASTS: Final = {
+    Kind.PAUSE_BROKER: (0.1, 9.0),
+    Kind.PAUSE_CLIENT: (0.2, 12.0),
+    Kind.ZOMBIE: (0.1, 6.0),
+    Kind.SHIFT_WALL: (0.0, 600.0),
+}
+_CHANCES: Final = {
+    Fault.DROP_ANSWER: 0.03,
+    Fault.LATE: 0.03,
+    Fault.REPLAY: 0.08,
+    Fault.DELAY: 0.02,
+    Fault.CUT: 0.01,
+}
+
+
+def drawn(seed: int) -> Plan:
+    """The plan of a seed."""
+    random = Random(f"plan {seed}")
+    seconds = random.uniform(3.0, 9.0)
+    is_durable = random.random() < 0.5
+    return Plan(
+        seed=seed,
+        seconds=seconds,
+        crowd=_crowd(random),
+        events=_events(random, seconds, is_durable=is_durable),
+        chances=_CHANCES if random.random() < 0.7 else {},
+        is_durable=is_durable,
+        settings=_settings(random, is_durable=is_durable),
+        last_restart=random.choice(
+            (None, Kind.RESTART_BROKER, Kind.LOSE_POWER if is_durable else Kind.KILL_BROKER)
+        ),
+    )
+
+
+def _settings(random: Random, *, is_durable: bool) -> dict[str, str]:
+    settings = {
+        "log.segment.bytes": str(random.choice((1500, 4000, 16000))),
+        "log.index.size.max.bytes": str(random.choice((96, 4096))),
+        "log.index.interval.bytes": str(random.choice((0, 200, 4096))),
+        "offsets.topic.num.partitions": str(random.choice((1, 3))),
+        "transaction.state.log.num.partitions": str(random.choice((1, 3))),
+        "group.initial.rebalance.delay.ms": str(random.choice((0, 100, 1000))),
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+        "log.flush.offset.checkpoint.interval.ms": str(random.choice((500, 60000))),
+        "log.flush.start.offset.checkpoint.interval.ms": str(random.choice((500, 60000))),
+        "log.initial.task.delay.ms": "300",
+        "replica.high.watermark.checkpoint.interval.ms": str(random.choice((500, 5000))),
+        "log.segment.delete.delay.ms": "1000",
+    }
+    if is_durable:
+        settings["log.flush.interval.messages"] = "1"
+    return settings
+
+
+def _events(random: Random, seconds: float, *, is_durable: bool) -> tuple[Event, ...]:
+    weights = dict(_WEIGHTS)
+    if not is_durable:
+        del weights[Kind.LOSE_POWER]
+    # Most seeds know a few kinds only: together they would hide each other's effects.
+    kinds = random.sample(list(weights), random.randint(1, min(5, len(weights))))
+    events = []
+    at = random.uniform(0.1, 1.5)
+    while at < seconds:
+        (kind,) = random.choices(kinds, [weights[kind] for kind in kinds])
+        lasts = random.uniform(*_LASTS.get(kind, (0.0, 0.8)))
+        events.append(Event(at=at, kind=kind, lasts=lasts, pick=random.random()))
+        at += random.uniform(0.1, 2.0)
+    return tuple(events)
+
+
+def _crowd(random: Random) -> tuple[Member, ...]:
+    crowd = []
+
+    def version() -> int:
+        return random.choice((2, 2, 1))
+
+    def timeout_ms() -> int:
+        return random.choice((2000, 8000))
+
+    for number in range(random.randint(1, 3)):
+        crowd.append(
+            Member(
+                role="sender",
+                name=f"send-{number}",
+                keys=T + IN,
+                version=version(),
+                timeout_ms=timeout_ms(),
+            )
+        )
+    if random.random() < 0.3:
+        crowd.append(
+            Member(role="mixer", name="mix", keys=T, inputs=T, version=version(), timeout_ms=8000)
+        )
+    copiers = random.choice(("none", "assigned", "members"))
+    if copiers != "none":
+        for number in range(2):
+            crowd.append(
+                Member(
+                    role="copier",
+                    name=f"copy-{number}",
+                    keys=OUT,
+                    inputs=IN if copiers == "members" else IN[number : number + 1],
+                    group=f"{copiers}-copiers",
+                    subscribe=copiers == "members",
+                    version=version(),
+                    timeout_ms=timeout_ms(),
+                )
+            )
+    crowd.append(Member(role="poller", name="read-0", keys=ALL))
+    for number in range(random.choice((0, 2, 3))):
+        crowd.append(
+            Member(
+                role="poller",
+                name=f"member-{number}",
+                keys=T + OUT,
+                group="readers",
+                subscribe=True,
+            )
+        )
+    return tuple(crowd)

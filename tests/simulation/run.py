@@ -1,0 +1,371 @@
+"""One run from one seed: clients and faults for some virtual seconds, a last read, the checks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+import trio
+import trio._core._run as trio_loop
+
+from broker.world.virtual_time import Timeline, VirtualClock
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from tests.anomalies.checker import check
+from tests.anomalies.faults.plan import NO_FAULTS
+from tests.anomalies.findings import Report
+from tests.anomalies.workload.clients import joined
+from tests.anomalies.workload.raw import RawProducer
+from tests.simulation.clients import Client, Incarnation, Stage
+from tests.simulation.lives import DIRECTORIES, Lives, bugs_told
+from tests.simulation.plan import ALL, TOPICS, Event, Kind, Plan
+from tests.simulation.readers import Fetcher, persistent
+from tests.simulation.trace import Trace
+from tests.simulation.wire import Network
+
+PATIENCE_S: Final = 120.0
+"""Virtual seconds in which anything must have come to its end when all faults are over."""
+_CREATE, _LIST = 5, 7
+_LATEST: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came of a run."""
+
+    plan: Plan
+    report: Report
+    problems: tuple[str, ...]
+    """What was wrong, besides the anomalies of the report."""
+    digest: str
+    """Of the trace: two runs with the same one were the same run."""
+    trace: tuple[str, ...] = ()
+    requests: int = 0
+    lives: int = 0
+
+    @property
+    def is_clean(self) -> bool:
+        """Nothing was found."""
+        return self.report.is_clean and not self.problems
+
+    def text(self) -> str:
+        """For a person."""
+        return "\n".join((self.plan.text(), self.report.text(), *self.problems))
+
+
+def simulate(plan: Plan, *, keep_trace: bool = False) -> Result:
+    """Play a plan. Whatever the broker does wrong is in the result."""
+    timeline = Timeline()
+    trace = Trace(lambda: timeline.now, keep=keep_trace)
+    bugs: list[str] = []
+    run = _Run(plan, timeline, trace)
+    with _in_one_order(plan.seed), bugs_told(bugs):
+        try:
+            trio.run(run.play, clock=timeline)
+        except Exception as error:  # noqa: BLE001 - any failure is the seed's, and is told
+            run.problems.append(_told(error))
+    stage = run.stage
+    problems = [*run.problems, *bugs]
+    if stage is not None:
+        problems += [_told(error) for error in stage.failures] + stage.ledger.findings
+    return Result(
+        plan=plan,
+        report=check(stage.history if stage is not None else []),
+        problems=tuple(problems),
+        digest=trace.digest,
+        trace=tuple(trace.lines or ()),
+        lives=run.lives.count if run.lives is not None else 0,
+    )
+
+
+class _in_one_order:
+    """Trio shuffles tasks that can run; inside, it does so from the seed.
+
+    The switch is trio's own, made for Hypothesis (and pytest-trio): see `trio._core._run`.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def __enter__(self) -> None:
+        self._before = trio_loop._ALLOW_DETERMINISTIC_SCHEDULING
+        self._state = trio_loop._r.getstate()
+        trio_loop._ALLOW_DETERMINISTIC_SCHEDULING = True  # type: ignore[misc]
+        trio_loop._r.seed(f"order {self._seed}")
+
+    def __exit__(self, *_: object) -> None:
+        trio_loop._ALLOW_DETERMINISTIC_SCHEDULING = self._before  # type: ignore[misc]
+        trio_loop._r.setstate(self._state)
+
+
+def _told(error: BaseException) -> str:
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, ExceptionGroup):
+        return "; ".join(_told(one) for one in error.exceptions)
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    place = "" if at is None else f" ({at.tb_frame.f_code.co_qualname}:{at.tb_lineno})"
+    return f"{type(error).__name__}: {error}{place}"
+
+
+class _Run:
+    def __init__(self, plan: Plan, timeline: Timeline, trace: Trace) -> None:
+        self.plan = plan
+        self.timeline = timeline
+        self.trace = trace
+        self.stage: Stage | None = None
+        self.lives: Lives | None = None
+        self.problems: list[str] = []
+
+    async def play(self) -> None:
+        plan, clock = self.plan, VirtualClock(self.timeline)
+        async with trio.open_nursery() as nursery:
+            network = Network(clock, self.trace, nursery)
+            stage = self.stage = Stage(plan.seed, self.timeline, network, self.trace, nursery)
+            lives = self.lives = Lives(plan, self.timeline, network, self.trace, nursery)
+            self._network, self._clock = network, clock
+            self._clients = [Client(stage, member) for member in plan.crowd]
+            async with trio.open_nursery() as play:
+                play.start_soon(self._watch, play.cancel_scope)
+                await self._acts(stage, lives, nursery)
+                play.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()
+
+    async def _watch(self, scope: trio.CancelScope) -> None:
+        assert self.stage is not None
+        await self.stage.failed.wait()
+        scope.cancel()
+
+    async def _acts(self, stage: Stage, lives: Lives, nursery: trio.Nursery) -> None:
+        clock, plan = self._clock, self.plan
+        await self._begin(lives)
+        self._network.plan = plan.network
+        for client in self._clients:
+            nursery.start_soon(client.keep_alive)
+        for event in plan.events:
+            await clock.sleep_until(event.at)
+            nursery.start_soon(self._befall, event)
+        await clock.sleep_until(plan.seconds)
+        await self._bounded("the calm after the faults", self._calm_down)
+        first = await self._bounded("the last read", self._read_everything)
+        stage.note("final", "final", "ok", more=first)
+        if plan.last_restart is not None:
+            await self._bounded("the last restart", self._restart)
+            again = await self._bounded("the read after the restart", self._read_everything)
+            if again != first:
+                self.problems.append(f"read {again} after the last restart, before it {first}")
+        lives.check_logs()
+        await self._bounded("the last stop", lives.stop)
+
+    async def _bounded(self, what: str, act: Callable[[], Any]) -> Any:
+        with self._clock.timeout(PATIENCE_S):
+            return await act()
+        raise AssertionError(f"{what} did not come to an end within {PATIENCE_S} virtual seconds")
+
+    # ---- the beginning
+
+    async def _begin(self, lives: Lives) -> None:
+        await self._up()
+        wire = self._network.wire("admin", self._clock, Random(0))
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(name=name, num_partitions=count, replication_factor=1)
+                for name, count in TOPICS.items()
+            ],
+            timeout_ms=30_000,
+        )
+        answer = await wire.call(ApiKey.CREATE_TOPICS, _CREATE, request, patience_s=PATIENCE_S)
+        codes = {ErrorCode(topic.error_code) for topic in answer.topics}
+        assert codes == {ErrorCode.NONE}, codes
+        wire.close()
+
+    async def _up(self) -> None:
+        """The broker serves; started anew when it is not there."""
+        lives = self.lives
+        assert lives is not None
+        while True:
+            lives.start()
+            life = lives.current
+            assert life is not None
+            if life.started.is_set():
+                return
+            with self._clock.timeout(1):
+                await life.started.wait()
+
+    # ---- what happens meanwhile
+
+    async def _befall(self, event: Event) -> None:
+        assert self.lives is not None
+        self.trace.note("nemesis", str(event))
+        handler = {
+            Kind.KILL_CLIENT: self._kill_client,
+            Kind.PAUSE_CLIENT: self._pause_client,
+            Kind.ZOMBIE: self._zombie,
+            Kind.DROP_CONNECTIONS: self._drop_connections,
+            Kind.SHIFT_WALL: self._shift_wall,
+            Kind.PAUSE_BROKER: self._pause_broker,
+            Kind.BREAK_DISK: self._fail_disk,
+            Kind.FILL_DISK: self._fail_disk,
+        }.get(event.kind, self._end_broker)
+        await handler(event)
+
+    async def _end_broker(self, event: Event) -> None:
+        lives = self.lives
+        assert lives is not None
+        if event.kind is Kind.RESTART_BROKER:
+            await lives.stop()
+        elif event.kind is Kind.LOSE_POWER:
+            lives.lose_power()
+        else:
+            lives.kill()
+        await self._clock.sleep(event.lasts)
+        lives.start()
+
+    async def _pause_broker(self, event: Event) -> None:
+        lives = self.lives
+        assert lives is not None
+        paused = lives.current
+        lives.pause()
+        await self._clock.sleep(event.lasts)
+        if lives.current is paused:
+            lives.go_on()
+
+    async def _fail_disk(self, event: Event) -> None:
+        lives = self.lives
+        assert lives is not None
+        directory = DIRECTORIES[int(event.pick * len(DIRECTORIES))]
+        (lives.break_disk if event.kind is Kind.BREAK_DISK else lives.fill_disk)(directory)
+        await self._clock.sleep(event.lasts)
+        lives.heal_disk()
+        lives.kill()
+        lives.start()
+
+    async def _shift_wall(self, event: Event) -> None:
+        assert self.lives is not None
+        self.lives.shift_wall(int(event.lasts * 1000 * (1 if event.pick < 0.5 else -1)))
+
+    async def _drop_connections(self, event: Event) -> None:
+        self._network.drop_connections(event.pick, Random(event.pick))
+
+    def _pick(self, event: Event, *, transactional: bool = False) -> Client | None:
+        fit = [
+            client
+            for client in self._clients
+            if client.current is not None
+            and not client.current.is_paused
+            and (client.member.has_transactions or not transactional)
+        ]
+        return fit[int(event.pick * len(fit))] if fit else None
+
+    async def _kill_client(self, event: Event) -> None:
+        client = self._pick(event)
+        if client is not None and client.current is not None:
+            client.current.kill()
+
+    async def _pause_client(self, event: Event) -> None:
+        client = self._pick(event)
+        if client is not None and client.current is not None:
+            await self._paused(client.current, event.lasts)
+
+    async def _zombie(self, event: Event) -> None:
+        client = self._pick(event, transactional=True)
+        if client is not None and client.current is not None:
+            zombie = client.current
+            zombie.pause()
+            client.begin()
+            await self._clock.sleep(event.lasts)
+            zombie.resume()
+
+    async def _paused(self, incarnation: Incarnation, seconds: float) -> None:
+        incarnation.pause()
+        await self._clock.sleep(seconds)
+        incarnation.resume()
+
+    # ---- the end
+
+    async def _calm_down(self) -> None:
+        stage, lives = self.stage, self.lives
+        assert stage is not None and lives is not None
+        self._network.plan = NO_FAULTS
+        lives.heal_disk()
+        lives.go_on()
+        stage.is_going = False
+        # A directory that failed is trusted again by the next start only.
+        lives.kill()
+        await self._up()
+        every = [one for client in self._clients for one in client.incarnations]
+        for incarnation in every:
+            incarnation.resume()
+        while self._network.late_requests or not all(one.is_over for one in every):
+            await self._clock.sleep(0.1)
+        for client in self._clients:
+            if client.member.has_transactions:
+                await self._end_open_transaction(client)
+
+    async def _end_open_transaction(self, client: Client) -> None:
+        """A new owner: what is open is aborted, what is decided is carried out."""
+        name = client.member.name
+        wire = self._network.wire(f"{name}.last", self._clock, Random(0))
+        await RawProducer(wire, name, version=client.member.version).open()
+        wire.close()
+
+    async def _restart(self) -> None:
+        lives = self.lives
+        assert lives is not None
+        if self.plan.last_restart is Kind.RESTART_BROKER:
+            await lives.stop()
+        elif self.plan.last_restart is Kind.LOSE_POWER:
+            lives.lose_power()
+        else:
+            lives.kill()
+        await self._up()
+
+    async def _read_everything(self) -> dict[str, Any]:
+        """What a read_committed reader finds: everything, up to the last stable offsets."""
+        wire = self._network.wire("final", self._clock, Random(0))
+        ends = await self._ends(wire, isolation=0)
+        stable = await self._ends(wire, isolation=1)
+        found: dict[str, list[tuple[int, str]]] = {key: [] for key in ALL}
+        fetcher = Fetcher(wire, Random(0))
+        fetcher.assign(dict.fromkeys(ALL, 0))
+        while any(fetcher.positions[key] < stable[key] for key in ALL):
+            for key, pairs in (await fetcher.fetch(0.5, 1 << 30)).items():
+                found[key] += pairs
+        wire.close()
+        return {"value": found, "stable": stable, "ends": ends}
+
+    async def _ends(self, wire: Any, *, isolation: int) -> dict[str, int]:
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=isolation,
+            topics=[
+                ListOffsetsTopic(
+                    name=topic,
+                    partitions=[
+                        ListOffsetsPartition(partition_index=number, timestamp=_LATEST)
+                        for number in range(count)
+                    ],
+                )
+                for topic, count in TOPICS.items()
+            ],
+        )
+        answer = await persistent(
+            wire,
+            ApiKey.LIST_OFFSETS,
+            _LIST,
+            request,
+            lambda said: max(p.error_code for t in said.topics for p in t.partitions),
+        )
+        return {
+            joined(topic.name, part.partition_index): part.offset
+            for topic in answer.topics
+            for part in topic.partitions
+        }

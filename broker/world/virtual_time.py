@@ -12,10 +12,11 @@ stopped and started as a process is (SIGSTOP): what it was to wake meanwhile wak
 once.
 """
 
+import heapq
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -23,11 +24,31 @@ START_WALL_MS: Final = 1_700_000_000_000
 """Some day in November 2023: what virtual records are dated with."""
 
 
+class _Sleeper:
+    """A task that waits for a time by some clock."""
+
+    __slots__ = ("clock", "deadline", "task")
+
+    def __init__(self, deadline: float, task: trio.lowlevel.Task, clock: "VirtualClock") -> None:
+        self.deadline = deadline
+        self.task: trio.lowlevel.Task | None = task
+        """None: it was woken or cancelled."""
+        self.clock = clock
+
+    @property
+    def is_dead(self) -> bool:
+        """Nobody is to be woken: its clock, when it goes on, puts it to sleep again."""
+        return self.task is None or self.clock.is_stopped
+
+
 class Timeline(trio.abc.Clock):
     """The time of one `trio.run`, in seconds. Moved by trio's loop only."""
 
     def __init__(self) -> None:
         self.now = 0.0
+        # Sleepers have a queue of their own: a cancel scope for each would cost ten times as much.
+        self._sleepers: list[tuple[float, int, _Sleeper]] = []
+        self._number = 0
 
     def start_clock(self) -> None:
         """See `trio.abc.Clock`."""
@@ -37,11 +58,29 @@ class Timeline(trio.abc.Clock):
         return self.now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Asked when no task can run: then it is `deadline` at once."""
-        if deadline == math.inf:
-            return deadline  # the end of the run, or a wait for a thread
-        self.now = max(self.now, deadline)
+        """Asked when no task can run: then it is `deadline` at once, or what a sleeper waits for.
+
+        See `trio.abc.Clock`.
+        """
+        sleepers = self._sleepers
+        while sleepers and sleepers[0][2].is_dead:
+            heapq.heappop(sleepers)
+        following = min(deadline, sleepers[0][0]) if sleepers else deadline
+        if following == math.inf:
+            return following  # the end of the run, or a wait for a thread
+        self.now = max(self.now, following)
+        while sleepers and sleepers[0][0] <= self.now:
+            sleeper = heapq.heappop(sleepers)[2]
+            task = sleeper.task
+            if task is not None and not sleeper.is_dead:
+                sleeper.task = None
+                trio.lowlevel.reschedule(task)
         return 0.0
+
+    def put_to_sleep(self, sleeper: _Sleeper) -> None:
+        """Have it woken at its deadline, unless it is dead by then."""
+        self._number += 1
+        heapq.heappush(self._sleepers, (sleeper.deadline, self._number, sleeper))
 
 
 class VirtualClock:
@@ -51,8 +90,10 @@ class VirtualClock:
         """`wall_ms` is what the wall shows at second 0 of the timeline."""
         self._timeline = timeline
         self._wall_at_start_ms = wall_ms
-        self._waiting: dict[trio.CancelScope, float] = {}
-        self._stopped = False
+        self._sleeping: dict[_Sleeper, None] = {}
+        self._timeouts: dict[trio.CancelScope, float] = {}
+        self.is_stopped = False
+        """Between `stop` and `go_on`."""
 
     def monotonic(self) -> float:
         """See `Clock`."""
@@ -72,36 +113,44 @@ class VirtualClock:
 
     async def sleep_until(self, deadline: float) -> None:
         """See `Clock`."""
-        if deadline <= self._timeline.now and not self._stopped:
+        if deadline <= self._timeline.now and not self.is_stopped:
             await trio.lowlevel.checkpoint()
             return
-        with self._until(deadline):
-            await trio.sleep_forever()
+        sleeper = _Sleeper(deadline, trio.lowlevel.current_task(), self)
+        self._sleeping[sleeper] = None
+        self._timeline.put_to_sleep(sleeper)
+
+        def abort(_: Any) -> trio.lowlevel.Abort:
+            sleeper.task = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        try:
+            await trio.lowlevel.wait_task_rescheduled(abort)
+        finally:
+            del self._sleeping[sleeper]
 
     @contextmanager
     def timeout(self, seconds: float) -> Iterator[trio.CancelScope]:
         """See `Clock`."""
-        with self._until(self._timeline.now + max(seconds, 0.0)) as scope:
-            yield scope
-
-    def stop(self) -> None:
-        """Nothing that waits for this clock wakes any more, whatever time it is."""
-        self._stopped = True
-        for scope in self._waiting:
-            scope.deadline = math.inf
-
-    def go_on(self) -> None:
-        """It had only stopped ringing: what is overdue wakes now."""
-        self._stopped = False
-        for scope, deadline in self._waiting.items():
-            scope.deadline = deadline
-
-    @contextmanager
-    def _until(self, deadline: float) -> Iterator[trio.CancelScope]:
-        scope = trio.CancelScope(deadline=math.inf if self._stopped else deadline)
-        self._waiting[scope] = deadline
+        deadline = self._timeline.now + max(seconds, 0.0)
+        scope = trio.CancelScope(deadline=math.inf if self.is_stopped else deadline)
+        self._timeouts[scope] = deadline
         try:
             with scope:
                 yield scope
         finally:
-            del self._waiting[scope]
+            del self._timeouts[scope]
+
+    def stop(self) -> None:
+        """Nothing that waits for this clock wakes any more, whatever time it is."""
+        self.is_stopped = True
+        for scope in self._timeouts:
+            scope.deadline = math.inf
+
+    def go_on(self) -> None:
+        """It had only stopped ringing: what is overdue wakes now."""
+        self.is_stopped = False
+        for scope, deadline in self._timeouts.items():
+            scope.deadline = deadline
+        for sleeper in self._sleeping:
+            self._timeline.put_to_sleep(sleeper)

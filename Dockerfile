@@ -6,13 +6,16 @@
 
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
+COPY publishing publishing
+COPY pykafkalog pykafkalog
 COPY config config
 COPY protocol protocol
 COPY storage storage
 COPY broker broker
 COPY tools tools
 COPY pipeline pipeline
+# The wheel that everyone installs, from these sources and nothing else.
 RUN python -m venv /opt/pykafkalog \
  && /opt/pykafkalog/bin/pip install --no-cache-dir ".[tools]" \
  && /opt/pykafkalog/bin/python -m compileall -q /opt/pykafkalog/lib
@@ -27,7 +30,7 @@ VOLUME /var/lib/pykafkalog
 EXPOSE 9092 9404
 # Healthy is what answers ApiVersions.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s \
-    CMD ["python", "-m", "tools.healthcheck", "127.0.0.1:9092"]
+    CMD ["python", "-m", "pykafkalog.tools.healthcheck", "127.0.0.1:9092"]
 ENTRYPOINT ["pykafkalog-broker", "/etc/pykafkalog/server.properties", \
             "--override", "log.dirs=/var/lib/pykafkalog", \
             "--override", "listeners=PLAINTEXT://0.0.0.0:9092"]

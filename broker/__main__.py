@@ -46,7 +46,7 @@ _SAME_SIGNAL_S = 0.5
 _GC_THRESHOLDS = (50_000, 20, 50)
 """Requests leave little garbage in cycles: look for it seldom."""
 
-logger = logging.getLogger("broker")
+logger = logging.getLogger(__package__)
 
 
 class UsageError(Exception):
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "--version" in arguments:
         from importlib.metadata import version
 
-        print(version("pykafkalog"))  # noqa: T201 - the command line's own output
+        print("pykafkalog", version("pykafkalog"))  # noqa: T201 - the command line's own output
         return 0
     if not arguments or "--help" in arguments:
         # Kafka fails for --help too; a person who asked for help did nothing wrong.

@@ -123,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
     from storage.os_filesystem import OsFileSystem
 
-    parser = argparse.ArgumentParser(prog="python -m broker.adopt", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog=f"python -m {__package__}.adopt", allow_abbrev=False)
     parser.add_argument("properties")
     parser.add_argument("--override", action="append", default=[], metavar="property=value")
     parser.add_argument("--dry-run", action="store_true")

@@ -31,7 +31,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> None:
         from importlib.metadata import version
 
-        print(f"pykafkalog {version('pykafkalog')}")
+        print("pykafkalog", version("pykafkalog"))
         parser.exit()
 
 
@@ -45,7 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
-        import_module(f"tools.{name}").add_parser(commands)
+        import_module(f".{name}", __package__).add_parser(commands)
     return parser
 
 

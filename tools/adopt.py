@@ -19,6 +19,9 @@ examples:
   pykafkalog adopt server.properties              register it, then start the broker
   pykafkalog adopt server.properties --override log.dirs=/disk1,/disk2"""
 
+# `broker` lies beside `tools`: at the top of a checkout, within `pykafkalog` in an installation.
+BROKER_ADOPT = ".".join([*__package__.split(".")[:-1], "broker", "adopt"])
+
 NOTABLE_ACTIONS = {"conflict": "red", "adopted": "green", "replaced": "yellow"}
 
 
@@ -53,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _adopt(args: argparse.Namespace) -> dict[str, Any]:
-    words = [sys.executable, "-m", "broker.adopt", args.properties]
+    words = [sys.executable, "-m", BROKER_ADOPT, args.properties]
     words += [f"--override={text}" for text in args.override]
     words += ["--dry-run"] if args.dry_run else []
     result = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import storage
 from storage.check.findings import PartitionVerdict
 from storage.check.log_dir import LogDirCheck
 from storage.errors import DirectoryLocked, StorageError
@@ -89,7 +90,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(args: argparse.Namespace) -> int:
     """Check, tell, repair if asked; see the exit codes."""
     # Recovery, rehearsed, speaks to a broker's log; here its findings are told in order.
-    logging.getLogger("storage").addHandler(logging.NullHandler())
+    logging.getLogger(storage.__name__).addHandler(logging.NullHandler())
     paths = [str(Path(directory).absolute()) for directory in args.directories]
     for path in paths:
         if not Path(path).is_dir():

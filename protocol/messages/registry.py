@@ -116,6 +116,6 @@ def response_codec(key: int, version: int) -> Codec:
 
 def _api(key: int, kind: str) -> Api:
     found = spec(key)
-    module = import_module(f"protocol.messages.{found.module}")
+    module = import_module(f".{found.module}", __package__)
     api: Api = getattr(module, found.message + kind)
     return api

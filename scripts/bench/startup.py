@@ -1,6 +1,9 @@
 """How long from the start of the process to the first ApiVersions answer (target: half a second).
 
 scripts/bench/startup.py [rounds]
+
+PYKAFKALOG_TEST_ENVIRONMENT names an environment with an installed wheel to measure instead of this
+checkout (scripts/install-wheel makes one).
 """
 
 import socket
@@ -11,19 +14,24 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.support.installation import under_test
+
 API_VERSIONS_V0 = bytes.fromhex("0000000a0012000000000001ffff")
 
 
 def one_start(directory: Path, port: int) -> float:
     """Seconds until the answer; the broker is stopped again."""
+    used = under_test()
     begin = time.perf_counter()
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "broker", str(directory / "server.properties")),
+            *(*used.broker(), str(directory / "server.properties")),
             *("--override", f"listeners=PLAINTEXT://127.0.0.1:{port}"),
         ],
-        cwd=ROOT,
+        cwd=used.directory,
+        env=used.process_environment(),
         stdout=subprocess.DEVNULL,
     )
     try:

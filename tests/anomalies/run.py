@@ -32,7 +32,8 @@ from tests.anomalies.workload.crowd import CROWD, TOPICS, Member
 from tests.anomalies.workload.raw import RawProducer, SocketLine
 from tests.anomalies.workload.roles import blocking
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import ROOT, BrokerProcess
+from tests.support.broker_process import BrokerProcess
+from tests.support.installation import ROOT
 
 TICK_S: Final = 0.05
 STOP_S: Final = 12.0
@@ -72,8 +73,8 @@ class RunPlan:
     """Transactional ids are near the end of their epochs (`worn_ids`)."""
     apache: bool = False
     """On Apache Kafka: what it does not pass says nothing about this broker."""
-    broker_command: Sequence[str] = ("-m", "broker")
-    """Another one for brokers that lack something (`sabotage`)."""
+    broker_command: Sequence[str] | None = None
+    """For brokers that lack something (`sabotage`)."""
     to_the_end: bool = True
     """End all transactions and read everything; a broker that lacks something may not allow it."""
 

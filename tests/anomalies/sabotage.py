@@ -132,7 +132,7 @@ SABOTAGES: Final[Mapping[str, Callable[[], None]]] = {
 
 
 def command(kind: str) -> tuple[str, ...]:
-    """For `BrokerProcess`."""
+    """For `BrokerProcess`: always of this checkout, whose modules are the ones replaced here."""
     return ("-m", "tests.anomalies.sabotage", kind)
 
 

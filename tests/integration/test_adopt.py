@@ -3,12 +3,11 @@
 import shutil
 from pathlib import Path
 
-import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.broker_process import BrokerProcess
-from tools.__main__ import main
+from tests.support.command_line import pykafkalog
 
 
 def fill(broker: BrokerProcess, *names: str) -> None:
@@ -23,19 +22,17 @@ def fill(broker: BrokerProcess, *names: str) -> None:
     assert producer.flush(10) == 0
 
 
-def values(capsys: pytest.CaptureFixture[str], broker: BrokerProcess, topic: str) -> list[str]:
-    words = ["consume", "-b", broker.bootstrap, topic, "--from-beginning", "--exit"]
-    assert main(words) == 0
-    return sorted(capsys.readouterr().out.splitlines())
+def values(broker: BrokerProcess, topic: str) -> list[str]:
+    done = pykafkalog("consume", "-b", broker.bootstrap, topic, "--from-beginning", "--exit")
+    assert done.returncode == 0, done.stderr
+    return sorted(done.stdout.splitlines())
 
 
 def expected(topic: str) -> list[str]:
     return [f"{topic} {index}" for index in range(6)]
 
 
-def test_a_broker_with_a_new_store_takes_over_what_lies_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broker_with_a_new_store_takes_over_what_lies_there(tmp_path: Path) -> None:
     broker = BrokerProcess(tmp_path)
     with broker:
         fill(broker, "t")
@@ -43,12 +40,10 @@ def test_a_broker_with_a_new_store_takes_over_what_lies_there(
         path.unlink()
     with broker:
         assert "Took over topic t with 2 partitions" in broker.output()
-        assert values(capsys, broker, "t") == expected("t")
+        assert values(broker, "t") == expected("t")
 
 
-def test_topics_moved_here_are_told_of_adopted_and_served(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_topics_moved_here_are_told_of_adopted_and_served(tmp_path: Path) -> None:
     other = BrokerProcess(tmp_path / "other")
     with other:
         fill(other, "moved", "t")
@@ -57,35 +52,35 @@ def test_topics_moved_here_are_told_of_adopted_and_served(
     broker = BrokerProcess(tmp_path / "here", {"log.dirs": setting})
     with broker:
         fill(broker, "t")
-        words = ["adopt", str(broker.properties)]
-        assert main(words) == 1
-        assert "lock" in capsys.readouterr().err
+        refused = pykafkalog("adopt", str(broker.properties))
+        assert refused.returncode == 1
+        assert "lock" in refused.stderr
     for index in range(2):
         name = f"moved-{index}"
         shutil.copytree(other.log_dir / name, disks[index] / name)
     with broker:
         assert "topics that the metadata does not know: moved" in broker.output()
-    assert main(["adopt", "--dry-run", str(broker.properties)]) == 0
-    assert "1 topic to register" in capsys.readouterr().out
-    assert main(["adopt", str(broker.properties)]) == 0
-    assert "1 topic registered" in capsys.readouterr().out
+    rehearsed = pykafkalog("adopt", "--dry-run", str(broker.properties))
+    assert rehearsed.returncode == 0, rehearsed.stderr
+    assert "1 topic to register" in rehearsed.stdout
+    done = pykafkalog("adopt", str(broker.properties))
+    assert done.returncode == 0, done.stderr
+    assert "1 topic registered" in done.stdout
     with broker:
-        assert values(capsys, broker, "moved") == expected("moved")
-        assert values(capsys, broker, "t") == expected("t")
+        assert values(broker, "moved") == expected("moved")
+        assert values(broker, "t") == expected("t")
     # The other broker's `t` is another topic, whatever its name.
     shutil.copytree(other.log_dir / "t-0", disks[0] / "t-2")
-    assert main(["adopt", str(broker.properties)]) == 1
-    out = " ".join(capsys.readouterr().out.split())
-    assert "1 left out" in out
+    done = pykafkalog("adopt", str(broker.properties))
+    assert done.returncode == 1
+    assert "1 left out" in " ".join(done.stdout.split())
 
 
-def test_what_cannot_be_read_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["adopt", str(tmp_path / "none.properties")]) == 1
+def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     properties = tmp_path / "server.properties"
     properties.write_text(f"log.dirs={tmp_path}/nowhere\n")
-    assert main(["adopt", str(properties)]) == 1
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2
-    assert "does not exist" in lines[1]
+    for path, reason in ((tmp_path / "none.properties", ""), (properties, "does not exist")):
+        refused = pykafkalog("adopt", str(path))
+        assert refused.returncode == 1
+        (line,) = refused.stderr.splitlines()
+        assert reason in line

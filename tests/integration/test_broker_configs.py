@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.broker_process import BrokerProcess
+from tests.support.installation import under_test
 from tests.support.kafka_jars import java
 
 pytestmark = pytest.mark.integration
@@ -53,16 +54,17 @@ def test_s_cfg_2_kafka_configs_on_brokers(tmp_path: Path) -> None:
 def test_kafka_configs_on_loggers(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker:
         here = ("--entity-name", "1")
+        network = f"{under_test().package}broker.network"
         levels = configs(broker, "broker-loggers", *here, "--describe")
         assert "root=INFO sensitive=false" in levels
-        assert "broker.network=INFO" in levels
-        changed = ("--alter", "--add-config", "broker.network=DEBUG")
+        assert f"{network}=INFO" in levels
+        changed = ("--alter", "--add-config", f"{network}=DEBUG")
         assert "Completed updating config for broker-logger 1" in configs(
             broker, "broker-loggers", *here, *changed
         )
         levels = configs(broker, "broker-loggers", *here, "--describe")
-        assert "broker.network.socket_server=DEBUG" in levels
-        assert "Updated the log level of broker.network to DEBUG" in broker.output()
+        assert f"{network}.socket_server=DEBUG" in levels
+        assert f"Updated the log level of {network} to DEBUG" in broker.output()
         with pytest.raises(AssertionError) as refused:
             configs(broker, "broker-loggers", *here, "--alter", "--add-config", "root=LOUD")
         assert "not a supported log level" in str(refused.value)

@@ -4,7 +4,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -13,20 +12,28 @@ from pathlib import Path
 import pytest
 
 from protocol.api_keys import ApiKey
-from tests.support.broker_process import ROOT, BrokerProcess
+from tests.support.broker_process import BrokerProcess
+from tests.support.installation import under_test
 from tests.support.wire_client import WireClient
 
 
-def failing_start(directory: Path, *arguments: str) -> tuple[int, str]:
-    """Exit code and output of a broker that must not start."""
-    done = subprocess.run(
-        [sys.executable, "-m", "broker", *arguments],
-        cwd=ROOT,
+def run_broker(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A broker that must not start, to its end."""
+    used = under_test()
+    return subprocess.run(
+        [*used.broker(), *arguments],
+        cwd=used.directory,
+        env=used.process_environment(),
         capture_output=True,
         text=True,
         timeout=30,
         check=False,
     )
+
+
+def failing_start(*arguments: str) -> tuple[int, str]:
+    """Exit code and output of a broker that must not start."""
+    done = run_broker(*arguments)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -74,10 +81,7 @@ def test_s_rec_1_a_kill_is_followed_by_recovery(tmp_path: Path) -> None:
 def test_s_rec_7_two_brokers_cannot_share_a_directory(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker:
         code, output = failing_start(
-            tmp_path,
-            str(broker.properties),
-            "--override",
-            "listeners=PLAINTEXT://127.0.0.1:0",
+            str(broker.properties), "--override", "listeners=PLAINTEXT://127.0.0.1:0"
         )
         assert code == 1
         assert "Failed to acquire lock on file .lock" in output
@@ -98,14 +102,7 @@ def test_what_a_person_must_know_is_the_last_line_on_standard_error(tmp_path: Pa
         ):
             settings = {"log.dirs": str(tmp_path / "own"), "listeners": "PLAINTEXT://127.0.0.1:0"}
             words = [f"--override={k}={v}" for k, v in {**settings, **overrides}.items()]
-            ended = subprocess.run(
-                [sys.executable, "-m", "broker", str(broker.properties), *words],
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                timeout=30,
-                check=False,
-            )
+            ended = run_broker(str(broker.properties), *words)
             assert ended.returncode == 1
             (line,) = ended.stderr.splitlines()
             assert line.startswith("pykafkalog-broker: ")
@@ -121,7 +118,7 @@ def test_s_start_2_a_port_in_use_ends_the_start_and_frees_everything(tmp_path: P
         properties.write_text(
             f"broker.id=1\nlog.dirs={tmp_path}/kafka-logs\nlisteners=PLAINTEXT://127.0.0.1:{port}\n"
         )
-        code, output = failing_start(tmp_path, str(properties))
+        code, output = failing_start(str(properties))
     assert code == 1
     assert "Fatal error during KafkaServer startup. Prepare to shutdown" in output
     assert f"127.0.0.1:{port}" in output
@@ -138,7 +135,7 @@ def test_s_start_6_ids_are_generated_kept_and_checked(tmp_path: Path) -> None:
         assert len(first["cluster.id"]) == 22
         broker.restart()
         assert meta(broker) == first
-    code, output = failing_start(tmp_path, str(broker.properties), "--override", "broker.id=7")
+    code, output = failing_start(str(broker.properties), "--override", "broker.id=7")
     assert code == 1
     assert "7" in output
     assert "1001" in output

@@ -1,24 +1,136 @@
-"""What is installed is what is here: only users miss a package that pyproject.toml forgets."""
+"""What is published is one package, and all of it: only users miss what a wheel lacks."""
 
+import ast
+import shutil
+import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
 
-ROOT = Path(__file__).resolve().parents[2]
+import pytest
+
+from tests.support.built_wheel import build_sdist, build_wheel
+from tests.support.installation import ROOT
+
+FACE = "pykafkalog"
 ROOMS = ("config", "protocol", "storage", "broker", "tools", "pipeline")
+NEVER = {"tests", "publishing", "pykafkalog_build", "scripts", "docs"}
 
 
-def test_every_package_is_listed_and_tests_are_not_shipped() -> None:
-    listed = set(
-        tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    )
-    here = {
-        ".".join(path.parent.relative_to(ROOT).parts)
-        for room in ROOMS
-        for path in (ROOT / room).rglob("__init__.py")
+def setting(*names: str) -> Any:
+    value = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    for name in names:
+        value = value[name]
+    return value
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def sources() -> dict[str, Path]:
+    """Name in the wheel -> file, of everything that is Python in the rooms and the face."""
+    return {
+        str(path.relative_to(ROOT) if room == FACE else FACE / path.relative_to(ROOT)): path
+        for room in (FACE, *ROOMS)
+        for path in (ROOT / room).rglob("*.py")
     }
-    assert listed == here
 
 
-def test_the_dockerfile_copies_every_room() -> None:
-    copied = (ROOT / "Dockerfile").read_text()
-    assert [room for room in ROOMS if f"COPY {room} {room}" not in copied] == []
+def test_every_room_is_named_wherever_rooms_are() -> None:
+    """A new top-level folder of packages is a room, and must be published, typed and layered."""
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
+    assert folders == {FACE, *ROOMS}
+    include = setting("tool", "setuptools", "packages", "find", "include")
+    assert include == [name for room in (FACE, *ROOMS) for name in (room, f"{room}.*")]
+    assert {FACE, *ROOMS} <= set(setting("tool", "mypy", "files"))
+    assert set(setting("tool", "importlinter", "root_packages")) == {FACE, *ROOMS}
+
+
+def test_a_folder_with_modules_is_a_package() -> None:
+    """Without its `__init__.py` it would be importable here, and missing in the wheel."""
+    folders = {path.parent for path in sources().values()}
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+def test_a_wheel_installs_one_package_with_all_modules_and_nothing_else(wheel: Path) -> None:
+    names = set(contents(wheel))
+    assert {name for name in names if name.endswith(".py")} == set(sources())
+    info = f"{FACE}-{setting('project', 'version')}.dist-info"
+    assert {name.partition("/")[0] for name in names} == {FACE, info}
+    assert not {part for name in names for part in name.split("/")} & NEVER
+    assert {
+        f"{FACE}/py.typed",
+        f"{FACE}/config/server.properties",
+        f"{info}/licenses/LICENSE",
+    } <= names
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """First part of each absolute import."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield (node.module or "").partition(".")[0]
+
+
+def test_modules_of_a_wheel_compile_import_no_room_and_keep_their_lines(wheel: Path) -> None:
+    published = contents(wheel)
+    for name, path in sources().items():
+        source, content = path.read_bytes(), published[name]
+        assert not set(imported(ast.parse(content, name))) & set(ROOMS), name
+        changed = [
+            (old, new)
+            for old, new in zip(source.split(b"\n"), content.split(b"\n"), strict=True)
+            if old != new
+        ]
+        for old, new in changed:
+            assert b"import " in old, name
+            assert new.replace(b"pykafkalog.", b"").startswith(old), name
+
+
+def test_the_metadata_says_whose_it_is_and_under_which_terms(wheel: Path) -> None:
+    (metadata,) = (c for n, c in contents(wheel).items() if n.endswith("/METADATA"))
+    lines = metadata.decode().splitlines()
+    for wanted in (
+        "License-Expression: Apache-2.0",
+        "License-File: LICENSE",
+        "Author: The pykafkalog authors",
+        "Project-URL: Source, https://github.com/pykafkalog/pykafkalog",
+        "Classifier: Typing :: Typed",
+    ):
+        assert wanted in lines
+    assert "Apache License" in (ROOT / "LICENSE").read_text()
+
+
+@pytest.mark.slow
+def test_a_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "checkout"  # setuptools leaves an egg-info beside the sources
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "*.egg-info", "__pycache__"))
+    archive = build_sdist(tmp_path, copy)
+    subprocess.run(["tar", "-xzf", archive, "-C", tmp_path], check=True)
+    unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
+    assert not {path.name for path in unpacked.iterdir()} & {"tests", "scripts"}
+    assert contents(build_wheel(tmp_path, unpacked)) == contents(wheel)
+
+
+@pytest.mark.slow
+def test_what_the_dockerfile_copies_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    _, build_stage, _ = (ROOT / "Dockerfile").read_text().split("\nFROM ")
+    copied = [line.split()[1:] for line in build_stage.splitlines() if line.startswith("COPY ")]
+    for *names, target in copied:
+        for name in names:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, tmp_path / target)
+            else:
+                shutil.copy(ROOT / name, tmp_path / target)
+    assert contents(build_wheel(tmp_path, tmp_path)) == contents(wheel)

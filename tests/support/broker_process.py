@@ -5,20 +5,21 @@
 
 It listens on port 0 and is asked for the real port by its start message, so runs side by side do
 not disturb each other. A restart keeps the port and the log directory. What the broker printed is
-in `directory/broker.out`; an assertion that fails here brings the end of it along.
+in `directory/broker.out`; an assertion that fails here brings the end of it along. Whose broker it
+is: `tests.support.installation`.
 """
 
 import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.installation import CHECKOUT, Installation, under_test
+
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
 _LISTENING = re.compile(rb"^Listening on (\S+)://(\S+):(\d+)\s*$", re.MULTILINE)
@@ -35,8 +36,10 @@ class BrokerProcess:
         *,
         python_options: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
-        command: Sequence[str] = ("-m", "broker"),
+        command: Sequence[str] | None = None,
+        installation: Installation | None = None,
     ) -> None:
+        """`command`: another program of the checkout that is a broker, as words for Python."""
         self.directory = directory
         self.log_dir = directory / "kafka-logs"
         self.properties = directory / "server.properties"
@@ -44,7 +47,8 @@ class BrokerProcess:
         self.port = 0
         self.process: subprocess.Popen[bytes] | None = None
         self.python_options = tuple(python_options)
-        self.command = tuple(command)
+        self.command = command
+        self.installation = installation or (under_test() if command is None else CHECKOUT)
         self.environment = dict(environment or {})
         self.settings = {
             "broker.id": "1",
@@ -80,15 +84,11 @@ class BrokerProcess:
         begin = self.output_file.stat().st_size if self.output_file.exists() else 0
         with self.output_file.open("ab") as out:
             self.process = subprocess.Popen(
-                [
-                    *(sys.executable, *self.python_options, *self.command),
-                    str(self.properties),
-                    *self._keep_port(),
-                ],
+                [*self._command(), str(self.properties), *self._keep_port()],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                cwd=ROOT,
+                cwd=self.installation.directory,
                 env=self._environment(),
                 start_new_session=True,
             )
@@ -139,9 +139,13 @@ class BrokerProcess:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def _command(self) -> list[str]:
+        if self.command is None:
+            return self.installation.broker(self.python_options)
+        return [self.installation.python, *self.python_options, *self.command]
+
     def _environment(self) -> dict[str, str]:
-        """As a user's: compiled modules are kept, or every start would compile them all anew."""
-        inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        inherited = self.installation.process_environment()
         return {**inherited, "PYTHONUNBUFFERED": "1", **self.environment}
 
     def _keep_port(self) -> list[str]:

@@ -11,8 +11,6 @@ with shared.ours() as broker:
 """
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,7 +25,8 @@ from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.records.batch import iter_batches
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker_process import ROOT, BrokerProcess
+from tests.support.broker_process import BrokerProcess
+from tests.support.command_line import pykafkalog
 from tests.support.kafka_jars import SHORT_LIVED
 from tests.support.scripted_workload import BEGIN
 from tests.support.wire_client import WireClient
@@ -87,8 +86,7 @@ class SharedDirectory:
         """`pykafkalog adopt`; topic to what became of it."""
         properties = self.root / "adopt.properties"
         properties.write_text(f"log.dirs={self.log_dir}\nbroker.id=1\n")
-        words = [sys.executable, "-m", "tools", "adopt", "--json", str(properties), *options]
-        result = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=False)
+        result = pykafkalog("adopt", "--json", str(properties), *options)
         assert result.returncode == 0, result.stderr
         summary = json.loads(result.stdout)
         return {topic["name"]: topic["action"] for topic in summary["topics"]}

@@ -1,10 +1,12 @@
 """The command line (S-START-1)."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from broker.__main__ import Arguments, UsageError, main
+from tools.__main__ import main as command_line
 
 
 def test_s_start_1_no_arguments_print_the_usage_and_fail(
@@ -19,8 +21,16 @@ def test_s_start_1_no_arguments_print_the_usage_and_fail(
 def test_help_and_version_succeed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert "server.properties" in capsys.readouterr().out
+
+
+def test_both_commands_say_the_same_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out.strip()
+    said = capsys.readouterr().out
+    assert re.fullmatch(r"pykafkalog \d+\.\d+\.\d+\n", said)
+    with pytest.raises(SystemExit) as ended:
+        command_line(["--version"])
+    assert ended.value.code in (0, None)
+    assert capsys.readouterr().out == said
 
 
 def test_s_start_1_extra_arguments_are_named(capsys: pytest.CaptureFixture[str]) -> None:

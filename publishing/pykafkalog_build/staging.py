@@ -1,0 +1,93 @@
+"""A copy of the project as it is published: what setuptools makes a wheel of.
+
+    pyproject.toml, README.md, LICENSE     as they are
+    pykafkalog/                            the public face, from the folder of the same name
+    pykafkalog/storage/ …                  a room each
+
+Which packages there are, `[tool.setuptools.packages.find]` says, as it does for an editable install
+and a source distribution: the rooms are those of its top-level packages that are not `pykafkalog`.
+"""
+
+import shutil
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from setuptools import find_packages
+
+from pykafkalog_build.problems import CannotPublish, CannotRewrite
+from pykafkalog_build.rewriting import PACKAGE, rewrite
+from pykafkalog_build.rooms import Rooms
+
+_COMPILED: Final = frozenset({".pyc", ".pyo"})
+
+
+def stage(project: Path, target: Path) -> None:
+    """Make the copy of `project` in the empty directory `target`. Raises CannotPublish."""
+    settings = stage_documents(project, target)
+    packages = find_packages(
+        str(project), include=settings["tool"]["setuptools"]["packages"]["find"]["include"]
+    )
+    rooms = _rooms(project, packages)
+    problems = [
+        f"{PACKAGE}/{path.name}: takes the place of the room `{path.stem}`"
+        for path in sorted((project / PACKAGE).iterdir())
+        if path.stem in rooms.names
+    ]
+    for package in packages:
+        place = Path(*package.split("."))
+        published = target / (place if _is_face(package) else PACKAGE / place)
+        published.mkdir(parents=True, exist_ok=True)
+        for file in _files(project / place):
+            try:
+                _publish(file, published / file.name, rooms)
+            except CannotRewrite as error:
+                name = place / file.name
+                problems += [f"{name}:{line}: {reason}" for line, reason in error.problems]
+    if problems:
+        raise CannotPublish("\n".join(["what a wheel would get wrong:", *problems]))
+
+
+def stage_documents(project: Path, target: Path) -> dict[str, Any]:
+    """Copy what stands beside the packages; the settings of pyproject.toml."""
+    settings = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))
+    metadata = settings["project"]
+    licenses = [path for pattern in metadata["license-files"] for path in project.glob(pattern)]
+    for path in (project / "pyproject.toml", project / metadata["readme"], *licenses):
+        shutil.copy2(path, target / path.name)
+    return settings
+
+
+def _rooms(project: Path, packages: Iterable[str]) -> Rooms:
+    inside = [package for package in packages if not _is_face(package)]
+    modules = {
+        f"{package}.{file.stem}"
+        for package in inside
+        for file in _files(project / Path(*package.split(".")))
+        if file.suffix == ".py"
+    }
+    return Rooms(
+        names=frozenset(package.partition(".")[0] for package in inside),
+        modules=frozenset({*inside, *modules}),
+    )
+
+
+def _is_face(package: str) -> bool:
+    return package.partition(".")[0] == PACKAGE
+
+
+def _files(directory: Path) -> list[Path]:
+    """Of one package, without those of the packages in it."""
+    found = (path for path in directory.iterdir() if path.is_file())
+    return sorted(path for path in found if path.suffix not in _COMPILED)
+
+
+def _publish(file: Path, published: Path, rooms: Rooms) -> None:
+    shutil.copy2(file, published)  # mode and time too: wheels hold them
+    if file.suffix == ".py":
+        source = file.read_bytes()
+        result = rewrite(source, rooms)
+        if result != source:
+            published.write_bytes(result)
+            shutil.copystat(file, published)

@@ -1,0 +1,24 @@
+"""`pykafkalog …` as a process of its own, from whatever is under test (`installation`)."""
+
+import subprocess
+
+from tests.support.installation import Installation, under_test
+
+TIMEOUT_S = 120
+
+
+def pykafkalog(
+    *words: str, stdin: str = "", installation: Installation | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run one command to its end; exit code and outputs."""
+    used = installation or under_test()
+    return subprocess.run(
+        [*used.tool(), *words],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        cwd=used.directory,
+        env=used.process_environment(),
+    )

@@ -156,6 +156,9 @@ class MemoryFile:
         self._fs._raise(self._act("pread"), self.path)
         return bytes(self.inode.store[position : min(position + size, self.inode.length)])
 
+    def is_cached(self, size: int, position: int) -> bool:
+        return True
+
     def pwrite(self, data: Piece, position: int) -> None:
         self._write("pwrite", bytes(data), position)
 

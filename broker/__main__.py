@@ -121,9 +121,9 @@ def _run(arguments: Arguments) -> int:
 
     import trio
 
-    from broker.network.listening import BoundListener
     from broker.server import BrokerServer
     from broker.world.clock import SystemClock
+    from broker.world.transport import BoundListener
     from storage.os_filesystem import OsFileSystem
 
     def announce(bound: Sequence[BoundListener]) -> None:

@@ -11,8 +11,8 @@ from itertools import chain
 import trio
 
 from broker.broker_state import BrokerState
-from broker.network.listening import BindError
 from broker.parts import Parts
+from broker.world.transport import BindError
 
 logger = logging.getLogger(__name__)
 

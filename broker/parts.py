@@ -21,15 +21,16 @@ from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.settings import TransactionSettings
 from broker.deadlines import Deadlines
-from broker.network.listening import SYSTEM_DEFAULT
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.world.clock import Clock
+from broker.world.transport import SYSTEM_DEFAULT, Transport
+from broker.world.workers import Workers
 from config.broker_config import BrokerConfig
-from storage.clock import Clock
 from storage.filesystem import FileSystem
 from storage.log_manager import LogManager
 
@@ -50,6 +51,8 @@ class Parts:
         log_manager: LogManager,
         clock: Clock,
         fs: FileSystem,
+        transport: Transport,
+        workers: Workers,
         check_buffers: bool,
     ) -> None:
         config = configs.current
@@ -134,7 +137,7 @@ class Parts:
             unsupported_version_reply=unsupported_version_response,
         )
         self.socket_server = SocketServer(
-            _socket_settings(config, check_buffers=check_buffers), self.channel
+            _socket_settings(config, check_buffers=check_buffers), self.channel, transport, workers
         )
         self.background = Background(threads=config.background_threads)
 

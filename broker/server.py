@@ -31,13 +31,15 @@ from broker.directory_identity import Identity, locate_store, settle_identity
 from broker.loaded_logs import note_producer_ids, tell_unserved
 from broker.log_loading import load_all_logs
 from broker.metrics_export import start_metrics
-from broker.network.listening import BindError, BoundListener
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
+from broker.world.clock import Clock
+from broker.world.machine import MachineWorkers
+from broker.world.sockets import SocketTransport
+from broker.world.transport import BindError, BoundListener
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.listener import Listener
-from storage.clock import Clock
 from storage.errors import (
     DirectoryLocked,
     InconsistentBrokerId,
@@ -84,6 +86,8 @@ class BrokerServer:
         self.state = BrokerStateGauge()
         self._clock = clock
         self._fs = fs
+        self._transport = SocketTransport()
+        self._workers = MachineWorkers()
         self._announce = announce
         self._on_started = on_started
         self._check_buffers = check_buffers
@@ -248,6 +252,8 @@ class BrokerServer:
             log_manager=self.log_manager,
             clock=self._clock,
             fs=self._fs,
+            transport=self._transport,
+            workers=self._workers,
             check_buffers=self._check_buffers,
         )
         self._offline_listeners.append(self.parts.replica_manager.directory_offline)

@@ -10,7 +10,6 @@ ALLOWED = {
     "broker/world/clock.py": {"time"},  # the clock itself
     "broker/world/machine.py": {"os"},  # the priority of child processes
     "broker/world/sockets.py": {"os"},  # os.sendfile
-    "broker/network/sender.py": {"os"},  # os.sendfile and the probe of the page cache
     "broker/__main__.py": {"os"},  # the process: its environment, its immediate end
 }
 """File to the forbidden names it may use, with the reason."""

@@ -9,6 +9,8 @@ from broker.network.handler_pool import HandlerPool
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
 from broker.world.clock import SystemClock
+from broker.world.memory_transport import MemoryTransport
+from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
@@ -100,6 +102,8 @@ def test_a_change_reaches_every_part() -> None:
             log_manager=manager,
             clock=clock,
             fs=fs,
+            transport=MemoryTransport(),
+            workers=InlineWorkers(),
             check_buffers=False,
         )
         await Reconfiguration(parts).follow(

@@ -222,7 +222,9 @@ class BrokerServer:
         self._to_stop.callback(self.parts.group_coordinator.shutdown)
         services.start_soon(self._run_background, name="background")
         self._to_stop.push_async_callback(self._stop_background)
-        await start_metrics(services, self.parts, lambda: self.state.state)
+        await start_metrics(
+            services, self.parts, self._transport, self._clock, lambda: self.state.state
+        )
         self._announce(bound)
 
     def _at_stop_in_thread(self, action: Callable[[], None]) -> None:

@@ -122,9 +122,9 @@ def _run(arguments: Arguments) -> int:
 
     import trio
 
-    from broker.network.listening import BoundListener
     from broker.server import BrokerServer
     from broker.world.on_machine import machine_world
+    from broker.world.transport import BoundListener
 
     def announce(bound: Sequence[BoundListener]) -> None:
         for listener in bound:

@@ -11,14 +11,19 @@ from itertools import chain
 import trio
 
 from broker.broker_state import BrokerState
-from broker.network.listening import BindError
 from broker.parts import Parts
+from broker.world.clock import Clock
+from broker.world.transport import BindError, Transport
 
 logger = logging.getLogger(__name__)
 
 
 async def start_metrics(
-    services: trio.Nursery, parts: Parts, broker_state: Callable[[], BrokerState]
+    services: trio.Nursery,
+    parts: Parts,
+    transport: Transport,
+    clock: Clock,
+    broker_state: Callable[[], BrokerState],
 ) -> None:
     """Listen in `services`. Raises BindError."""
     config = parts.configs.current
@@ -50,10 +55,11 @@ async def start_metrics(
     async def text() -> bytes:
         return await render(chain(all_families(sources), process.collect()))
 
-    listener = MetricsListener(parse_address(config.metrics_http_listener), text)
+    address = parse_address(config.metrics_http_listener)
+    listener = MetricsListener(address, text, transport, clock)
     try:
         await services.start(listener.serve)
-    except OSError as error:
+    except BindError as error:
         raise BindError(
             f"Cannot listen on {config.metrics_http_listener} for metrics: {error}"
         ) from error

@@ -25,13 +25,13 @@ from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.settings import TransactionSettings
 from broker.deadlines import Deadlines
-from broker.network.listening import SYSTEM_DEFAULT
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.world.transport import SYSTEM_DEFAULT
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from storage.log_manager import LogManager
@@ -143,7 +143,10 @@ class Parts:
             unsupported_version_reply=unsupported_version_response,
         )
         self.socket_server = SocketServer(
-            _socket_settings(config, check_buffers=check_buffers), self.channel
+            _socket_settings(config, check_buffers=check_buffers),
+            self.channel,
+            world.transport,
+            workers,
         )
         self.background = Background(
             threads=config.background_threads, clock=clock, workers=workers

@@ -33,9 +33,9 @@ from broker.directory_identity import Identity, locate_store, settle_identity
 from broker.loaded_logs import note_producer_ids, tell_unserved
 from broker.log_loading import load_all_logs
 from broker.metrics_export import start_metrics
-from broker.network.listening import BindError, BoundListener
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
+from broker.world.transport import BindError, BoundListener
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
@@ -223,7 +223,13 @@ class BrokerServer:
         self._to_stop.callback(self.parts.group_coordinator.shutdown)
         services.start_soon(self._run_background, name="background")
         self._to_stop.push_async_callback(self._stop_background)
-        await start_metrics(services, self.parts, lambda: self.state.state)
+        await start_metrics(
+            services,
+            self.parts,
+            self._world.transport,
+            self._world.clock,
+            lambda: self.state.state,
+        )
         self._announce(bound)
 
     def _at_stop_in_worker(self, action: Callable[[], None]) -> None:

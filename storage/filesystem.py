@@ -33,6 +33,13 @@ class File(Protocol):
         """Up to `size` bytes at `position`; shorter only at the end of the file."""
         ...
 
+    def is_cached(self, size: int, position: int) -> bool:
+        """Whether `pread` of these bytes would not wait for the disk, as far as can be told.
+
+        True where nobody can tell. Never blocks and never raises.
+        """
+        ...
+
     def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> None:
         """Write all of `data` at `position`, growing the file as needed."""
         ...

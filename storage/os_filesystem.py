@@ -22,7 +22,13 @@ from typing import Final
 _MAX_PIECES: Final = 1024
 """Linux's IOV_MAX: the most pieces one writev takes."""
 
+_PROBE_BOTH_ENDS_FROM: Final = 64 * 1024
+"""A longer range may have its end in the page cache and its begin not."""
+
 Piece = bytes | bytearray | memoryview
+
+_NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None)
+_one_byte: Final = [bytearray(1)]
 
 
 class OsFile:
@@ -64,6 +70,19 @@ class OsFile:
             pieces.append(data)
             done += len(data)
         return b"".join(pieces)
+
+    def is_cached(self, size: int, position: int) -> bool:
+        if size <= 0 or _NOWAIT is None:
+            return True
+        try:
+            os.preadv(self._fd, _one_byte, position + size - 1, _NOWAIT)
+            if size >= _PROBE_BOTH_ENDS_FROM:
+                os.preadv(self._fd, _one_byte, position, _NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system that cannot say, or a disk that fails when it is read
+            pass
+        return True
 
     def pwrite(self, data: Piece, position: int) -> None:
         written = os.pwrite(self._fd, data, position)

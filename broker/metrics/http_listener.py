@@ -9,7 +9,11 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
+from broker.world.clock import Clock
+from broker.world.streams import accept_streams, receive_some, send_all
+from broker.world.transport import SYSTEM_DEFAULT, Stream, Transport
 from config.definition import ConfigError
+from config.listener import Listener
 
 logger = logging.getLogger(__name__)
 
@@ -18,6 +22,8 @@ KEY = "metrics.http.listener"
 _REQUEST_BYTES = 8192
 _REQUEST_S = 10.0
 _AT_ONCE = 4
+_BACKLOG = 128
+"""Scrapers come one by one, seconds apart."""
 
 Render = Callable[[], Awaitable[bytes]]
 
@@ -33,29 +39,54 @@ def parse_address(text: str) -> tuple[str, int]:
 class MetricsListener:
     """Serves what `render` returns."""
 
-    def __init__(self, address: tuple[str, int], render: Render) -> None:
-        self._address = address
+    def __init__(
+        self, address: tuple[str, int], render: Render, transport: Transport, clock: Clock
+    ) -> None:
+        host, port = address
+        self._listener = Listener(name="METRICS", host=host, port=port, protocol="HTTP")
         self._render = render
+        self._transport = transport
+        self._clock = clock
         self._limiter = trio.CapacityLimiter(_AT_ONCE)
         self.port = 0
         """The real port, once it serves."""
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled. Raises OSError when the address cannot be used."""
-        host, port = self._address
-        listeners = await trio.open_tcp_listeners(port, host=host or None)
-        self.port = listeners[0].socket.getsockname()[1]
-        await trio.serve_listeners(self._answer, listeners, task_status=_Started(task_status))
+        """Until cancelled. Raises BindError when the address cannot be used."""
+        listening = self._transport.listen(
+            self._listener,
+            backlog=_BACKLOG,
+            send_buffer=SYSTEM_DEFAULT,
+            receive_buffer=SYSTEM_DEFAULT,
+        )
+        self.port = listening.bound.port
+        try:
+            async with trio.open_nursery() as nursery:
+                task_status.started()
+                await accept_streams(
+                    listening,
+                    self._clock,
+                    lambda stream: nursery.start_soon(self._answer, stream),
+                    _note_no_capacity,
+                )
+        finally:
+            listening.close()
 
-    async def _answer(self, stream: trio.SocketStream) -> None:
-        with trio.move_on_after(_REQUEST_S):
-            async with self._limiter, stream:
-                try:
-                    await stream.send_all(await self._response(await _head(stream)))
-                except (trio.BrokenResourceError, trio.ClosedResourceError):
-                    return
-                except Exception:
-                    logger.exception("A scrape of the metrics failed")
+    async def _answer(self, stream: Stream) -> None:
+        try:
+            with self._clock.timeout(_REQUEST_S):
+                async with self._limiter:
+                    head = await _head(stream)
+                    try:
+                        response = await self._response(head)
+                    except Exception:
+                        logger.exception("A scrape of the metrics failed")
+                    else:
+                        await send_all(stream, response)
+        except OSError:  # the scraper has gone
+            pass
+        finally:
+            stream.close()
 
     async def _response(self, head: bytes) -> bytes:
         words = head.split(b"\r\n", 1)[0].split(b" ")
@@ -69,24 +100,18 @@ class MetricsListener:
         return _message(200, "OK", body, with_body=words[0] == b"GET")
 
 
-class _Started:
-    """Tells the server that the listener is up, without its internals."""
-
-    def __init__(self, task_status: trio.TaskStatus[None]) -> None:
-        self._task_status = task_status
-
-    def started(self, _: object = None) -> None:
-        """Called by trio."""
-        self._task_status.started()
+def _note_no_capacity(error: OSError) -> None:
+    logger.error("Cannot accept scrapes of the metrics: %s", error)
 
 
-async def _head(stream: trio.SocketStream) -> bytes:
+async def _head(stream: Stream) -> bytes:
     received = b""
+    buffer = memoryview(bytearray(_REQUEST_BYTES))
     while b"\r\n\r\n" not in received and len(received) < _REQUEST_BYTES:
-        piece = await stream.receive_some(_REQUEST_BYTES)
-        if not piece:
+        count = await receive_some(stream, buffer)
+        if not count:
             break
-        received += piece
+        received += buffer[:count]
     return received
 
 

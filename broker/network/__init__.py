@@ -1,1 +1,1 @@
-"""Sockets, connections, the request channel and its handler workers."""
+"""Listeners, connections, the request channel and its handler workers."""

@@ -15,10 +15,10 @@ from typing import Any
 from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics, Work
 from broker.network.request_metrics import RequestMetrics, RequestTimes
 from broker.request import Handler
+from broker.world.clock import Clock
 from protocol.api_keys import ApiKey
 from protocol.framing import response_header_is_flexible
 from protocol.messages import registry
-from storage.clock import Clock
 
 _VERSION_BITS = 16
 _API_VERSIONS = int(ApiKey.API_VERSIONS)

@@ -6,33 +6,39 @@ and parked ones end at once, requests in work get a deadline.
 
 * One task per listener and per connection; one sweeper looks after idle and stuck connections, so
   a read costs no timer (`connections.max.idle.ms`).
-* When the process runs out of descriptors or memory, accepting pauses for a moment and goes on
-  (the errors are named in `_CAPACITY_ERRORS`); a peer that ends in the backlog is nobody's error.
+* Connections are looked after in the order in which they came: in a simulation the same run gives
+  the same order again.
 """
 
-import errno
 import logging
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import trio
 
+from broker.network.activity import State
 from broker.network.buffers import BufferPool, BufferStatistics
-from broker.network.connection import Connection, ConnectionServices, State
+from broker.network.connection import Connection, ConnectionServices
 from broker.network.connection_limits import ConnectionLimits, Refusal
-from broker.network.listening import BoundListener, bind_listener, host_of, prepare_connection
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory, RequestMemoryStatistics
+from broker.network.sender import DiskReader
 from broker.request import ConnectionInfo
+from broker.world.streams import accept_streams
+from broker.world.transport import (
+    SYSTEM_DEFAULT,
+    BindError,
+    BoundListener,
+    Listening,
+    Stream,
+    Transport,
+)
+from broker.world.workers import Workers
 from config.listener import Listener
 
 logger = logging.getLogger(__name__)
 
-_CAPACITY_ERRORS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
-_GONE_ERRORS = frozenset((errno.ECONNABORTED, errno.EPROTO, errno.EPERM, errno.ENETDOWN))
-_PAUSE_S = 0.1
-_ACCEPTS_PER_TURN = 16
 _SWEEPS_PER_IDLE_TIME = 10
 _LONGEST_SWEEP_S = 5.0
 _SHORTEST_SWEEP_S = 0.05
@@ -40,12 +46,15 @@ _SHORTEST_SWEEP_S = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketServerSettings:
-    """What the configuration says about connections; sizes in bytes, -1 the system's choice."""
+    """What the configuration says about connections; sizes in bytes.
+
+    Those of the send and receive buffer may be `SYSTEM_DEFAULT`.
+    """
 
     listeners: tuple[Listener, ...]
     backlog: int = 50
-    send_buffer: int = -1
-    receive_buffer: int = -1
+    send_buffer: int = SYSTEM_DEFAULT
+    receive_buffer: int = SYSTEM_DEFAULT
     max_request_bytes: int = 104857600
     queued_bytes: int = -1
     """Of requests in memory; 0 or less: no limit."""
@@ -75,14 +84,24 @@ class SocketServerStatistics:
 
 
 class SocketServer:
-    """Owns the sockets of a broker."""
+    """Owns the ports and connections of a broker. The name is Kafka's: a broker in memory has no
+    sockets, but one of these."""
 
-    def __init__(self, settings: SocketServerSettings, channel: RequestChannel) -> None:
+    def __init__(
+        self,
+        settings: SocketServerSettings,
+        channel: RequestChannel,
+        transport: Transport,
+        workers: Workers,
+    ) -> None:
+        """`workers` read what is not in the page cache."""
         self._settings = settings
+        self._transport = transport
         self._clock = channel.clock
         self._services = ConnectionServices(
             channel,
             max_request_bytes=settings.max_request_bytes,
+            disk=DiskReader(workers),
             memory=RequestMemory(settings.queued_bytes) if settings.queued_bytes > 0 else None,
             buffers=BufferPool(check=settings.check_buffers),
         )
@@ -91,8 +110,8 @@ class SocketServer:
             per_ip=settings.max_connections_per_ip,
             overrides=settings.max_connections_per_ip_overrides,
         )
-        self._listening: list[tuple[BoundListener, socket.socket]] = []
-        self._connections: set[Connection] = set()
+        self._listening: list[Listening] = []
+        self._connections: dict[Connection, None] = {}
         self._accepting = trio.CancelScope()
         self._last_one_gone = trio.Event()
         self._number = 0
@@ -109,28 +128,36 @@ class SocketServer:
     @property
     def bound(self) -> list[BoundListener]:
         """Where it listens, in the order of the configuration."""
-        return [listener for listener, _ in self._listening]
+        return [listening.bound for listening in self._listening]
 
     def bind(self) -> list[BoundListener]:
         """Take the ports. Raises BindError; then none is taken."""
         try:
             for listener in self._settings.listeners:
-                self._listening.append(
-                    bind_listener(
-                        listener,
-                        backlog=self._settings.backlog,
-                        receive_buffer=self._settings.receive_buffer,
-                    )
-                )
+                self._listening.append(self._listen(listener))
         except Exception:
             self.unbind()
             raise
         return self.bound
 
+    def _listen(self, listener: Listener) -> Listening:
+        try:
+            return self._transport.listen(
+                listener,
+                backlog=self._settings.backlog,
+                send_buffer=self._settings.send_buffer,
+                receive_buffer=self._settings.receive_buffer,
+            )
+        except BindError as error:
+            raise BindError(
+                f"Socket server failed to bind to {listener.host or '0.0.0.0'}:{listener.port}: "
+                f"{error}."
+            ) from error
+
     def unbind(self) -> None:
         """Give the ports back; for a server that never served. Safe to call twice."""
-        for _, sock in self._listening:
-            sock.close()
+        for listening in self._listening:
+            listening.close()
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Accept and serve until `close` is done or the task is cancelled."""
@@ -138,8 +165,8 @@ class SocketServer:
             try:
                 with self._accepting:
                     async with trio.open_nursery() as acceptors:
-                        for bound, sock in self._listening:
-                            acceptors.start_soon(self._accept, bound, sock, connections)
+                        for listening in self._listening:
+                            acceptors.start_soon(self._accept, listening, connections)
                         acceptors.start_soon(self._sweep)
                         task_status.started()
             finally:
@@ -153,7 +180,7 @@ class SocketServer:
         self.unbind()
         for connection in list(self._connections):
             connection.close()
-        with trio.move_on_after(deadline_s):
+        with self._clock.timeout(deadline_s):
             while self._connections:
                 self._last_one_gone = trio.Event()
                 await self._last_one_gone.wait()
@@ -184,73 +211,45 @@ class SocketServer:
 
     # ---- accepting
 
-    async def _accept(
-        self, bound: BoundListener, listening: socket.socket, connections: trio.Nursery
-    ) -> None:
-        burst = 0
-        # `close` may give the port back between a wake-up and its turn, too late to cancel it.
-        while listening.fileno() >= 0:
-            try:
-                sock, address = listening.accept()
-            except BlockingIOError:
-                burst = 0
-                await trio.lowlevel.wait_readable(listening)
-                continue
-            except OSError as error:
-                if error.errno in _GONE_ERRORS:
-                    continue
-                if error.errno not in _CAPACITY_ERRORS:
-                    raise
-                self._accept_errors += 1
-                logger.error("Cannot accept connections on %s: %s", bound, error)
-                await trio.sleep(_PAUSE_S)
-                continue
-            self._welcome(bound, sock, address, connections)
-            burst += 1
-            if burst >= _ACCEPTS_PER_TURN:
-                burst = 0
-                await trio.lowlevel.checkpoint()
+    async def _accept(self, listening: Listening, connections: trio.Nursery) -> None:
+        await accept_streams(
+            listening,
+            self._clock,
+            partial(self._welcome, listening.bound, connections),
+            partial(self._note_no_capacity, listening.bound),
+        )
 
-    def _welcome(
-        self,
-        bound: BoundListener,
-        sock: socket.socket,
-        address: tuple[str, int],
-        connections: trio.Nursery,
-    ) -> None:
-        host = host_of(address)
-        refusal = self._limits.admit(host)
+    def _note_no_capacity(self, bound: BoundListener, error: OSError) -> None:
+        self._accept_errors += 1
+        logger.error("Cannot accept connections on %s: %s", bound, error)
+
+    def _welcome(self, bound: BoundListener, connections: trio.Nursery, stream: Stream) -> None:
+        local, peer = stream.local, stream.peer
+        refusal = self._limits.admit(peer.host)
         if refusal is not None:
             self._refused[refusal] += 1
-            logger.info("Rejected connection from %s: %s is reached", host, refusal.value)
-            sock.close()
+            logger.info("Rejected connection from %s: %s is reached", peer.host, refusal.value)
+            stream.close()
             return
         self._accepted += 1
         self._number += 1
-        try:
-            prepare_connection(sock, send_buffer=self._settings.send_buffer)
-            local = sock.getsockname()
-        except OSError:  # reset before we could look at it
-            self._limits.leave(host)
-            sock.close()
-            return
         info = ConnectionInfo(
-            connection_id=f"{host_of(local)}:{local[1]}-{host}:{address[1]}-{self._number}",
+            connection_id=f"{local.host}:{local.port}-{peer.host}:{peer.port}-{self._number}",
             listener_name=bound.name,
-            local_host=host_of(local),
-            local_port=local[1],
-            peer_host=host,
-            peer_port=address[1],
+            local_host=local.host,
+            local_port=local.port,
+            peer_host=peer.host,
+            peer_port=peer.port,
         )
-        connection = Connection(sock, info, self._services)
-        self._connections.add(connection)
+        connection = Connection(stream, info, self._services)
+        self._connections[connection] = None
         connections.start_soon(self._run, connection)
 
     async def _run(self, connection: Connection) -> None:
         try:
             await connection.run()
         finally:
-            self._connections.discard(connection)
+            del self._connections[connection]
             self._limits.leave(connection.info.peer_host)
             if not self._connections:
                 self._last_one_gone.set()
@@ -263,7 +262,7 @@ class SocketServer:
         if idle_s is not None:
             period = min(period, max(idle_s / _SWEEPS_PER_IDLE_TIME, _SHORTEST_SWEEP_S))
         while True:
-            await trio.sleep(period)
+            await self._clock.sleep(period)
             now = self._clock.monotonic()
             for connection in list(self._connections):
                 if connection.state is State.PARKED_BLIND:

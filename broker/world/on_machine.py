@@ -6,6 +6,7 @@ from random import SystemRandom
 from broker.world.clock import SystemClock
 from broker.world.journal_medium import JournalMedia
 from broker.world.machine import MachineWorkers
+from broker.world.sockets import SocketTransport
 from broker.world.sqlite_medium import SqliteMedia
 from broker.world.world import World
 from config.broker_config import BrokerConfig
@@ -22,6 +23,7 @@ def machine_world(config: BrokerConfig) -> World:
             clock=clock,
             fs=OsFileSystem(),
             random=SystemRandom(),
+            transport=SocketTransport(),
             media=SqliteMedia(),
             workers=workers,
         )
@@ -32,6 +34,7 @@ def machine_world(config: BrokerConfig) -> World:
         clock=clock,
         fs=memory,
         random=SystemRandom(),
+        transport=SocketTransport(),
         media=JournalMedia(memory),
         workers=workers,
     )

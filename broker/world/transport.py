@@ -2,13 +2,14 @@
 
     sockets.py            the operating system's
     memory_transport.py   pipes in this process, for a broker without sockets
+    streams.py            what everyone does with a stream: accept, receive, send all of it
 
 A stream is used as a non-blocking socket is: try, and wait only when there is nothing to be done
-(`BlockingIOError`). So the hot loop of a connection costs no more than the system calls, and TLS
-can be a stream over a stream.
+(`BlockingIOError`). So the hot loop of a connection costs no more than the system calls. A stream
+may stand on another one, as TLS does: it has its own idea of what is readable, and if it cannot
+send files it says so.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,15 +49,17 @@ class Address:
 
 
 class Stream(Protocol):
-    """A connected byte stream. Whatever fails because the peer went away raises OSError."""
+    """A connected byte stream.
 
-    recv_into: Callable[[memoryview], int]
-    """Fill the buffer with what has arrived; how many bytes. 0: the peer sends no more. Raises
-    BlockingIOError when nothing has arrived."""
-    send: Callable[[Piece], int]
-    """Take some of the bytes; how many. Raises BlockingIOError when none can be taken now."""
-    sends_files: bool
-    """Whether `send_file` may be called."""
+    Whatever fails because the peer went away raises OSError, as does the use of a closed stream.
+    `recv_into` and `send` are what a request costs: an implementation may have them as attributes
+    bound to C methods, and users bind them once.
+    """
+
+    @property
+    def sends_files(self) -> bool:
+        """Whether `send_file` may be called. Never changes."""
+        ...
 
     @property
     def local(self) -> Address:
@@ -68,12 +71,26 @@ class Stream(Protocol):
         """The other end."""
         ...
 
+    def recv_into(self, buffer: memoryview, /) -> int:
+        """Fill the buffer (not an empty one) with what has arrived; how many bytes.
+
+        0: the peer sends no more. Raises BlockingIOError when nothing has arrived.
+        """
+        ...
+
+    def send(self, data: Piece, /) -> int:
+        """Take some of the bytes; how many. Raises BlockingIOError when none can be taken now."""
+        ...
+
     def send_part(self, data: Piece, /) -> int:
         """As `send`, when more follows at once: it need not leave yet."""
         ...
 
     def send_file(self, descriptor: int, position: int, size: int, /) -> int:
-        """As `send`, from an open file; 0 when the file ends before `position`."""
+        """As `send`, from an open file; 0 when the file ends at or before `position`.
+
+        Waits for the disk unless the bytes are cached (`storage.filesystem.File.is_cached`).
+        """
         ...
 
     async def wait_readable(self) -> None:
@@ -81,22 +98,26 @@ class Stream(Protocol):
         ...
 
     async def wait_writable(self) -> None:
-        """Returns when `send` would take something."""
+        """Returns when `send` would not raise BlockingIOError. One task at a time."""
         ...
 
     def has_ended(self) -> bool:
         """True when the next `recv_into` returns 0; False when bytes wait to be read.
 
-        Raises BlockingIOError when neither. Takes nothing.
+        Takes nothing. Raises BlockingIOError when neither is the case.
         """
         ...
 
     def peer_has_closed(self) -> bool:
-        """The peer will send no more, even if bytes of it are still unread."""
+        """The peer will send no more, even if bytes of it are still unread. Never raises."""
         ...
 
     def close(self) -> None:
-        """Let go of it; safe to call twice. Not while a task waits for it."""
+        """Let go of it; safe to call twice. Not while a task waits for it.
+
+        What was sent reaches the peer, unless bytes of the peer are unread: that is a reset, as
+        the peer could not know otherwise that they were in vain.
+        """
         ...
 
 
@@ -122,11 +143,14 @@ class Listening(Protocol):
         ...
 
     async def wait_acceptable(self) -> None:
-        """Returns when `accept` would not raise BlockingIOError, or it was closed."""
+        """Returns when `accept` would not raise BlockingIOError, or it was closed.
+
+        One task at a time.
+        """
         ...
 
     def close(self) -> None:
-        """Give the port back; safe to call twice."""
+        """Give the port back, at any time; safe to call twice. Clients that wait are reset."""
         ...
 
 
@@ -138,6 +162,6 @@ class Transport(Protocol):
     ) -> Listening:
         """Take a port; port 0 is any free one. Buffer sizes are of accepted streams, in bytes.
 
-        Raises BindError.
+        Raises BindError with the reason; the caller knows for whom the address was.
         """
         ...

@@ -5,6 +5,7 @@ from random import Random
 
 from broker.world.clock import Clock
 from broker.world.metadata_medium import MetadataMedia
+from broker.world.transport import Transport
 from broker.world.workers import Workers
 from storage.filesystem import FileSystem
 
@@ -17,5 +18,6 @@ class World:
     fs: FileSystem
     random: Random
     """Ids that nobody can guess on a machine, the same ones again from the same seed elsewhere."""
+    transport: Transport
     media: MetadataMedia
     workers: Workers

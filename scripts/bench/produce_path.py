@@ -2,7 +2,7 @@
 
     .venv/bin/python scripts/bench/produce_path.py [--partitions 4] [--batch 16000] [--top 25]
 
-A connection with a socket that exists in memory only serves requests of an idempotent producer.
+A connection serves requests of an idempotent producer, from a stream that is always readable.
 Counted are byte codes per request, by function: the same figure on an idle and on a crowded
 machine, so a change of one per cent shows. Microseconds of user time are told beside it, best of
 some runs; writes are left out of both (they are the kernel's, see `floor.py`).
@@ -28,8 +28,10 @@ from handlers import Broker
 
 from broker.network.connection import Connection, ConnectionServices
 from broker.network.request_channel import RequestChannel
+from broker.network.sender import DiskReader
 from broker.request import ConnectionInfo
 from broker.world.clock import SystemClock
+from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
@@ -48,7 +50,7 @@ INFO = ConnectionInfo(
 
 
 class Client:
-    """A socket: receives `count` requests, one at a time; takes and forgets replies."""
+    """A stream: receives `count` requests, one at a time; takes and forgets replies."""
 
     def __init__(self, topic: str, partitions: int, size: int, count: int) -> None:
         batch = bytearray(
@@ -109,7 +111,9 @@ def serve(broker: Broker, topic: str, args: argparse.Namespace, count: int) -> N
     channel = RequestChannel(
         {ApiKey.PRODUCE: broker.produce}, {ApiKey.PRODUCE: (0, VERSION)}, clock=SystemClock()
     )
-    services = ConnectionServices(channel, max_request_bytes=104857600)
+    services = ConnectionServices(
+        channel, max_request_bytes=104857600, disk=DiskReader(InlineWorkers())
+    )
     run = Connection(client, INFO, services).run
     counting = args.counter
     if counting is not None:

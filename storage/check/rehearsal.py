@@ -124,6 +124,9 @@ class _RehearsalFile:
     def pread(self, size: int, position: int) -> bytes:
         return self._node.read(size, position)
 
+    def is_cached(self, size: int, position: int) -> bool:
+        return True
+
     def pwrite(self, data: Piece, position: int) -> None:
         self._node.write(data, position)
 

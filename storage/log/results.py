@@ -18,6 +18,9 @@ from storage.filesystem import File
 if TYPE_CHECKING:
     from storage.index.transaction_index import AbortedTxn
 
+LOADED_AT_ONCE = 256 * 1024
+"""Bytes that `FileSlice.load` reads at a time: what it reads is thrown away."""
+
 
 class FetchIsolation(Enum):
     """How far a reader may see (S-READ-5)."""
@@ -82,8 +85,21 @@ class FileSlice:
         """The bytes themselves. Raises OSError."""
         return self.file.pread(self.size, self.position)
 
+    def is_cached(self) -> bool:
+        """Whether `read` would not wait for the disk, as far as can be told."""
+        return self.file.is_cached(self.size, self.position)
+
+    def load(self) -> None:
+        """Bring the bytes into the page cache. Waits for the disk: not for the event loop.
+
+        Returns early when the file ends before the slice does. Raises OSError.
+        """
+        pread, position, end = self.file.pread, self.position, self.position + self.size
+        while position < end and pread(min(LOADED_AT_ONCE, end - position), position):
+            position += LOADED_AT_ONCE
+
     def fileno(self) -> int:
-        """The descriptor, for sendfile."""
+        """The descriptor, for sendfile. Raises OSError where the file has none."""
         return self.file.fileno()
 
     def __repr__(self) -> str:

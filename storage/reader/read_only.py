@@ -41,6 +41,9 @@ class ReadOnlyFile:
     def pread(self, size: int, position: int) -> bytes:
         return self._file.pread(size, position)
 
+    def is_cached(self, size: int, position: int) -> bool:
+        return self._file.is_cached(size, position)
+
     def pwrite(self, data: Piece, position: int) -> None:
         _refuse(self.path)
 

@@ -21,8 +21,11 @@ from typing import Any, Final
 
 from tests.anomalies.findings import Anomaly
 
+Put = Callable[[Any, str, Any], None]
+"""`setattr`, or one that is taken back (pytest's `MonkeyPatch.setattr`)."""
 
-def without_fencing() -> None:
+
+def without_fencing(put: Put) -> None:
     """Zombies are served."""
     from broker.api import transaction_gate
     from broker.coordinator.transaction import decisions
@@ -37,12 +40,12 @@ def without_fencing() -> None:
     def any_epoch(entry: Any, header: Any, is_client: bool) -> Any:
         return analysis.NEW_EPOCH
 
-    decisions.check_owner = any_owner
-    transaction_gate._is_open = is_open
-    analysis._analyze_epoch = any_epoch
+    put(decisions, "check_owner", any_owner)
+    put(transaction_gate, "_is_open", is_open)
+    put(analysis, "_analyze_epoch", any_epoch)
 
 
-def without_raised_epochs() -> None:
+def without_raised_epochs(put: Put) -> None:
     """InitProducerId aborts what is open, but leaves the zombie its epoch."""
     from broker.coordinator.transaction import decisions
 
@@ -52,27 +55,27 @@ def without_raised_epochs() -> None:
         epoch, last = raised(value, expected)
         return (max(value.producer_epoch, 0) if expected is None else epoch), last
 
-    decisions._next_epoch = same_epoch
+    put(decisions, "_next_epoch", same_epoch)
 
 
-def without_lso() -> None:
+def without_lso(put: Put) -> None:
     """Committed readers are served as all others are."""
     from broker.api import fetch
 
-    fetch._TXN_COMMITTED = fetch._HIGH_WATERMARK
+    put(fetch, "_TXN_COMMITTED", fetch._HIGH_WATERMARK)
 
 
-def without_aborted_ranges() -> None:
+def without_aborted_ranges(put: Put) -> None:
     """The list of aborted transactions is always empty."""
     from storage.log.reading import LogReader
 
     def nothing(self: Any, segment: Any, offset: int, upper: int) -> list[Any]:
         return []
 
-    LogReader.aborted = nothing  # type: ignore[method-assign]
+    put(LogReader, "aborted", nothing)
 
 
-def without_ranges_that_reach_in() -> None:
+def without_ranges_that_reach_in(put: Put) -> None:
     """A reader that begins in the middle of an aborted transaction is not warned."""
     from storage.log.reading import LogReader
 
@@ -82,20 +85,20 @@ def without_ranges_that_reach_in() -> None:
         found = all_of_them(self, segment, offset, upper)
         return [one for one in found if one.first_offset >= offset]
 
-    LogReader.aborted = later  # type: ignore[method-assign]
+    put(LogReader, "aborted", later)
 
 
-def without_ranges_that_span() -> None:
+def without_ranges_that_span(put: Put) -> None:
     """Only the transaction index of the segment that is read is looked into."""
     from storage.log.reading import LogReader
 
     def here(self: Any, segment: Any, offset: int, upper: int) -> list[Any]:
         return list(segment.txn_index.collect_aborted(offset, upper)[0])
 
-    LogReader.aborted = here  # type: ignore[method-assign]
+    put(LogReader, "aborted", here)
 
 
-def without_aborted_offsets() -> None:
+def without_aborted_offsets(put: Put) -> None:
     """Offsets of aborted transactions are where the group goes on."""
     from broker.coordinator.group.shard import GroupShard
 
@@ -104,10 +107,10 @@ def without_aborted_offsets() -> None:
     def load_as_commit(self: Any, producer_id: int, *, commit: bool) -> None:
         load(self, producer_id, commit=True)
 
-    GroupShard.load_marker = load_as_commit  # type: ignore[method-assign]
+    put(GroupShard, "load_marker", load_as_commit)
 
 
-def without_duplicate_detection() -> None:
+def without_duplicate_detection(put: Put) -> None:
     """Whatever a producer sends in its epoch is new."""
     from storage.producers import analysis, state
 
@@ -116,10 +119,10 @@ def without_duplicate_detection() -> None:
             return analysis._analyze_epoch(entry, header, is_client)
         return analysis.IN_SEQUENCE
 
-    state.analyze_data = analyze
+    put(state, "analyze_data", analyze)
 
 
-SABOTAGES: Final[Mapping[str, Callable[[], None]]] = {
+SABOTAGES: Final[Mapping[str, Callable[[Put], None]]] = {
     "fencing": without_fencing,
     "takeover": without_raised_epochs,
     "lso": without_lso,
@@ -152,5 +155,5 @@ WANTED: Final[Mapping[str, frozenset[Anomaly]]] = {
 if __name__ == "__main__":
     from broker.__main__ import main
 
-    SABOTAGES[sys.argv[1]]()
+    SABOTAGES[sys.argv[1]](setattr)
     sys.exit(main(sys.argv[2:]))

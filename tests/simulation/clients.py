@@ -10,16 +10,14 @@ import trio
 from broker.world.virtual_time import Timeline, VirtualClock
 from tests.anomalies.history import Event
 from tests.anomalies.workload import roles
-from tests.anomalies.workload.clients import GivenUp
+from tests.anomalies.workload.clients import GivenUp, MustAbort
 from tests.anomalies.workload.raw import RawProducer
 from tests.simulation.offsets import GroupLedger
-from tests.simulation.plan import Member
+from tests.simulation.plan import Member, Plan
 from tests.simulation.readers import AssignedReader, MemberReader
 from tests.simulation.trace import Trace
 from tests.simulation.wire import Network
 
-PACE: Final = 12.0
-"""Virtual time costs nothing, requests do: whoever pauses does so for longer than in real runs."""
 CRASH_WITHIN_S: Final = 0.004
 _AGAIN_S: Final = 0.1
 
@@ -28,9 +26,9 @@ class Stage:
     """What clients share. `history` is in order: each event is a moment later than the last."""
 
     def __init__(
-        self, seed: int, timeline: Timeline, network: Network, trace: Trace, nursery: trio.Nursery
+        self, plan: Plan, timeline: Timeline, network: Network, trace: Trace, nursery: trio.Nursery
     ) -> None:
-        self.seed = seed
+        self.plan = plan
         self.timeline = timeline
         self.network = network
         self.trace = trace
@@ -88,15 +86,16 @@ class Incarnation:
         self._stage = stage
         self._member = member
         self._scope = trio.CancelScope()
-        self._random = Random(f"{stage.seed} {self.name}")
+        self._random = Random(f"{stage.plan.seed} {self.name}")
         self._wire = stage.network.wire(self.name, self.clock, self._random)
+        self._stretch = stage.plan.pace / 12
 
     async def run(self) -> None:
         """Until it is told to end, gives up, or dies."""
         try:
             with self._scope:
                 await self._play()
-        except GivenUp as why:
+        except (GivenUp, MustAbort) as why:
             self._stage.trace.note(self.name, f"gave up: {why}")
         except Exception as error:  # noqa: BLE001 - told by the run, with its seed
             self._stage.fail(error)
@@ -144,7 +143,8 @@ class Incarnation:
         reading = self._stage.network.wire(self.name, self.clock, random)
         try:
             if member.role == "mixer":
-                reader = await AssignedReader(reading, random, member.inputs, moved).open()
+                mixed = AssignedReader(reading, random, member.inputs, moved, stretch=self._stretch)
+                reader = await mixed.open()
                 await roles.mixer(transactions, reader, life, values, member.keys)
             else:
                 await self._copy(transactions, producer, life, values, moved, reading)
@@ -154,7 +154,9 @@ class Incarnation:
     async def _poller(self, moved: Callable[[Sequence[str]], None]) -> roles.PollingReader:
         member = self._member
         if not member.subscribe:
-            return await AssignedReader(self._wire, self._random, member.keys, moved).open()
+            return await AssignedReader(
+                self._wire, self._random, member.keys, moved, stretch=self._stretch
+            ).open()
         return MemberReader(
             self._wire,
             self._random,
@@ -163,6 +165,7 @@ class Incarnation:
             group=member.group,
             who=self.name,
             ledger=self._stage.ledger,
+            stretch=self._stretch,
         )
 
     async def _copy(
@@ -185,11 +188,19 @@ class Incarnation:
                 group=member.group,
                 who=self.name,
                 ledger=self._stage.ledger,
+                stretch=self._stretch,
                 keeps_ledger=False,
             )
         else:
             # The transactional id was taken over before: the last owner's transaction is decided.
-            assigned = AssignedReader(wire, self._random, member.inputs, moved, group=member.group)
+            assigned = AssignedReader(
+                wire,
+                self._random,
+                member.inputs,
+                moved,
+                group=member.group,
+                stretch=self._stretch,
+            )
             reader = await assigned.open(from_committed=True)
 
         async def send_offsets(offsets: Mapping[str, int]) -> None:
@@ -211,7 +222,7 @@ class Incarnation:
         return self._stage.is_going
 
     async def _pause(self, seconds: float) -> None:
-        await self.clock.sleep(seconds * PACE)
+        await self.clock.sleep(seconds * self._stage.plan.pace)
 
     def _crash_soon(self) -> None:
         async def crash() -> None:
@@ -235,16 +246,15 @@ class Client:
         last = self.incarnations[-1] if self.incarnations else None
         return None if last is None or last.is_over else last
 
-    async def keep_alive(self) -> None:
-        """Until the run ends."""
-        stage = self._stage
-        while stage.is_going:
-            if self.current is None:
-                self.begin()
-            await stage.network.clock.sleep(_AGAIN_S)
-
     def begin(self) -> None:
         """Another incarnation, whatever became of the last one."""
         incarnation = Incarnation(self._stage, self.member, len(self.incarnations) + 1)
         self.incarnations.append(incarnation)
-        self._stage.nursery.start_soon(incarnation.run)
+        self._stage.nursery.start_soon(self._live, incarnation)
+
+    async def _live(self, incarnation: Incarnation) -> None:
+        """To its end; then another one begins, unless one has or the run is over."""
+        await incarnation.run()
+        await self._stage.network.clock.sleep(_AGAIN_S)
+        if self._stage.is_going and self.current is None:
+            self.begin()

@@ -15,12 +15,36 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from posixpath import normpath
 from random import Random
+from typing import Final
 
 from storage.memory_filesystem import Inode, MemoryFile, MemoryFileSystem, Piece, _split
 from tests.support.torn_content import Chance, Everything, Op
 
+CHANGES: Final = frozenset(
+    ("pwrite", "pwritev", "truncate", "fsync", "rename", "unlink", "remove_tree", "fsync_dir")
+)
+"""Operations between which a crash makes a difference."""
+
 Failure = Callable[[str, str], OSError | None]
 """(operation, path) -> what it is to raise."""
+
+
+class Stopped(OSError):
+    """The machine stopped at this very operation; whoever sees this does not live any more."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.ESHUTDOWN, os.strerror(errno.ESHUTDOWN), path)
+
+
+@dataclass(slots=True)
+class Strike:
+    """The machine is going to stop in the middle of its work."""
+
+    left: int
+    """Of `CHANGES` that still go through."""
+    suffix: str
+    """Of the files that count."""
+    happen: Callable[[], None]
 
 
 class UnsyncedInode(Inode):
@@ -78,7 +102,13 @@ class SimulatedFile(MemoryFile):
     def _try(self, operation: str, data: bytes, position: int) -> None:
         try:
             self._writing(operation)
-        except OSError:
+        except Stopped:
+            self.inode.note(position, data)
+            self._put(data, position)
+            raise
+        except OSError as error:
+            if error.errno == errno.ESHUTDOWN:
+                raise  # of a dead process
             # A write that fails may have put down a part.
             part = data[: self._fs.random.randint(0, len(data))]
             self.inode.note(position, part)
@@ -149,11 +179,17 @@ class SimulatedDisk(MemoryFileSystem):
         self.random = random
         self.failure: Failure | None = None
         """Asked ahead of every operation that changes something, or reads."""
-        self.operations = 0
+        self.strike: Strike | None = None
         self._tree = {"/": Directory()}
 
     def _before(self, operation: str, path: str) -> None:
-        self.operations += 1
+        strike = self.strike
+        if strike is not None and operation in CHANGES and path.endswith(strike.suffix):
+            strike.left -= 1
+            if strike.left < 0:
+                self.strike = None
+                strike.happen()
+                raise Stopped(path)
         if self.failure is not None:
             error = self.failure(operation, path)
             if error is not None:
@@ -226,14 +262,14 @@ class SimulatedDisk(MemoryFileSystem):
                 inode.length = 0
                 inode.write(content, 0)
         self._directories, self._tree = {"/": {}, ".": {}}, {"/": Directory()}
-        self.failure = _is_dead
+        self.failure = is_dead
         return after
 
     def after_power_loss(self, random: Random) -> "SimulatedDisk":
         """Some legal state: all that was synced is there, and any part of the rest."""
         after = SimulatedDisk(self._now_ms, self.random)
         after._fill("/", self._tree["/"], Chance(random))
-        self.failure = _is_dead
+        self.failure = is_dead
         return after
 
     def _fill(self, path: str, directory: Directory, choice: Everything) -> None:
@@ -258,7 +294,8 @@ def _apply(names: Names, change: Change) -> None:
             names[name] = node
 
 
-def _is_dead(operation: str, path: str) -> OSError:
+def is_dead(operation: str, path: str) -> OSError:
+    """The `Failure` of a disk whose broker is dead."""
     return disk_error(errno.ESHUTDOWN, path)
 
 

@@ -11,8 +11,8 @@ from broker.world.virtual_time import VirtualClock
 
 Result = TypeVar("Result")
 
-SLOW_SHARE: Final = 0.1
-SLOWEST_S: Final = 3.0
+SLOW_SHARE: Final = 0.03
+SLOWEST_S: Final = 1.5
 """A disk that is busy elsewhere."""
 
 

@@ -7,7 +7,7 @@ gone.
 
 import errno
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 from typing import Final
@@ -21,7 +21,7 @@ from broker.world.virtual_time import START_WALL_MS, Timeline, VirtualClock
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from storage.paths import parent_dir
-from tests.simulation.disk import SimulatedDisk, disk_error
+from tests.simulation.disk import SimulatedDisk, Strike, disk_error, is_dead
 from tests.simulation.hands import SlowWorkers
 from tests.simulation.plan import Plan
 from tests.simulation.trace import Trace
@@ -39,6 +39,10 @@ _SETTINGS: Final = {
     "num.io.threads": "2",
     "background.threads": "2",
 }
+
+
+MOST_CHANGES: Final = 20
+"""Of the disk, until a kill or a power loss strikes: a few appends, or a part of a start."""
 
 
 class BrokerFailed(AssertionError):
@@ -133,10 +137,10 @@ class Lives:
     async def _live(self, life: Life) -> None:
         went_well = await life.run()
         self.trace.note("broker", f"life {life.number} has ended")
-        if self.current is life:
-            self.current = None
         if life.is_killed:
             return
+        if self.current is life:
+            self.current = None
         life.transport.kill()
         if not went_well:
             failure = life.server.failure or "it ended badly"
@@ -161,6 +165,29 @@ class Lives:
         self._die()
         self.disk = self.disk.after_kill().after_power_loss(self.random)
         self._obstruct()
+
+    async def strike(self, end: Callable[[], None], pick: float, within_s: float) -> None:
+        """`kill` or `lose_power`, in the middle of what the broker does to its disk: at an append
+        to a log, or at any change, not later than `within_s`."""
+        struck = trio.Event()
+
+        def stop() -> None:
+            # Nothing leaves the broker any more; the rest of its turn leads nowhere.
+            if life is not None:
+                life.is_killed = True
+                life.transport.kill()
+            disk.failure = is_dead
+            struck.set()
+
+        life, disk = self.current, self.disk
+        number = int(pick * MOST_CHANGES)
+        suffix = (".log", "")[number % 2]
+        disk.strike = Strike(number // 2, suffix, stop)
+        with VirtualClock(self.timeline).timeout(within_s):
+            await struck.wait()
+        disk.strike = None
+        if self.disk is disk:
+            end()
 
     def _die(self) -> None:
         life, self.current = self.current, None
@@ -242,13 +269,23 @@ class Lives:
             assert parent_dir(log.dir) in DIRECTORIES
 
 
+def _is_of_the_dead(error: BaseException | None) -> bool:
+    """Whether it comes of a disk that belongs to a later life by now."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno == errno.ESHUTDOWN:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 @contextmanager
 def bugs_told(told: list[str]) -> Iterator[None]:
     """While inside, whatever the broker logs with a traceback is kept in `told`."""
 
     class Keeping(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1] if record.exc_info else None
+            if error is not None and not _is_of_the_dead(error):
                 told.append(self.format(record))
 
     handler = Keeping(logging.ERROR)

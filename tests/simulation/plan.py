@@ -83,11 +83,19 @@ class Plan:
     crowd: tuple[Member, ...]
     events: tuple[Event, ...]
     chances: Mapping[Fault, float]
+    pace: float
+    """By how much clients pause longer than in real runs: virtual time costs nothing, requests
+    do. A leisurely run outlasts sessions and timeouts."""
     is_durable: bool
     """Every append is synced: what was acknowledged survives a power loss."""
     settings: Mapping[str, str] = field(default_factory=dict)
     last_restart: Kind | None = None
     """What is read at the end is read again after this."""
+
+    @property
+    def may_forget(self) -> bool:
+        """The last restart may take what was acknowledged: it is a power loss, nothing synced."""
+        return self.last_restart is Kind.LOSE_POWER and not self.is_durable
 
     @property
     def network(self) -> FaultPlan:
@@ -98,7 +106,7 @@ class Plan:
         """For a person."""
         chances = ", ".join(f"{fault.value} {share:.3f}" for fault, share in self.chances.items())
         lines = [
-            f"seed {self.seed}, {self.seconds:.1f} virtual seconds, "
+            f"seed {self.seed}, {self.seconds:.1f} virtual seconds, pace {self.pace:g}, "
             f"{'every append synced' if self.is_durable else 'appends not synced'}, "
             f"last restart: {self.last_restart.value if self.last_restart else 'none'}",
             f"network: {chances or 'good'}",
@@ -130,7 +138,7 @@ _WEIGHTS: Final = {
 }
 _LASTS: Final = {
     Kind.PAUSE_BROKER: (0.1, 9.0),
-    Kind.PAUSE_CLIENT: (0.2, 12.0),
+    Kind.PAUSE_CLIENT: (0.2, 20.0),
     Kind.ZOMBIE: (0.1, 6.0),
     Kind.SHIFT_WALL: (0.0, 600.0),
 }
@@ -146,19 +154,19 @@ _CHANCES: Final = {
 def drawn(seed: int) -> Plan:
     """The plan of a seed."""
     random = Random(f"plan {seed}")
-    seconds = random.uniform(3.0, 9.0)
+    pace = random.choice((6.0, 15.0, 50.0))
+    seconds = pace * random.uniform(0.25, 0.5)
     is_durable = random.random() < 0.5
     return Plan(
         seed=seed,
         seconds=seconds,
+        pace=pace,
         crowd=_crowd(random),
         events=_events(random, seconds, is_durable=is_durable),
         chances=_CHANCES if random.random() < 0.7 else {},
         is_durable=is_durable,
         settings=_settings(random, is_durable=is_durable),
-        last_restart=random.choice(
-            (None, Kind.RESTART_BROKER, Kind.LOSE_POWER if is_durable else Kind.KILL_BROKER)
-        ),
+        last_restart=random.choice((None, Kind.RESTART_BROKER, Kind.KILL_BROKER, Kind.LOSE_POWER)),
     )
 
 
@@ -189,62 +197,65 @@ def _events(random: Random, seconds: float, *, is_durable: bool) -> tuple[Event,
     # Most seeds know a few kinds only: together they would hide each other's effects.
     kinds = random.sample(list(weights), random.randint(1, min(5, len(weights))))
     events = []
-    at = random.uniform(0.1, 1.5)
+    at = random.uniform(0.02, 0.2) * seconds
     while at < seconds:
         (kind,) = random.choices(kinds, [weights[kind] for kind in kinds])
         lasts = random.uniform(*_LASTS.get(kind, (0.0, 0.8)))
         events.append(Event(at=at, kind=kind, lasts=lasts, pick=random.random()))
-        at += random.uniform(0.1, 2.0)
+        at += random.uniform(0.02, 0.25) * seconds
     return tuple(events)
 
 
 def _crowd(random: Random) -> tuple[Member, ...]:
-    crowd = []
-
-    def version() -> int:
-        return random.choice((2, 2, 1))
-
-    def timeout_ms() -> int:
-        return random.choice((2000, 8000))
-
-    for number in range(random.randint(1, 3)):
-        crowd.append(
-            Member(
-                role="sender",
-                name=f"send-{number}",
-                keys=T + IN,
-                version=version(),
-                timeout_ms=timeout_ms(),
-            )
-        )
-    if random.random() < 0.3:
-        crowd.append(
-            Member(role="mixer", name="mix", keys=T, inputs=T, version=version(), timeout_ms=8000)
-        )
     copiers = random.choice(("none", "assigned", "members"))
-    if copiers != "none":
-        for number in range(2):
-            crowd.append(
-                Member(
-                    role="copier",
-                    name=f"copy-{number}",
-                    keys=OUT,
-                    inputs=IN if copiers == "members" else IN[number : number + 1],
-                    group=f"{copiers}-copiers",
-                    subscribe=copiers == "members",
-                    version=version(),
-                    timeout_ms=timeout_ms(),
-                )
-            )
-    crowd.append(Member(role="poller", name="read-0", keys=ALL))
-    for number in range(random.choice((0, 2, 3))):
-        crowd.append(
-            Member(
-                role="poller",
-                name=f"member-{number}",
-                keys=T + OUT,
-                group="readers",
-                subscribe=True,
-            )
-        )
-    return tuple(crowd)
+    return (
+        *(_sender(random, number) for number in range(random.randint(1, 3))),
+        *(_mixer(random) for _ in range(random.random() < 0.3)),
+        *(_copier(random, number, copiers) for number in range(2) if copiers != "none"),
+        Member(role="poller", name="read-0", keys=ALL),
+        *(_reading_member(number) for number in range(random.choice((0, 2, 3)))),
+    )
+
+
+def _version(random: Random) -> int:
+    return random.choice((2, 2, 1))
+
+
+def _timeout_ms(random: Random) -> int:
+    return random.choice((2000, 8000))
+
+
+def _sender(random: Random, number: int) -> Member:
+    return Member(
+        role="sender",
+        name=f"send-{number}",
+        keys=T + IN,
+        version=_version(random),
+        timeout_ms=_timeout_ms(random),
+    )
+
+
+def _mixer(random: Random) -> Member:
+    return Member(
+        role="mixer", name="mix", keys=T, inputs=T, version=_version(random), timeout_ms=8000
+    )
+
+
+def _copier(random: Random, number: int, kind: str) -> Member:
+    """One of two; "members" share the partitions of a group, "assigned" ones have their own."""
+    return Member(
+        role="copier",
+        name=f"copy-{number}",
+        keys=OUT,
+        inputs=IN if kind == "members" else IN[number : number + 1],
+        group=f"{kind}-copiers",
+        subscribe=kind == "members",
+        version=_version(random),
+        timeout_ms=_timeout_ms(random),
+    )
+
+
+def _reading_member(number: int) -> Member:
+    return Member(
+        role="poller", name=f"member-{number}", keys=T + OUT, group="readers", subscribe=True
+    )

@@ -37,11 +37,13 @@ from tests.simulation.wire import Wire
 FETCH_VERSIONS: Final = (4, 6, 7, 11, 12)
 PARTITION_BYTES: Final = (150, 400, 2000)
 """Small answers: each must tell of the aborted transactions that reach into it."""
+MIN_BYTES: Final = (1, 500, 1000)
+"""Some wait for more: fewer requests, and fetches that are parked."""
 _FIND, _JOIN, _SYNC, _HEARTBEAT, _LEAVE, _COMMIT, _OFFSETS = 3, 5, 3, 3, 3, 7, 7
-_PAUSE_S: Final = 0.05
+_PAUSE_S: Final = 0.3
 SESSION_MS: Final = 6000
 REBALANCE_MS: Final = 8000
-HEARTBEAT_S: Final = 0.7
+HEARTBEAT_S: Final = 1.5
 _LOST: Final = frozenset(
     (
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -67,10 +69,17 @@ def by_topic(keys: Sequence[str]) -> dict[str, list[int]]:
 class Fetcher:
     """Positions in partitions, and the fetch session (KIP-227) that reads on from them."""
 
-    def __init__(self, wire: Wire, random: Random) -> None:
+    def __init__(
+        self, wire: Wire, random: Random, *, stretch: float = 1.0, committed: bool = True
+    ) -> None:
+        """`stretch`: by how much it waits longer for records than it is told to; `committed`
+        False: as a read_uncommitted consumer."""
         self._wire = wire
+        self._committed = committed
+        self._stretch = stretch
         self._version = random.choice(FETCH_VERSIONS)
         self._max_bytes = random.choice(PARTITION_BYTES)
+        self._min_bytes = random.choice(MIN_BYTES)
         self.positions: dict[str, int] = {}
         self._told: dict[str, int] = {}
         self._session_id = 0
@@ -82,11 +91,14 @@ class Fetcher:
 
     async def fetch(self, timeout_s: float, limit: int) -> Records:
         """What came next; nothing when there is nothing, or no answer."""
+        timeout_s *= self._stretch
         if not self.positions:
             await self._wire.pause(timeout_s)
             return {}
         try:
-            answer = await self._wire.call(ApiKey.FETCH, self._version, self._request(timeout_s))
+            answer = await self._wire.call(
+                ApiKey.FETCH, self._version, self._request(timeout_s), timeout_s + 3.0
+            )
         except OSError:
             self._forget_session()
             await self._wire.pause(_PAUSE_S)
@@ -98,7 +110,13 @@ class Fetcher:
                 return {}
             self._session_id = answer.session_id
             self._session_epoch = self._session_epoch + 1 if answer.session_id else 0
-        return self._opened(answer, limit)
+        before = dict(self.positions)
+        found = self._opened(answer, limit)
+        if self.positions == before and any(
+            p.error_code for t in answer.responses for p in t.partitions
+        ):
+            await self._wire.pause(timeout_s)  # an error is answered at once
+        return found
 
     def _request(self, timeout_s: float) -> Any:
         with_session = self._version >= 7
@@ -110,9 +128,9 @@ class Fetcher:
         self._told = dict(positions) if with_session else {}
         return FetchRequest(
             max_wait_ms=int(timeout_s * 1000),
-            min_bytes=1,
+            min_bytes=self._min_bytes,
             max_bytes=8 * self._max_bytes,
-            isolation_level=1,
+            isolation_level=int(self._committed),
             session_id=self._session_id,
             session_epoch=self._session_epoch if with_session else -1,
             topics=[
@@ -149,7 +167,7 @@ class Fetcher:
                     raise Broken(f"{key} cannot be read at {self.positions.get(key)} any more")
                 if code is not ErrorCode.NONE or key not in self.positions or not part.records:
                     continue
-                pairs, following = committed_records(part, self.positions[key])
+                pairs, following = records_of(part, self.positions[key], committed=self._committed)
                 if len(pairs) > limit:
                     pairs = pairs[:limit]
                     following = pairs[-1][0] + 1
@@ -162,8 +180,8 @@ class Fetcher:
         return found
 
 
-def committed_records(part: Any, position: int) -> tuple[list[tuple[int, str]], int]:
-    """((offset, value) of what is committed, where to go on) of one partition's answer.
+def records_of(part: Any, position: int, *, committed: bool) -> tuple[list[tuple[int, str]], int]:
+    """((offset, value) of what is (`committed`), where to go on) of one partition's answer.
 
     Raises Broken for a batch whose checksum is wrong, or that lies where none may lie.
     """
@@ -178,7 +196,7 @@ def committed_records(part: Any, position: int) -> tuple[list[tuple[int, str]], 
     for at, header in iter_batches(data):
         if not verify_crc(data, at, header):
             raise Broken(f"the batch at offset {header.base_offset} is damaged")
-        if header.last_offset >= part.last_stable_offset >= 0:
+        if committed and header.last_offset >= part.last_stable_offset >= 0:
             raise Broken(f"offset {header.last_offset} is not stable: {part.last_stable_offset}")
         while waiting and waiting[-1][0] <= header.last_offset:
             aborted.add(waiting.pop()[1])
@@ -190,9 +208,11 @@ def committed_records(part: Any, position: int) -> tuple[list[tuple[int, str]], 
             continue
         if header.is_transactional and header.producer_id in aborted:
             continue
-        for record in iter_records(data, at):
-            if record.offset >= position:
-                pairs.append((record.offset, bytes(record.value or b"").decode()))
+        pairs += (
+            (record.offset, bytes(record.value or b"").decode())
+            for record in iter_records(data, at)
+            if record.offset >= position
+        )
     return pairs, following
 
 
@@ -260,14 +280,16 @@ class GroupOffsets:
                 for topic, numbers in by_topic(list(offsets)).items()
             ],
         )
+        ledger = self._ledger
+        await self._wire.pause(0)  # while the client is stopped
+        latest = ledger.generation(self._group) if ledger is not None else -1
         try:
             answer = await self._wire.call(ApiKey.OFFSET_COMMIT, _COMMIT, request)
         except OSError:
             return ErrorCode.NETWORK_EXCEPTION
         code = ErrorCode(max(p.error_code for t in answer.topics for p in t.partitions))
-        if code is ErrorCode.NONE and self._ledger is not None:
-            for key, offset in offsets.items():
-                self._ledger.commit_acknowledged(self._group, key, offset)
+        if code is ErrorCode.NONE and ledger is not None:
+            ledger.commit_acknowledged(self._who, self._group, offsets, generation, latest)
         return code
 
 
@@ -296,11 +318,18 @@ class AssignedReader:
     """Reads `keys`, from their beginning or from where its group is."""
 
     def __init__(
-        self, wire: Wire, random: Random, keys: Sequence[str], on_move: OnMove, *, group: str = ""
+        self,
+        wire: Wire,
+        random: Random,
+        keys: Sequence[str],
+        on_move: OnMove,
+        *,
+        group: str = "",
+        stretch: float = 1.0,
     ) -> None:
         self._keys = keys
         self._on_move = on_move
-        self._fetcher = Fetcher(wire, random)
+        self._fetcher = Fetcher(wire, random, stretch=stretch)
         self._offsets = GroupOffsets(wire, group, "", None)
 
     async def open(self, *, from_committed: bool = False) -> "AssignedReader":
@@ -342,6 +371,7 @@ class MemberReader:
         group: str,
         who: str,
         ledger: GroupLedger,
+        stretch: float = 1.0,
         keeps_ledger: bool = True,
     ) -> None:
         """`keeps_ledger` False: offsets are committed in transactions, in no order of their own."""
@@ -351,7 +381,7 @@ class MemberReader:
         self._group = group
         self._who = who
         self._ledger = ledger
-        self._fetcher = Fetcher(wire, random)
+        self._fetcher = Fetcher(wire, random, stretch=stretch)
         self._offsets = GroupOffsets(wire, group, who, ledger if keeps_ledger else None)
         self._is_member = False
         self._heartbeat_at = 0.0

@@ -25,7 +25,7 @@ from tests.anomalies.workload.raw import RawProducer
 from tests.simulation.clients import Client, Incarnation, Stage
 from tests.simulation.lives import DIRECTORIES, Lives, bugs_told
 from tests.simulation.plan import ALL, TOPICS, Event, Kind, Plan
-from tests.simulation.readers import Fetcher, persistent
+from tests.simulation.readers import Fetcher, GroupOffsets, persistent
 from tests.simulation.trace import Trace
 from tests.simulation.wire import Network
 
@@ -129,7 +129,7 @@ class _Run:
         plan, clock = self.plan, VirtualClock(self.timeline)
         async with trio.open_nursery() as nursery:
             network = Network(clock, self.trace, nursery)
-            stage = self.stage = Stage(plan.seed, self.timeline, network, self.trace, nursery)
+            stage = self.stage = Stage(plan, self.timeline, network, self.trace, nursery)
             lives = self.lives = Lives(plan, self.timeline, network, self.trace, nursery)
             self._network, self._clock = network, clock
             self._clients = [Client(stage, member) for member in plan.crowd]
@@ -147,18 +147,22 @@ class _Run:
     async def _acts(self, stage: Stage, lives: Lives, nursery: trio.Nursery) -> None:
         clock, plan = self._clock, self.plan
         await self._begin(lives)
+        began = clock.monotonic()
         self._network.plan = plan.network
         for client in self._clients:
-            nursery.start_soon(client.keep_alive)
+            client.begin()
         for event in plan.events:
-            await clock.sleep_until(event.at)
+            await clock.sleep_until(began + event.at)
             nursery.start_soon(self._befall, event)
-        await clock.sleep_until(plan.seconds)
+        await clock.sleep_until(began + plan.seconds)
         await self._bounded("the calm after the faults", self._calm_down)
         first = await self._bounded("the last read", self._read_everything)
         stage.note("final", "final", "ok", more=first)
-        if plan.last_restart is not None:
+        if plan.may_forget:
+            await self._bounded("the restart that forgets", self._restart_and_forget)
+        elif plan.last_restart is not None:
             await self._bounded("the last restart", self._restart)
+            await self._bounded("the groups after the restart", self._look_at_groups)
             again = await self._bounded("the read after the restart", self._read_everything)
             if again != first:
                 self.problems.append(f"read {again} after the last restart, before it {first}")
@@ -222,10 +226,9 @@ class _Run:
         assert lives is not None
         if event.kind is Kind.RESTART_BROKER:
             await lives.stop()
-        elif event.kind is Kind.LOSE_POWER:
-            lives.lose_power()
         else:
-            lives.kill()
+            end = lives.lose_power if event.kind is Kind.LOSE_POWER else lives.kill
+            await lives.strike(end, event.pick, event.lasts)
         await self._clock.sleep(event.lasts)
         lives.start()
 
@@ -309,12 +312,22 @@ class _Run:
         for client in self._clients:
             if client.member.has_transactions:
                 await self._end_open_transaction(client)
+        await self._look_at_groups()
 
     async def _end_open_transaction(self, client: Client) -> None:
         """A new owner: what is open is aborted, what is decided is carried out."""
         name = client.member.name
         wire = self._network.wire(f"{name}.last", self._clock, Random(0))
         await RawProducer(wire, name, version=client.member.version).open()
+        wire.close()
+
+    async def _look_at_groups(self) -> None:
+        """What members have committed is where their groups are."""
+        assert self.stage is not None
+        wire = self._network.wire("groups", self._clock, Random(0))
+        groups = {m.group: m.keys for m in self.plan.crowd if m.subscribe and m.role == "poller"}
+        for group, keys in groups.items():
+            await GroupOffsets(wire, group, "the last look", self.stage.ledger).committed(keys)
         wire.close()
 
     async def _restart(self) -> None:
@@ -328,19 +341,36 @@ class _Run:
             lives.kill()
         await self._up()
 
+    async def _restart_and_forget(self) -> None:
+        """What was never synced may be gone, from some offset on.
+
+        Uncommitted reads are compared: the coordinator may forget as well, and decide once more.
+        """
+        before = await self._read_all(committed=False)
+        await self._restart()
+        for key, pairs in (await self._read_all(committed=False)).items():
+            if before[key][: len(pairs)] != pairs:
+                self.problems.append(f"read {pairs} of {key}, before the power loss {before[key]}")
+
     async def _read_everything(self) -> dict[str, Any]:
         """What a read_committed reader finds: everything, up to the last stable offsets."""
         wire = self._network.wire("final", self._clock, Random(0))
         ends = await self._ends(wire, isolation=0)
         stable = await self._ends(wire, isolation=1)
+        wire.close()
+        return {"value": await self._read_all(committed=True), "stable": stable, "ends": ends}
+
+    async def _read_all(self, *, committed: bool) -> dict[str, list[tuple[int, str]]]:
+        wire = self._network.wire("final", self._clock, Random(0))
+        ends = await self._ends(wire, isolation=int(committed))
         found: dict[str, list[tuple[int, str]]] = {key: [] for key in ALL}
-        fetcher = Fetcher(wire, Random(0))
+        fetcher = Fetcher(wire, Random(0), committed=committed)
         fetcher.assign(dict.fromkeys(ALL, 0))
-        while any(fetcher.positions[key] < stable[key] for key in ALL):
+        while any(fetcher.positions[key] < ends[key] for key in ALL):
             for key, pairs in (await fetcher.fetch(0.5, 1 << 30)).items():
                 found[key] += pairs
         wire.close()
-        return {"value": found, "stable": stable, "ends": ends}
+        return found
 
     async def _ends(self, wire: Any, *, isolation: int) -> dict[str, int]:
         request = ListOffsetsRequest(

@@ -137,7 +137,7 @@ class Wire:
         frame = RequestFrame(framed[4:], ApiKey(key), version)
         network.trace.note(name, f"> {frame} {zlib.crc32(framed):08x}")
         fault = network.plan.draw(frame, random)
-        await self._clock.sleep(random.expovariate(4000))
+        await self._clock.sleep(random.expovariate(2000))
         if fault is not None:
             network.counts[f"{fault.value} {frame.key.name}"] += 1
             network.trace.note(name, f"fault: {fault.value}")
@@ -154,7 +154,6 @@ class Wire:
             self.close()
             network.trace.note(name, f"  {frame} unanswered")
             raise
-        await self._clock.sleep(random.expovariate(4000))
         if fault is Fault.DROP_ANSWER:
             self.close()
             raise Unanswered(f"{frame}: {fault.value}")

@@ -1,6 +1,6 @@
 """Handlers that do what a test says, behind a real socket server."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -9,12 +9,17 @@ import trio
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
 from broker.request import RequestContext
-from broker.world.clock import SystemClock
+from broker.world.streams import receive_some, send_all
+from broker.world.transport import Stream
 from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.registry import SPECS, response_api
+from tests.support.networks import Net
 from tests.support.wire_client import read_response, request_frame
+
+Behaviour = Mapping[ApiKey, Callable[[RequestContext, Any], Any]]
+"""What a test says the APIs do."""
 
 
 class FakeHandler:
@@ -48,33 +53,30 @@ def settings(**changes: Any) -> SocketServerSettings:
 class Harness:
     """A running server and its parts."""
 
-    def __init__(self, server: SocketServer, channel: RequestChannel) -> None:
+    def __init__(
+        self, server: SocketServer, channel: RequestChannel, connect: Callable[[int], Stream]
+    ) -> None:
         self.server = server
         self.channel = channel
         self.port = server.bound[0].port
         self.clients: list[AsyncClient] = []
+        self._connect = connect
 
     async def connect(self) -> "AsyncClient":
-        sock = trio.socket.socket()
-        try:
-            await sock.connect(("127.0.0.1", self.port))
-        except OSError:
-            sock.close()
-            raise
-        self.clients.append(AsyncClient(sock))
+        await trio.lowlevel.checkpoint()  # the server accepts: the backlog is small
+        self.clients.append(AsyncClient(self._connect(self.port)))
         return self.clients[-1]
 
 
 class AsyncClient:
     """A raw client inside the test's own event loop."""
 
-    def __init__(self, sock: Any) -> None:
-        self.socket = sock
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
 
     async def send(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[await self.socket.send(view) :]
+        await trio.lowlevel.checkpoint()
+        await send_all(self.stream, data)
 
     async def receive_frame(self) -> bytes:
         size = int.from_bytes(await self._exactly(4), "big")
@@ -91,22 +93,39 @@ class AsyncClient:
         assert echoed == correlation_id
         return response
 
+    async def receive_until_closed(self) -> bytes:
+        """All that comes before the end."""
+        received = bytearray()
+        buffer = memoryview(bytearray(1 << 16))
+        while size := await receive_some(self.stream, buffer):
+            received += buffer[:size]
+        return bytes(received)
+
     async def closed_by_peer(self) -> bool:
         try:
-            return await self.socket.recv(1) == b""
+            return await receive_some(self.stream, memoryview(bytearray(1))) == 0
         except ConnectionError:
             return True
 
+    def has_nothing(self) -> bool:
+        """Neither bytes nor an end have arrived."""
+        try:
+            self.stream.has_ended()
+        except BlockingIOError:
+            return True
+        return False
+
     def close(self) -> None:
-        self.socket.close()
+        self.stream.close()
 
     async def _exactly(self, size: int) -> bytes:
-        received = bytearray()
-        while len(received) < size:
-            piece = await self.socket.recv(size - len(received))
-            if not piece:
-                raise ConnectionError(f"closed after {len(received)} of {size} bytes")
-            received += piece
+        received = bytearray(size)
+        view = memoryview(received)
+        while view:
+            count = await receive_some(self.stream, view)
+            if not count:
+                raise ConnectionError(f"closed {len(view)} bytes before the end of {size}")
+            view = view[count:]
         return bytes(received)
 
 
@@ -124,7 +143,8 @@ def unsupported_version_reply() -> Any:
 
 @asynccontextmanager
 async def running_server(
-    handlers: dict[ApiKey, Callable[[RequestContext, Any], Any]],
+    net: Net,
+    handlers: Behaviour,
     *,
     workers: int = 2,
     queued_max: int = 4,
@@ -134,17 +154,17 @@ async def running_server(
     channel = RequestChannel(
         {key: FakeHandler(key, behave) for key, behave in handlers.items()},
         {key: (SPECS[key].min_version, SPECS[key].max_version) for key in handlers},
-        clock=SystemClock(),
+        clock=net.clock,
         workers=workers,
         queued_max=queued_max,
         unsupported_version_reply=unsupported_version_reply,
     )
-    server = SocketServer(settings(**changes), channel)
+    server = SocketServer(settings(**changes), channel, net.transport, net.workers)
     server.bind()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(channel.run)
         await nursery.start(server.serve)
-        harness = Harness(server, channel)
+        harness = Harness(server, channel, net.connect)
         try:
             yield harness
             await server.close(5)

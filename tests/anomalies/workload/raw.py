@@ -49,7 +49,7 @@ OLDER_PRODUCE, OLDER_OFFSETS, OLDER_END = 11, 4, 4
 ADD_PARTITIONS, ADD_OFFSETS = 3, 3
 _TRANSACTION: Final = 1
 """The key type of FindCoordinator."""
-_PAUSE_S: Final = 0.05
+_PAUSE_S: Final = 0.1
 TRY_AGAIN: Final = frozenset(
     (
         ErrorCode.CONCURRENT_TRANSACTIONS,

@@ -226,8 +226,10 @@ async def poller(reader: PollingReader, life: Life, *, member: bool) -> None:
         if polled:
             life.recorder.note("poll", "ok", value=polled)
             following |= {key: pairs[-1][0] + 1 for key, pairs in polled.items()}
-        if member and polled:
-            await reader.commit({key: following[key] for key in polled})
+        if member:
+            # A member never goes back, so what its group has committed only rises.
+            if polled:
+                await reader.commit({key: following[key] for key in polled})
         elif following and random.random() < JUMP_SHARE:
             await reader.seek({key: random.randrange(end) for key, end in following.items()})
 

@@ -13,6 +13,7 @@ from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
 from broker.world.clock import SystemClock
 from broker.world.journal_medium import JournalMedia
+from broker.world.memory_transport import MemoryTransport
 from broker.world.virtual_time import Timeline, VirtualClock
 from broker.world.workers import InlineWorkers
 from broker.world.world import World
@@ -110,6 +111,7 @@ def test_a_change_reaches_every_part() -> None:
                 clock=clock,
                 fs=fs,
                 random=Random(1),
+                transport=MemoryTransport(),
                 media=JournalMedia(fs),
                 workers=InlineWorkers(),
             ),

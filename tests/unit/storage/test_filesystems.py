@@ -10,6 +10,7 @@ import pytest
 
 from storage import memory_filesystem
 from storage.filesystem import FileSystem
+from storage.log.results import FileSlice
 from storage.os_filesystem import OsFile, OsFileSystem
 from tests.support.memory_filesystem import MemoryFileSystem
 
@@ -41,6 +42,55 @@ def test_what_is_written_at_a_position_is_read_there(place: Place) -> None:
     assert fs.read_bytes(f"{root}/f") == b"\0\0\0h\0\0"
     assert fs.size(f"{root}/f") == 6
     assert file.path == f"{root}/f"
+
+
+def test_what_was_just_written_is_cached(place: Place) -> None:
+    fs, root = place
+    file = fs.open(f"{root}/f", create=True)
+    file.pwrite(bytes(200_000), 0)
+    assert file.is_cached(200_000, 0)
+    assert file.is_cached(0, 0)
+    assert file.is_cached(1, 1 << 40), "nothing to wait for behind the end"
+
+
+@pytest.mark.parametrize(
+    ("size", "cold_at", "cached"),
+    [(65_535, 0, True), (65_536, 0, False), (65_536, 65_535, False), (1, 0, False)],
+)
+def test_a_range_is_cached_when_its_ends_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, cold_at: int, cached: bool
+) -> None:
+    def preadv(fd: int, buffers: list[bytearray], position: int, flags: int) -> int:
+        assert flags == os.RWF_NOWAIT
+        if position == 1000 + cold_at:
+            raise BlockingIOError
+        return 1
+
+    file = OsFileSystem().open(f"{tmp_path}/f", create=True)
+    monkeypatch.setattr(os, "preadv", preadv)
+    assert file.is_cached(size, 1000) is cached
+
+
+def test_a_file_system_that_cannot_say_is_taken_as_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def preadv(*_: object) -> int:
+        raise OSError(errno.EOPNOTSUPP, "not here")
+
+    file = OsFileSystem().open(f"{tmp_path}/f", create=True)
+    monkeypatch.setattr(os, "preadv", preadv)
+    assert file.is_cached(100, 0)
+
+
+def test_a_slice_is_loaded_as_far_as_the_file_goes(place: Place) -> None:
+    fs, root = place
+    file = fs.open(f"{root}/f", create=True)
+    content = bytes(range(256)) * 4000
+    file.pwrite(content, 0)
+    piece = FileSlice(file, 10, 2_000_000)
+    piece.load()
+    assert piece.is_cached()
+    assert piece.read() == content[10:]
 
 
 def test_more_pieces_than_one_system_call_takes(place: Place) -> None:

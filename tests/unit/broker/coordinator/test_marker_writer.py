@@ -12,7 +12,7 @@ from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.log.results import AppendInfo
 from tests.support.broker_bench import batch
-from tests.support.memory_filesystem import MemoryFile
+from tests.support.memory_filesystem import UnreliableFile
 from tests.support.real_bench import RealBench, fetched
 from tests.support.transaction_harness import T0
 
@@ -159,9 +159,9 @@ def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     goes_on = threading.Event()
-    write = MemoryFile.pwrite
+    write = UnreliableFile.pwrite
 
-    def held(file: MemoryFile, data: Any, position: int) -> Any:
+    def held(file: UnreliableFile, data: Any, position: int) -> Any:
         if len(data) > 100_000:
             assert goes_on.wait(5)
         return write(file, data, position)
@@ -184,7 +184,7 @@ def test_a_marker_waits_for_its_turn_behind_an_append_in_a_thread(
                     await trio.sleep(0)
             nursery.cancel_scope.cancel()
 
-    monkeypatch.setattr(MemoryFile, "pwrite", held)
+    monkeypatch.setattr(UnreliableFile, "pwrite", held)
     trio.run(main)
     assert lab.codes == [ErrorCode.NONE]
     assert lab.partition.log.last_stable_offset == 3

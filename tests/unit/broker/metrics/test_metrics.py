@@ -1,6 +1,5 @@
 """The scrape: names that dashboards know, text that Prometheus' own parser reads, a small HTTP."""
 
-from collections.abc import Awaitable, Callable
 from types import SimpleNamespace as Stub
 from typing import Any
 
@@ -11,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from broker.metrics.exposition import CHUNK, ProcessFamilies, render
 from broker.metrics.families import Sources, all_families
-from broker.metrics.http_listener import MetricsListener, parse_address
+from broker.metrics.http_listener import parse_address
 from broker.network.request_metrics import RequestMetrics, note_sent
 from broker.replication.topic_statistics import TopicStatistics
 from config.definition import ConfigError
@@ -181,40 +180,3 @@ def test_addresses() -> None:
     assert parse_address("127.0.0.1:9404") == ("127.0.0.1", 9404)
     assert parse_address("[::1]:9404") == ("::1", 9404)
     assert parse_address(":9404") == ("", 9404)
-
-
-def with_listener(test: Callable[[Callable[[bytes], Awaitable[bytes]]], Awaitable[None]]) -> None:
-    async def text() -> bytes:
-        await trio.lowlevel.checkpoint()
-        return b"metric 1\n"
-
-    async def main() -> None:
-        listener = MetricsListener(("127.0.0.1", 0), text)
-
-        async def ask(request: bytes) -> bytes:
-            stream = await trio.open_tcp_stream("127.0.0.1", listener.port)
-            async with stream:
-                await stream.send_all(request)
-                return b"".join([piece async for piece in stream])
-
-        with trio.fail_after(10):
-            async with trio.open_nursery() as nursery:
-                await nursery.start(listener.serve)
-                await test(ask)
-                nursery.cancel_scope.cancel()
-
-    trio.run(main)
-
-
-def test_http_answers() -> None:
-    async def test(ask: Callable[[bytes], Awaitable[bytes]]) -> None:
-        answer = await ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
-        assert answer.endswith(b"\r\n\r\nmetric 1\n")
-        assert (await ask(b"HEAD /metrics HTTP/1.1\r\n\r\n")).endswith(b"\r\n\r\n")
-        assert b" 404 " in await ask(b"GET /else HTTP/1.1\r\n\r\n")
-        assert b" 405 " in await ask(b"POST /metrics HTTP/1.1\r\n\r\n")
-        assert b" 400 " in await ask(b"nonsense\r\n\r\n")
-        assert b" 400 " in await ask(b"\x16\x03\x01" * 2000 + b"\r\n\r\n")
-
-    with_listener(test)

@@ -1,16 +1,16 @@
-"""Connections with real sockets and fake handlers: order, errors, parking, limits, memory."""
+"""Connections with fake handlers, on both networks: order, errors, parking, limits, memory."""
 
 import itertools
 import logging
 import struct
-import tempfile
-from collections.abc import Awaitable, Callable
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from broker.network import buffers, sender
+from broker.network import buffers
 from broker.request import Pending, RequestContext
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
@@ -26,24 +26,15 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from storage.filesystem import File, FileSystem
+from storage.log.results import FileSlice
+from storage.os_filesystem import OsFileSystem
 from tests.support.fake_handlers import Harness, empty_reply, running_server
+from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.networks import Net, SocketNet, wait_until
 from tests.support.wire_client import request_frame
 
 HEARTBEAT, FETCH, PRODUCE = ApiKey.HEARTBEAT, ApiKey.FETCH, ApiKey.PRODUCE
-
-
-def run(main: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        with trio.fail_after(20):
-            await main()
-
-    trio.run(limited)
-
-
-async def wait_until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(5):
-        while not condition():
-            await trio.sleep(0.001)
 
 
 def heartbeat(correlation_id: int, generation: int = 0) -> bytes:
@@ -56,9 +47,9 @@ def echo(ctx: RequestContext, request: Any) -> Any:
     return HeartbeatResponse(throttle_time_ms=request.generation_id)
 
 
-def test_s_net_1_pipelined_requests_are_answered_in_order() -> None:
+def test_s_net_1_pipelined_requests_are_answered_in_order(net: Net) -> None:
     async def main() -> None:
-        async with running_server({HEARTBEAT: echo}) as harness:
+        async with running_server(net, {HEARTBEAT: echo}) as harness:
             client = await harness.connect()
             await client.send(b"".join(heartbeat(number, number * 7) for number in range(3000)))
             for number in range(3000):
@@ -67,23 +58,23 @@ def test_s_net_1_pipelined_requests_are_answered_in_order() -> None:
             times = harness.channel.statistics().requests["Heartbeat"]
             assert times.requests == sum(times.histogram) == 3000
 
-    run(main)
+    net.run(main)
 
 
-def test_s_net_1_a_parked_request_holds_back_the_replies_behind_it() -> None:
+def test_s_net_1_a_parked_request_holds_back_the_replies_behind_it(net: Net) -> None:
     pending = Pending()
 
     def park_first(ctx: RequestContext, request: Any) -> Any:
         return pending if ctx.correlation_id == 1 else echo(ctx, request)
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: park_first}) as harness:
+        async with running_server(net, {HEARTBEAT: park_first}) as harness:
             client = await harness.connect()
             await client.send(heartbeat(0) + heartbeat(1) + heartbeat(2, 5))
             await client.response(HEARTBEAT, 4, 0)
-            with trio.move_on_after(0.05) as scope:
-                await client.receive_frame()
-            assert scope.cancelled_caught
+            await net.settle()
+            assert client.has_nothing()
+            await trio.sleep(0.05)
             assert harness.channel.statistics().requests["Heartbeat"].requests == 2
             assert pending.complete(HeartbeatResponse(throttle_time_ms=3))
             assert not pending.complete(HeartbeatResponse(throttle_time_ms=4))
@@ -91,14 +82,13 @@ def test_s_net_1_a_parked_request_holds_back_the_replies_behind_it() -> None:
             assert (await client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 5
             assert harness.channel.statistics().requests["Heartbeat"].remote_s > 0.04
 
-    run(main)
+    net.run(main)
 
 
-def test_every_way_to_cut_a_request_gives_the_same_answer() -> None:
+def test_every_way_to_cut_a_request_gives_the_same_answer(net: Net) -> None:
     async def main() -> None:
-        async with running_server({HEARTBEAT: echo}) as harness:
+        async with running_server(net, {HEARTBEAT: echo}) as harness:
             client = await harness.connect()
-            client.socket.setsockopt(6, 1, 1)  # TCP_NODELAY: each piece is a packet
             frame = heartbeat(1, 42)
             for cut in range(1, len(frame)):
                 await client.send(frame[:cut])
@@ -109,10 +99,10 @@ def test_every_way_to_cut_a_request_gives_the_same_answer() -> None:
                 await client.send(bytes([byte]))
             assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 42
 
-    run(main)
+    net.run(main)
 
 
-def test_a_coroutine_is_run_by_a_worker_and_may_end_in_a_parked_reply() -> None:
+def test_a_coroutine_is_run_by_a_worker_and_may_end_in_a_parked_reply(net: Net) -> None:
     pendings: list[Pending] = []
 
     def work(ctx: RequestContext, request: Any) -> Any:
@@ -126,7 +116,7 @@ def test_a_coroutine_is_run_by_a_worker_and_may_end_in_a_parked_reply() -> None:
         return later()
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: work}) as harness:
+        async with running_server(net, {HEARTBEAT: work}) as harness:
             client = await harness.connect()
             await client.send(heartbeat(1, 11) + heartbeat(2, 12))
             assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 11
@@ -134,10 +124,10 @@ def test_a_coroutine_is_run_by_a_worker_and_may_end_in_a_parked_reply() -> None:
             pendings[0].complete(HeartbeatResponse(throttle_time_ms=1))
             assert (await client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 1
 
-    run(main)
+    net.run(main)
 
 
-def test_work_beyond_workers_and_queue_waits_and_is_finished() -> None:
+def test_work_beyond_workers_and_queue_waits_and_is_finished(net: Net) -> None:
     running = 0
     most = 0
 
@@ -153,7 +143,7 @@ def test_work_beyond_workers_and_queue_waits_and_is_finished() -> None:
         return later()
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: work}, workers=2, queued_max=1) as harness:
+        async with running_server(net, {HEARTBEAT: work}, workers=2, queued_max=1) as harness:
             clients = [await harness.connect() for _ in range(10)]
             for number, client in enumerate(clients):
                 await client.send(heartbeat(number, number))
@@ -162,11 +152,11 @@ def test_work_beyond_workers_and_queue_waits_and_is_finished() -> None:
                 assert response.throttle_time_ms == number
             assert most == 2
 
-    run(main)
+    net.run(main)
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_refusal_becomes_the_apis_error_response(late: bool) -> None:
+def test_a_refusal_becomes_the_apis_error_response(net: Net, late: bool) -> None:
     def refuse(ctx: RequestContext, request: Any) -> Any:
         async def later() -> Any:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
@@ -176,18 +166,18 @@ def test_a_refusal_becomes_the_apis_error_response(late: bool) -> None:
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: refuse}) as harness:
+        async with running_server(net, {HEARTBEAT: refuse}) as harness:
             client = await harness.connect()
             response = await client.call(HEARTBEAT, 4)
             assert response.error_code == ErrorCode.NOT_COORDINATOR
             assert harness.channel.statistics().requests["Heartbeat"].errors == 0
 
-    run(main)
+    net.run(main)
 
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_bug_of_a_handler_is_logged_and_answered(
-    late: bool, caplog: pytest.LogCaptureFixture
+    net: Net, late: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(ctx: RequestContext, request: Any) -> Any:
         async def later() -> Any:
@@ -198,7 +188,7 @@ def test_a_bug_of_a_handler_is_logged_and_answered(
         raise ValueError("the bug")
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: broken}) as harness:
+        async with running_server(net, {HEARTBEAT: broken}) as harness:
             client = await harness.connect()
             for _ in range(2):
                 response = await client.call(HEARTBEAT, 4)
@@ -206,44 +196,60 @@ def test_a_bug_of_a_handler_is_logged_and_answered(
             assert harness.channel.statistics().requests["Heartbeat"].errors == 2
 
     with caplog.at_level(logging.ERROR):
-        run(main)
+        net.run(main)
     assert "ValueError: the bug" in caplog.text
 
 
-def test_a_reply_that_cannot_be_encoded_becomes_an_error_response() -> None:
+def test_a_reply_that_cannot_be_encoded_becomes_an_error_response(net: Net) -> None:
     def wrong(ctx: RequestContext, request: Any) -> Any:
         return HeartbeatResponse(throttle_time_ms="not a number")
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: wrong}) as harness:
+        async with running_server(net, {HEARTBEAT: wrong}) as harness:
             client = await harness.connect()
             assert (await client.call(HEARTBEAT, 4)).error_code == -1
 
-    run(main)
+    net.run(main)
 
 
-def test_no_reply_for_none_and_the_next_request_goes_on() -> None:
+def test_a_reply_with_slices_that_cannot_be_encoded_leaves_nothing_behind(net: Net) -> None:
+    def wrong(ctx: RequestContext, request: Any) -> Any:
+        return fetch_reply(b"fine", 7) if ctx.correlation_id == 2 else fetch_reply(b"x")
+
     async def main() -> None:
-        async with running_server({PRODUCE: lambda c, r: None, HEARTBEAT: echo}) as harness:
+        async with running_server(net, {FETCH: wrong}) as harness:
+            client = await harness.connect()
+            frames = [request_frame(FETCH, 12, correlation_id=number) for number in (1, 2, 3)]
+            await client.send(b"".join(frames))
+            replies = [await client.response(FETCH, 12, number) for number in (1, 2, 3)]
+            assert [reply.error_code for reply in replies] == [0, -1, 0]
+            assert [len(reply.responses) for reply in replies] == [1, 0, 1]
+
+    net.run(main)
+
+
+def test_no_reply_for_none_and_the_next_request_goes_on(net: Net) -> None:
+    async def main() -> None:
+        async with running_server(net, {PRODUCE: lambda c, r: None, HEARTBEAT: echo}) as harness:
             client = await harness.connect()
             await client.send(request_frame(PRODUCE, 9) + heartbeat(8))
             await client.response(HEARTBEAT, 4, 8)
 
-    run(main)
+    net.run(main)
 
 
-def test_s_app_8_a_handler_may_end_the_connection_instead_of_answering() -> None:
+def test_s_app_8_a_handler_may_end_the_connection_instead_of_answering(net: Net) -> None:
     def fail(ctx: RequestContext, request: Any) -> Any:
         ctx.close_connection = True
 
     async def main() -> None:
-        async with running_server({PRODUCE: fail, HEARTBEAT: echo}) as harness:
+        async with running_server(net, {PRODUCE: fail, HEARTBEAT: echo}) as harness:
             client = await harness.connect()
             await client.send(heartbeat(1) + request_frame(PRODUCE, 9) + heartbeat(2))
             await client.response(HEARTBEAT, 4, 1)
             assert await client.closed_by_peer()
 
-    run(main)
+    net.run(main)
 
 
 PLAIN = request_frame(HEARTBEAT, 0)
@@ -264,10 +270,10 @@ BAD_FRAMES = {
 
 @pytest.mark.parametrize("bad", BAD_FRAMES.values(), ids=BAD_FRAMES)
 def test_bad_bytes_end_the_connection_and_nothing_else(
-    bad: bytes, caplog: pytest.LogCaptureFixture
+    net: Net, bad: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        async with running_server({HEARTBEAT: echo}) as harness:
+        async with running_server(net, {HEARTBEAT: echo}) as harness:
             client = await harness.connect()
             bystander = await harness.connect()
             await client.send(heartbeat(1) + bad)
@@ -276,15 +282,15 @@ def test_bad_bytes_end_the_connection_and_nothing_else(
             await bystander.call(HEARTBEAT, 4)
 
     with caplog.at_level(logging.INFO):
-        run(main)
+        net.run(main)
     assert sum("Closing connection" in record.message for record in caplog.records) == 1
     assert not any(record.levelno >= logging.ERROR for record in caplog.records)
 
 
-def test_a1b_1_an_unknown_version_of_api_versions_is_answered_in_v0() -> None:
+def test_a1b_1_an_unknown_version_of_api_versions_is_answered_in_v0(net: Net) -> None:
     async def main() -> None:
         served = {ApiKey.API_VERSIONS: empty_reply(ApiKey.API_VERSIONS)}
-        async with running_server(served) as harness:
+        async with running_server(net, served) as harness:
             client = await harness.connect()
             frame = bytearray(request_frame(ApiKey.API_VERSIONS, 3, correlation_id=9))
             frame[6:8] = b"\x00\x63"
@@ -293,16 +299,16 @@ def test_a1b_1_an_unknown_version_of_api_versions_is_answered_in_v0() -> None:
             assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
             await client.call(ApiKey.API_VERSIONS, 4)  # and the connection goes on
 
-    run(main)
+    net.run(main)
 
 
-def test_a_parked_request_notices_that_its_client_has_gone() -> None:
+def test_a_parked_request_notices_that_its_client_has_gone(net: Net) -> None:
     dropped: list[int] = []
     pending = Pending()
     pending.on_abandon = lambda: dropped.append(1)
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: lambda c, r: pending}) as harness:
+        async with running_server(net, {HEARTBEAT: lambda c, r: pending}) as harness:
             client = await harness.connect()
             await client.send(heartbeat(1))
             await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
@@ -311,45 +317,47 @@ def test_a_parked_request_notices_that_its_client_has_gone() -> None:
             assert dropped == [1]
             assert not pending.done
 
-    run(main)
+    net.run(main)
 
 
-def test_a_disconnect_behind_bytes_sent_ahead_is_noticed_by_the_sweeper() -> None:
+def test_a_disconnect_behind_bytes_sent_ahead_is_noticed_by_the_sweeper(net: Net) -> None:
     pending = Pending()
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: lambda c, r: pending}, max_idle_s=0.5) as harness:
+        async with running_server(
+            net, {HEARTBEAT: lambda c, r: pending}, max_idle_s=0.5
+        ) as harness:
             client = await harness.connect()
             await client.send(heartbeat(1))
             await wait_until(lambda: "Heartbeat" in harness.channel.statistics().requests)
             await client.send(heartbeat(2))
-            await trio.sleep(0.02)
+            await net.settle()
             assert not pending.abandoned
             client.close()
             await wait_until(lambda: pending.abandoned)
 
-    run(main)
+    net.run(main)
 
 
-def test_bytes_sent_ahead_of_a_parked_reply_are_not_lost() -> None:
+def test_bytes_sent_ahead_of_a_parked_reply_are_not_lost(net: Net) -> None:
     pending = Pending()
 
     def park_first(ctx: RequestContext, request: Any) -> Any:
         return pending if ctx.correlation_id == 1 else echo(ctx, request)
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: park_first}) as harness:
+        async with running_server(net, {HEARTBEAT: park_first}) as harness:
             client = await harness.connect()
             ahead = b"".join(heartbeat(number, number) for number in range(2, 500))
             await client.send(heartbeat(1) + ahead[:1001])
-            await trio.sleep(0.01)
+            await net.settle()
             await client.send(ahead[1001:])
-            await trio.sleep(0.01)
+            await net.settle()
             pending.complete(HeartbeatResponse())
             for number in range(1, 500):
                 await client.response(HEARTBEAT, 4, number)
 
-    run(main)
+    net.run(main)
 
 
 def produce_frame(payload: bytes, correlation_id: int = 1) -> bytes:
@@ -359,7 +367,7 @@ def produce_frame(payload: bytes, correlation_id: int = 1) -> bytes:
     return request_frame(PRODUCE, 9, request, correlation_id=correlation_id)
 
 
-def test_records_are_writable_views_of_the_frame_whatever_its_size() -> None:
+def test_records_are_writable_views_of_the_frame_whatever_its_size(net: Net) -> None:
     seen: list[bytes] = []
 
     def keep(ctx: RequestContext, request: Any) -> Any:
@@ -371,7 +379,7 @@ def test_records_are_writable_views_of_the_frame_whatever_its_size() -> None:
     sizes = [1, 100, 70_000, 131_000, 131_072, 300_000, 5_000_000, 100, 1_000_000, 10]
 
     async def main() -> None:
-        async with running_server({PRODUCE: keep}) as harness:
+        async with running_server(net, {PRODUCE: keep}) as harness:
             client = await harness.connect()
             payloads = [bytes([1 + n]) * size for n, size in enumerate(sizes)]
             for number, payload in enumerate(payloads):
@@ -387,61 +395,39 @@ def test_records_are_writable_views_of_the_frame_whatever_its_size() -> None:
             free = harness.server.statistics().buffers.bytes_free
             assert buffers.STANDARD_BYTES <= free <= buffers.RETAINED_BYTES
 
-    run(main)
+    net.run(main)
 
 
-def test_an_announced_size_costs_no_more_than_what_has_arrived() -> None:
+def test_an_announced_size_costs_no_more_than_what_has_arrived(net: Net) -> None:
     async def main() -> None:
-        async with running_server({HEARTBEAT: echo}) as harness:
+        async with running_server(net, {HEARTBEAT: echo}) as harness:
             claim = struct.pack(">i", 100_000_000)
             clients = [await harness.connect() for _ in range(200)]
             for client in clients:
                 await client.send(claim + bytes(3000))
-            await trio.sleep(0.1)
+            await net.settle()
             held = harness.server.statistics().buffers
             assert held.bytes_in_use <= buffers.CROWDED * buffers.STANDARD_BYTES
             big = await harness.connect()
             await big.send(claim + bytes(200_000))
-            await trio.sleep(0.05)
+            await net.settle()
             more = harness.server.statistics().buffers
             assert more.bytes_in_use - held.bytes_in_use <= 200_000 * buffers.GROWTH
             good = await harness.connect()
             await good.call(HEARTBEAT, 4)
 
-    run(main)
+    net.run(main)
 
 
-def test_idle_connections_hold_no_buffer() -> None:
+def test_idle_connections_hold_no_buffer(net: Net) -> None:
     async def main() -> None:
-        async with running_server({HEARTBEAT: echo}) as harness:
+        async with running_server(net, {HEARTBEAT: echo}) as harness:
             clients = [await harness.connect() for _ in range(100)]
             for client in clients:
                 await client.call(HEARTBEAT, 4)
             await wait_until(lambda: harness.server.statistics().buffers.in_use == 0)
 
-    run(main)
-
-
-class Slice:
-    """Like storage's FileSlice."""
-
-    def __init__(self, file: Any, position: int, size: int, *, in_memory: bool = False) -> None:
-        self.file = file
-        self.position = position
-        self.size = size
-        self.in_memory = in_memory
-
-    def __len__(self) -> int:
-        return self.size
-
-    def read(self) -> bytes:
-        self.file.seek(self.position)
-        return bytes(self.file.read(self.size))
-
-    def fileno(self) -> int:
-        if self.in_memory:
-            raise OSError("no descriptor")
-        return int(self.file.fileno())
+    net.run(main)
 
 
 def fetch_reply(*records: Any) -> Any:
@@ -449,63 +435,91 @@ def fetch_reply(*records: Any) -> Any:
     return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=partitions)])
 
 
-@pytest.mark.parametrize("in_memory", [False, True])
-def test_slices_of_files_are_sent_between_the_bytes_around_them(in_memory: bool) -> None:
-    with tempfile.TemporaryFile() as file:
-        content = bytes(range(256)) * 20_000
-        file.write(content)
-        file.flush()
-        spans = [(0, 10), (5, 70_000), (70_005, 65_536), (9, 65_535), (100_000, 4_000_000), (1, 0)]
-        records = [Slice(file, start, size, in_memory=in_memory) for start, size in spans]
-
-        async def main() -> None:
-            async with running_server({FETCH: lambda c, r: fetch_reply(*records)}) as harness:
-                client = await harness.connect()
-                for _ in range(3):
-                    response = await client.call(FETCH, 12)
-                    for part, (start, size) in zip(
-                        response.responses[0].partitions, spans, strict=True
-                    ):
-                        assert bytes(part.records) == content[start : start + size]
-
-        run(main)
+@pytest.fixture(params=[OsFileSystem, MemoryFileSystem], ids=["on disk", "in memory"])
+def file(request: pytest.FixtureRequest, tmp_path: Path) -> File:
+    """An empty file: one with a descriptor for sendfile, and one without."""
+    fs: FileSystem = request.param()
+    fs.make_dirs(str(tmp_path))
+    return fs.open(f"{tmp_path}/segment", create=True)
 
 
-def test_a_file_cut_behind_our_back_ends_the_connection() -> None:
-    with tempfile.TemporaryFile() as file:
-        file.write(bytes(100_000))
-        file.flush()
-        record = Slice(file, 0, 200_000)
+def test_slices_of_files_are_sent_between_the_bytes_around_them(net: Net, file: File) -> None:
+    content = bytes(range(256)) * 20_000
+    file.pwrite(content, 0)
+    spans = [(0, 10), (5, 70_000), (70_005, 65_536), (9, 65_535), (100_000, 4_000_000), (1, 0)]
+    records = [FileSlice(file, start, size) for start, size in spans]
 
-        async def main() -> None:
-            async with running_server({FETCH: lambda c, r: fetch_reply(record)}) as harness:
-                client = await harness.connect()
-                with pytest.raises(ConnectionError):
-                    await client.call(FETCH, 12)
-
-        run(main)
-
-
-def test_cold_slices_are_read_by_a_thread_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    with tempfile.TemporaryFile() as file:
-        content = bytes(range(256)) * 1000
-        file.write(content)
-        file.flush()
-        monkeypatch.setattr(sender.DiskReader, "_cached", lambda self, fd, position: False)
-
-        async def main() -> None:
-            record = Slice(file, 7, 200_000)
-            async with running_server({FETCH: lambda c, r: fetch_reply(record)}) as harness:
-                client = await harness.connect()
+    async def main() -> None:
+        async with running_server(net, {FETCH: lambda c, r: fetch_reply(*records)}) as harness:
+            client = await harness.connect()
+            for _ in range(3):
                 response = await client.call(FETCH, 12)
-                assert bytes(response.responses[0].partitions[0].records) == content[7:200_007]
-                assert harness.server.statistics().cold_reads == 1
+                for part, (start, size) in zip(
+                    response.responses[0].partitions, spans, strict=True
+                ):
+                    assert bytes(part.records) == content[start : start + size]
 
-        run(main)
+    net.run(main)
+
+
+def test_a_file_cut_behind_our_back_ends_the_connection(net: Net, file: File) -> None:
+    file.pwrite(bytes(100_000), 0)
+    record = FileSlice(file, 0, 200_000)
+
+    async def main() -> None:
+        async with running_server(net, {FETCH: lambda c, r: fetch_reply(record)}) as harness:
+            client = await harness.connect()
+            with pytest.raises(ConnectionError):
+                await client.call(FETCH, 12)
+
+    net.run(main)
+
+
+class ColdSlice(FileSlice):
+    """One that is not in the page cache until it was loaded."""
+
+    __slots__ = ("loaded_by",)
+
+    def is_cached(self) -> bool:
+        return hasattr(self, "loaded_by")
+
+    def load(self) -> None:
+        super().load()
+        self.loaded_by = threading.get_ident()
+
+    def read(self) -> bytes:
+        assert self.is_cached()
+        return super().read()
+
+    def fileno(self) -> int:
+        assert self.is_cached()
+        return super().fileno()
+
+
+@pytest.mark.parametrize("size", [1000, 200_000])
+def test_cold_slices_are_loaded_by_a_worker_first(net: Net, file: File, size: int) -> None:
+    content = bytes(range(256)) * 1000
+    file.pwrite(content, 0)
+    record = ColdSlice(file, 7, size)
+
+    async def main() -> None:
+        async with running_server(net, {FETCH: lambda c, r: fetch_reply(record)}) as harness:
+            client = await harness.connect()
+            for _ in range(2):
+                response = await client.call(FETCH, 12)
+                assert bytes(response.responses[0].partitions[0].records) == content[7 : 7 + size]
+            assert harness.server.statistics().cold_reads == 1
+            assert (record.loaded_by == threading.get_ident()) is net.in_memory
+
+    net.run(main)
 
 
 def test_a_busy_connection_does_not_keep_the_others_waiting() -> None:
-    """Fairness: between two replies of a quiet client a loud one gets a few turns, no more."""
+    """Fairness: between two replies of a quiet client a loud one gets a few turns, no more.
+
+    A turn is real time, so on sockets only: in virtual time work takes none.
+    """
+    net = SocketNet()
     log: list[str] = []
 
     def note(ctx: RequestContext, request: Any) -> Any:
@@ -513,7 +527,7 @@ def test_a_busy_connection_does_not_keep_the_others_waiting() -> None:
         return echo(ctx, request)
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: note}) as harness:
+        async with running_server(net, {HEARTBEAT: note}) as harness:
             loud, quiet = await harness.connect(), await harness.connect()
             blast = b"".join(
                 request_frame(HEARTBEAT, 4, correlation_id=n, client_id="loud")
@@ -521,13 +535,12 @@ def test_a_busy_connection_does_not_keep_the_others_waiting() -> None:
             )
 
             async def drain() -> None:
-                while await loud.socket.recv(1 << 20):
-                    pass
+                await loud.receive_until_closed()
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(loud.send, blast)
                 nursery.start_soon(drain)
-                await trio.sleep(0.01)
+                await wait_until(lambda: len(log) > 100)
                 for number in range(10):
                     await quiet.send(
                         request_frame(HEARTBEAT, 4, correlation_id=number, client_id="quiet")
@@ -535,7 +548,7 @@ def test_a_busy_connection_does_not_keep_the_others_waiting() -> None:
                     await quiet.response(HEARTBEAT, 4, number)
                 nursery.cancel_scope.cancel()
 
-    run(main)
+    net.run(main)
     marks = [position for position, name in enumerate(log) if name == "quiet"]
     gaps = [after - before for before, after in itertools.pairwise(marks)]
     assert max(gaps) < 1500, gaps
@@ -547,13 +560,13 @@ async def _stuck_client(harness: Harness) -> Any:
     return client
 
 
-def test_a_client_that_takes_no_reply_is_closed_when_its_idle_time_is_over() -> None:
+def test_a_client_that_takes_no_reply_is_closed_when_its_idle_time_is_over(net: Net) -> None:
     big = fetch_reply(bytes(20_000_000))
 
     async def main() -> None:
-        async with running_server({FETCH: lambda c, r: big}, max_idle_s=0.3) as harness:
+        async with running_server(net, {FETCH: lambda c, r: big}, max_idle_s=0.3) as harness:
             await _stuck_client(harness)
             await wait_until(lambda: harness.server.statistics().idle_closed == 1)
             await wait_until(lambda: harness.server.statistics().connections["PLAINTEXT"] == 0)
 
-    run(main)
+    net.run(main)

@@ -1,6 +1,5 @@
 """queued.max.request.bytes: connections are muted while requests take all memory."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import trio
@@ -10,19 +9,12 @@ from broker.network.request_memory import Claim, RequestMemory, RequestMemorySta
 from broker.request import Pending, RequestContext
 from protocol.api_keys import ApiKey
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from tests.support.fake_handlers import AsyncClient, Harness, running_server
+from tests.support.fake_handlers import Harness, running_server
+from tests.support.networks import MemoryNet, Net, wait_until
 from tests.support.wire_client import request_frame
 
 HEARTBEAT = ApiKey.HEARTBEAT
 LIMIT = 1_000_000
-
-
-def run(main: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        with trio.fail_after(20):
-            await main()
-
-    trio.run(limited)
 
 
 def beat(number: int, size: int = 10) -> bytes:
@@ -44,62 +36,52 @@ def memory_of(harness: Harness) -> RequestMemoryStatistics:
     return found
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(5):
-        while not condition():
-            await trio.sleep(0.001)
-
-
 def answer(ctx: RequestContext, request: Any) -> Any:
     return HeartbeatResponse()
 
 
-async def silent(client: AsyncClient) -> bool:
-    with trio.move_on_after(0.05):
-        await client.receive_frame()
-        return False
-    return True
-
-
-def test_a_claimed_frame_mutes_others_until_it_was_handled() -> None:
+def test_a_claimed_frame_mutes_others_until_it_was_handled(net: Net) -> None:
     async def main() -> None:
-        async with running_server({HEARTBEAT: answer}, queued_bytes=LIMIT) as harness:
+        async with running_server(net, {HEARTBEAT: answer}, queued_bytes=LIMIT) as harness:
             slow, other = await harness.connect(), await harness.connect()
             await other.call(HEARTBEAT, 3)
             frame = large_frame(LIMIT + 5)
             await slow.send(frame[:-1])
-            await until(lambda: memory_of(harness).available <= 0)
+            await wait_until(lambda: memory_of(harness).available <= 0)
             await other.send(beat(7))
-            assert await silent(other)
+            await net.settle()
+            assert other.has_nothing()
             assert memory_of(harness).muted >= 1
             third = await harness.connect()
             await third.send(beat(8))
-            assert await silent(third)
+            await net.settle()
+            assert third.has_nothing()
             await slow.send(frame[-1:])
             await slow.receive_frame()
             await other.response(HEARTBEAT, 3, 7)
             await third.response(HEARTBEAT, 3, 8)
-            await until(lambda: memory_of(harness).used == 0)
+            await wait_until(lambda: memory_of(harness).used == 0)
 
-    run(main)
+    net.run(main)
 
 
-def test_what_a_client_leaves_behind_comes_back() -> None:
+def test_what_a_client_leaves_behind_comes_back(net: Net) -> None:
     async def main() -> None:
-        async with running_server({HEARTBEAT: answer}, queued_bytes=LIMIT) as harness:
+        async with running_server(net, {HEARTBEAT: answer}, queued_bytes=LIMIT) as harness:
             gone, other = await harness.connect(), await harness.connect()
             await gone.send(large_frame(2 * LIMIT)[:300_000])
-            await until(lambda: memory_of(harness).available < 0)
+            await wait_until(lambda: memory_of(harness).available < 0)
             await other.send(beat(7))
-            assert await silent(other)
+            await net.settle()
+            assert other.has_nothing()
             gone.close()
             await other.response(HEARTBEAT, 3, 7)
-            await until(lambda: memory_of(harness).used == 0)
+            await wait_until(lambda: memory_of(harness).used == 0)
 
-    run(main)
+    net.run(main)
 
 
-def test_parked_and_queued_requests() -> None:
+def test_parked_and_queued_requests(net: Net) -> None:
     """A request in work holds its bytes; a parked one has given its buffer back."""
     gate = trio.Event()
     pending = Pending()
@@ -112,29 +94,30 @@ def test_parked_and_queued_requests() -> None:
         return {1: lambda: pending, 2: wait}.get(ctx.correlation_id, HeartbeatResponse)()
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: behave}, queued_bytes=20_000) as harness:
+        async with running_server(net, {HEARTBEAT: behave}, queued_bytes=20_000) as harness:
             parked, working, other = [await harness.connect() for _ in range(3)]
             await parked.send(beat(1, 30_000))
             await working.send(beat(2, 25_000))
-            await until(lambda: memory_of(harness).used > 25_000)
+            await wait_until(lambda: memory_of(harness).used > 25_000)
             assert memory_of(harness).used < 30_000
             await other.send(beat(3))
-            assert await silent(other)
+            await net.settle()
+            assert other.has_nothing()
             gate.set()
             await other.response(HEARTBEAT, 3, 3)
             await working.response(HEARTBEAT, 3, 2)
             pending.complete(HeartbeatResponse())
             await parked.response(HEARTBEAT, 3, 1)
-            await until(lambda: memory_of(harness).used == 0)
+            await wait_until(lambda: memory_of(harness).used == 0)
 
-    run(main)
+    net.run(main)
 
 
-def test_many_clients_with_large_requests_all_get_through() -> None:
+def test_many_clients_with_large_requests_all_get_through(net: Net) -> None:
     peak = 0
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: answer}, queued_bytes=LIMIT) as harness:
+        async with running_server(net, {HEARTBEAT: answer}, queued_bytes=LIMIT) as harness:
 
             async def client() -> None:
                 nonlocal peak
@@ -142,7 +125,7 @@ def test_many_clients_with_large_requests_all_get_through() -> None:
                 for _ in range(3):
                     frame = large_frame(400_000)
                     await connection.send(frame[:100_000])
-                    await until(lambda: memory_of(harness).used > 0)
+                    await wait_until(lambda: memory_of(harness).used > 0)
                     peak = max(peak, memory_of(harness).used)
                     await connection.send(frame[100_000:])
                     await connection.receive_frame()
@@ -150,34 +133,34 @@ def test_many_clients_with_large_requests_all_get_through() -> None:
             async with trio.open_nursery() as nursery:
                 for _ in range(20):
                     nursery.start_soon(client)
-            await until(lambda: memory_of(harness).used == 0)
+            await wait_until(lambda: memory_of(harness).used == 0)
 
-    run(main)
+    net.run(main)
     assert 0 < peak < LIMIT + 400_004 + 20 * 131_072
 
 
-def test_a_muted_connection_does_not_hold_up_a_stop() -> None:
+def test_a_muted_connection_does_not_hold_up_a_stop(net: Net) -> None:
     async def main() -> None:
-        async with running_server({HEARTBEAT: answer}, queued_bytes=LIMIT) as harness:
+        async with running_server(net, {HEARTBEAT: answer}, queued_bytes=LIMIT) as harness:
             slow, other = await harness.connect(), await harness.connect()
             await slow.send(large_frame(2 * LIMIT)[:100_000])
-            await until(lambda: memory_of(harness).available < 0)
+            await wait_until(lambda: memory_of(harness).available < 0)
             await other.send(beat(7))
-            await until(lambda: memory_of(harness).muted >= 1)
+            await wait_until(lambda: memory_of(harness).muted >= 1)
             with trio.fail_after(1):
                 await harness.server.close(5)
 
-    run(main)
+    net.run(main)
 
 
-def test_without_a_limit_nothing_is_counted() -> None:
+def test_without_a_limit_nothing_is_counted(net: Net) -> None:
     async def main() -> None:
-        async with running_server({HEARTBEAT: answer}) as harness:
+        async with running_server(net, {HEARTBEAT: answer}) as harness:
             client = await harness.connect()
             await client.call(HEARTBEAT, 3)
             assert harness.server.statistics().memory is None
 
-    run(main)
+    net.run(main)
 
 
 def test_who_waits_is_woken_one_after_the_other() -> None:
@@ -205,4 +188,4 @@ def test_who_waits_is_woken_one_after_the_other() -> None:
             assert len(served) == 2
             nursery.cancel_scope.cancel()
 
-    run(main)
+    MemoryNet().run(main)

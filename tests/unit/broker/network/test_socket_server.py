@@ -1,96 +1,75 @@
 """Listeners, limits, idle connections and the end."""
 
 import errno
-import socket
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import trio
 
 from broker.network.connection_limits import ConnectionLimits, Refusal
-from broker.network.listening import BindError, bind_listener, host_of
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer
 from broker.request import Pending, RequestContext
-from broker.world.clock import SystemClock
+from broker.world.transport import BindError, Listening, Stream, Transport
 from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.messages.heartbeat import HeartbeatResponse
-from tests.support.fake_handlers import empty_reply, running_server, settings
+from tests.support.fake_handlers import AsyncClient, empty_reply, running_server, settings
+from tests.support.networks import Net, wait_until
 from tests.support.wire_client import request_frame
 
 HEARTBEAT = ApiKey.HEARTBEAT
 ANSWER = {HEARTBEAT: empty_reply(HEARTBEAT)}
 
 
-def run(main: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        with trio.fail_after(20):
-            await main()
-
-    trio.run(limited)
+def server_on(transport: Transport, net: Net) -> SocketServer:
+    """A server that serves no API."""
+    channel = RequestChannel({}, {}, clock=net.clock)
+    return SocketServer(settings(), channel, transport, net.workers)
 
 
-async def wait_until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(5):
-        while not condition():
-            await trio.sleep(0.001)
-
-
-def listener(host: str, port: int = 0) -> Listener:
-    return Listener(name="PLAINTEXT", host=host, port=port, protocol="PLAINTEXT")
-
-
-def test_s_start_3_clients_may_connect_before_the_server_serves() -> None:
+def test_s_start_3_clients_may_connect_before_the_server_serves(net: Net) -> None:
     async def main() -> None:
-        channel = RequestChannel({}, {}, clock=SystemClock())
-        server = SocketServer(settings(), channel)
+        server = server_on(net.transport, net)
         (bound,) = server.bind()
         assert bound.port > 0
-        client = trio.socket.socket()
-        await client.connect(("127.0.0.1", bound.port))
+        client = AsyncClient(net.connect(bound.port))
         await client.send(request_frame(HEARTBEAT, 4))
-        with trio.move_on_after(0.05) as scope:
-            await client.recv(1)
-        assert scope.cancelled_caught
+        await net.settle()
+        assert client.has_nothing()
         async with trio.open_nursery() as nursery:
             await nursery.start(server.serve)
-            assert await client.recv(1) == b""  # not served here: closed
+            assert await client.closed_by_peer()  # not served here
             await server.close(1)
         client.close()
 
-    run(main)
+    net.run(main)
 
 
-@pytest.mark.parametrize("host", ["", "127.0.0.1", "localhost", "::1"])
-def test_every_kind_of_host(host: str) -> None:
-    bound, sock = bind_listener(listener(host), backlog=5, receive_buffer=-1)
-    with sock:
-        target = "127.0.0.1" if host in ("", "localhost") else host
-        with socket.create_connection((target, bound.port), 5):
-            accepted, address = sock.accept()
-            accepted.close()
-            assert host_of(address) == target
-        assert str(bound).endswith(f":{bound.port}")
+def test_an_address_that_cannot_be_used_is_one_clear_error_and_no_port_is_kept(net: Net) -> None:
+    async def main() -> None:
+        first = server_on(net.transport, net)
+        (taken,) = first.bind()
+        free = Listener(name="A", host="127.0.0.1", port=0, protocol="PLAINTEXT")
+        other = Listener(name="B", host="127.0.0.1", port=taken.port, protocol="PLAINTEXT")
+        second = SocketServer(
+            settings(listeners=(free, other)),
+            RequestChannel({}, {}, clock=net.clock),
+            net.transport,
+            net.workers,
+        )
+        message = rf"Socket server failed to bind to 127.0.0.1:{taken.port}: .*in use\.$"
+        with pytest.raises(BindError, match=message):
+            second.bind()
+        for bound in second.bound:
+            with pytest.raises(ConnectionRefusedError):
+                net.connect(bound.port)
+        first.unbind()
+        first.unbind()
+        with pytest.raises(ConnectionRefusedError):
+            net.connect(taken.port)
 
-
-def test_the_wildcard_listens_on_ipv6_too() -> None:
-    bound, sock = bind_listener(listener(""), backlog=5, receive_buffer=65536)
-    with sock, socket.create_connection(("::1", bound.port), 5):
-        assert bound.host == "0.0.0.0"
-        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= 65536
-
-
-def test_a_port_in_use_is_one_clear_error() -> None:
-    bound, sock = bind_listener(listener("127.0.0.1"), backlog=5, receive_buffer=-1)
-    with sock, pytest.raises(BindError, match=rf"127.0.0.1:{bound.port}.*in use"):
-        bind_listener(listener("127.0.0.1", bound.port), backlog=5, receive_buffer=-1)
-
-
-def test_an_unknown_host_is_one_clear_error() -> None:
-    with pytest.raises(BindError, match="Cannot resolve"):
-        bind_listener(listener("no.such.host.invalid"), backlog=5, receive_buffer=-1)
+    net.run(main)
 
 
 def test_limits_count_by_address_and_in_all() -> None:
@@ -107,9 +86,9 @@ def test_limits_count_by_address_and_in_all() -> None:
 
 
 @pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_ip"])
-def test_connections_over_a_limit_are_closed_at_once(limit: str) -> None:
+def test_connections_over_a_limit_are_closed_at_once(net: Net, limit: str) -> None:
     async def main() -> None:
-        async with running_server(ANSWER, **{limit: 2}) as harness:
+        async with running_server(net, ANSWER, **{limit: 2}) as harness:
             first, second = await harness.connect(), await harness.connect()
             await first.call(HEARTBEAT, 4)
             await second.call(HEARTBEAT, 4)
@@ -121,17 +100,17 @@ def test_connections_over_a_limit_are_closed_at_once(limit: str) -> None:
             await fourth.call(HEARTBEAT, 4)
             assert sum(harness.server.statistics().refused.values()) == 1
 
-    run(main)
+    net.run(main)
 
 
-def test_idle_connections_are_closed_but_parked_requests_are_not_idle() -> None:
+def test_idle_connections_are_closed_but_parked_requests_are_not_idle(net: Net) -> None:
     pending = Pending()
 
     def behave(ctx: RequestContext, request: Any) -> Any:
         return pending if ctx.correlation_id == 7 else HeartbeatResponse()
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: behave}, max_idle_s=0.2) as harness:
+        async with running_server(net, {HEARTBEAT: behave}, max_idle_s=0.2) as harness:
             idle, parked = await harness.connect(), await harness.connect()
             await parked.send(request_frame(HEARTBEAT, 4, correlation_id=7))
             await idle.call(HEARTBEAT, 4)
@@ -140,66 +119,103 @@ def test_idle_connections_are_closed_but_parked_requests_are_not_idle() -> None:
             pending.complete(HeartbeatResponse())
             await parked.response(HEARTBEAT, 4, 7)
 
-    run(main)
+    net.run(main)
 
 
-def test_running_out_of_descriptors_pauses_accepting(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = socket.socket.accept
-    failures = [errno.EMFILE, errno.ECONNABORTED, errno.ENOBUFS]
+class WatchedTransport:
+    """Ports of another transport, whose accepting and waiting a test has a hand in."""
 
-    def accept(self: socket.socket) -> Any:
-        if failures:
-            number = failures.pop(0)
-            raise OSError(number, "injected")
-        return real(self)
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+        self.failures: list[OSError] = []
+        """Raised by `accept`, one after the other, before anybody is accepted."""
+        self.waiting = trio.Event()
+        self.woken = trio.Event()
+        self.may_go_on = trio.Event()
+        self.may_go_on.set()
+        """Not set: who was woken stays where it is, and it is too late to cancel it."""
 
-    monkeypatch.setattr(socket.socket, "accept", accept)
+    def listen(self, listener: Listener, **sizes: int) -> "WatchedListening":
+        self.listening = WatchedListening(self, self.inner.listen(listener, **sizes))
+        return self.listening
 
+
+class WatchedListening:
+    def __init__(self, transport: WatchedTransport, inner: Listening) -> None:
+        self.transport = transport
+        self.inner = inner
+        self.bound = inner.bound
+
+    @property
+    def is_open(self) -> bool:
+        return self.inner.is_open
+
+    def accept(self) -> Stream:
+        if self.transport.failures:
+            raise self.transport.failures.pop(0)
+        return self.inner.accept()
+
+    async def wait_acceptable(self) -> None:
+        self.transport.waiting.set()
+        await self.inner.wait_acceptable()
+        self.transport.woken.set()
+        with trio.CancelScope(shield=True):
+            await self.transport.may_go_on.wait()
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def test_running_out_of_descriptors_pauses_accepting(net: Net) -> None:
     async def main() -> None:
-        async with running_server(ANSWER) as harness:
+        net.transport = watched = WatchedTransport(net.transport)
+        for number in (errno.EMFILE, errno.ECONNABORTED, errno.ENOBUFS):
+            watched.failures.append(OSError(number, "injected"))
+        began = net.clock.monotonic()
+        async with running_server(net, ANSWER) as harness:
             client = await harness.connect()
             await client.call(HEARTBEAT, 4)
             assert harness.server.statistics().accept_errors == 2
+            assert net.clock.monotonic() - began >= 0.2
 
-    run(main)
+    net.run(main)
 
 
-def test_s_start_5_a_client_that_knocks_while_the_server_closes_is_no_failure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_error_of_accepting_that_nobody_foresaw_is_not_hidden(net: Net) -> None:
+    async def main() -> None:
+        watched = WatchedTransport(net.transport)
+        watched.failures.append(OSError(errno.EINVAL, "injected"))
+        server = server_on(watched, net)
+        server.bind()
+        with pytest.raises(ExceptionGroup) as caught:
+            await server.serve()
+        assert "injected" in repr(caught.value.exceptions)
+
+    net.run(main)
+
+
+def test_s_start_5_a_client_that_knocks_while_the_server_closes_is_no_failure(net: Net) -> None:
     """The acceptor was woken by the client; before its turn the port was given back."""
-    real = trio.lowlevel.wait_readable
-    waiting, knocked, gone = trio.Event(), trio.Event(), trio.Event()
-
-    async def wait_readable(sock: socket.socket) -> None:
-        if sock is listening:
-            waiting.set()
-        await real(sock)
-        if sock is listening:
-            knocked.set()
-            with trio.CancelScope(shield=True):  # Woken already: too late to be cancelled.
-                await gone.wait()
 
     async def main() -> None:
-        nonlocal listening
-        server = SocketServer(settings(), RequestChannel({}, {}, clock=SystemClock()))
+        watched = WatchedTransport(net.transport)
+        watched.may_go_on = trio.Event()
+        server = server_on(watched, net)
         (bound,) = server.bind()
-        listening = server._listening[0][1]
-        monkeypatch.setattr(trio.lowlevel, "wait_readable", wait_readable)
         async with trio.open_nursery() as nursery:
             await nursery.start(server.serve)
-            await waiting.wait()
-            with socket.create_connection(("127.0.0.1", bound.port)):
-                await knocked.wait()
-                nursery.start_soon(server.close, 1)
-                await wait_until(lambda: listening is not None and listening.fileno() < 0)
-                gone.set()
+            await watched.waiting.wait()
+            client = net.connect(bound.port)
+            await watched.woken.wait()
+            nursery.start_soon(server.close, 1)
+            await wait_until(lambda: not watched.listening.is_open)
+            watched.may_go_on.set()
+        client.close()
 
-    listening: socket.socket | None = None
-    run(main)
+    net.run(main)
 
 
-def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish() -> None:
+def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish(net: Net) -> None:
     pending = Pending()
     release = trio.Event()
 
@@ -211,7 +227,7 @@ def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish() -> None:
         return pending if ctx.correlation_id == 1 else work()
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: behave}) as harness:
+        async with running_server(net, {HEARTBEAT: behave}) as harness:
             idle, parked, busy = [await harness.connect() for _ in range(3)]
             await parked.send(request_frame(HEARTBEAT, 4, correlation_id=1))
             await busy.send(request_frame(HEARTBEAT, 4, correlation_id=2))
@@ -230,19 +246,19 @@ def test_s_start_5_closing_ends_idle_and_parked_and_lets_work_finish() -> None:
             with pytest.raises(OSError):
                 await harness.connect()
 
-    run(main)
+    net.run(main)
 
 
-def test_s_start_5_work_beyond_the_deadline_is_cut() -> None:
+def test_s_start_5_work_beyond_the_deadline_is_cut(net: Net) -> None:
     def behave(ctx: RequestContext, request: Any) -> Any:
         return trio.sleep_forever()
 
     async def main() -> None:
-        async with running_server({HEARTBEAT: behave}) as harness:
+        async with running_server(net, {HEARTBEAT: behave}) as harness:
             client = await harness.connect()
             await client.send(request_frame(HEARTBEAT, 4))
             await wait_until(lambda: harness.channel.statistics().pool.busy == 1)
             await harness.server.close(0.05)
             assert await client.closed_by_peer()
 
-    run(main)
+    net.run(main)

@@ -14,7 +14,7 @@ from protocol.records.compression import CompressionType
 from protocol.records.message_set import build_message_set
 from protocol.types import TopicPartition
 from tests.support.broker_bench import NOW, batch
-from tests.support.memory_filesystem import MemoryFile
+from tests.support.memory_filesystem import UnreliableFile
 from tests.support.real_bench import RealBench, fetched, produced
 
 CODECS = list(CompressionType)
@@ -245,7 +245,7 @@ def test_s_app_2_a_big_batch_with_a_bad_checksum_is_refused_and_the_next_one_acc
 def test_s_read_7_a_half_done_append_is_invisible_and_later_ones_queue_behind_it(monkeypatch):
     bench = made()
     goes_on = threading.Event()
-    write = MemoryFile.pwrite
+    write = UnreliableFile.pwrite
     order = []
 
     def held(file, data, position):
@@ -267,7 +267,7 @@ def test_s_read_7_a_half_done_append_is_invisible_and_later_ones_queue_behind_it
             assert bench.values(0) == []
             goes_on.set()
 
-    monkeypatch.setattr(MemoryFile, "pwrite", held)
+    monkeypatch.setattr(UnreliableFile, "pwrite", held)
     trio.run(main)
     assert order == [("big", 0), ("small", 1)]
     assert [offset for offset, _ in bench.values(0)] == [0, 1]
@@ -310,7 +310,7 @@ def test_deleting_a_topic_in_the_middle_of_a_threaded_append_harms_nobody(monkey
     bench = made()
     bench.topic("u")
     goes_on = threading.Event()
-    write = MemoryFile.pwrite
+    write = UnreliableFile.pwrite
 
     def held(file, data, position):
         if len(data) > 100_000:
@@ -333,7 +333,7 @@ def test_deleting_a_topic_in_the_middle_of_a_threaded_append_harms_nobody(monkey
             goes_on.set()
         assert replies == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2
 
-    monkeypatch.setattr(MemoryFile, "pwrite", held)
+    monkeypatch.setattr(UnreliableFile, "pwrite", held)
     trio.run(main)
     assert bench.logs.offline_dirs == ()
     assert bench.produce(batch(), topic="u").error_code == 0

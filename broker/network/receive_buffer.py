@@ -1,0 +1,97 @@
+"""What a connection has received and not handled yet: a few frames and the begin of one.
+
+The bytes lie in one buffer of the pool's, from its begin. It is taken when bytes may come, and
+given back or exchanged for a small one when none do; an incomplete frame moves to the front, of a
+larger buffer if it needs one (`broker.network.buffers` has the reasons and sizes).
+"""
+
+from typing import Final
+
+from broker.network.buffers import GROWTH, BufferPool
+
+_NO_BUFFER: Final = bytearray()
+_NOTHING: Final = memoryview(_NO_BUFFER)
+
+
+class ReceiveBuffer:
+    """One connection's. The hot loop fills it through the fields: a call would cost as much as the
+    receive itself."""
+
+    __slots__ = ("_pool", "buffer", "have", "view")
+
+    def __init__(self, pool: BufferPool) -> None:
+        self._pool = pool
+        self.buffer = _NO_BUFFER
+        """Empty while none is held."""
+        self.view = _NOTHING
+        """Of the whole buffer."""
+        self.have = 0
+        """Bytes in it, from its begin."""
+
+    def acquire(self, wanted: int) -> None:
+        """Take one; a large one if a frame of `wanted` bytes is likely and one is free."""
+        self._use(self._pool.acquire(wanted))
+
+    def keep_rest(self, position: int, wanted: int) -> None:
+        """What is behind `position` moves to the front, of a larger buffer if need be.
+
+        Something is there. `wanted` is the size of the frame that begins with it, 0 when it is not
+        known yet.
+        """
+        rest = self.have - position
+        self.have = rest
+        view = self.view
+        if wanted > len(view):
+            pool = self._pool
+            larger = pool.free_large(wanted)
+            if larger is None and rest == len(view):
+                larger = pool.grown(wanted, rest)
+            if larger is not None:
+                old = self.buffer
+                content = view[position : position + rest]
+                self._use(larger)
+                self.view[:rest] = content
+                del content, view
+                pool.release(old)
+                return
+        if position:
+            view[:rest] = view[position : position + rest]
+
+    def shrink_idle(self) -> None:
+        """Hold no buffer, or one of the right size, while nothing comes."""
+        pool = self._pool
+        if self.have == 0:
+            pool.release(self._detached())
+        elif pool.crowded and len(self.view) > GROWTH * self.have:
+            pool.release(self._packed(0))
+
+    def shrink_parked(self, position: int) -> None:
+        """The request before `position` is parked: keep what is behind it, and let the rest go."""
+        self._pool.release_parked(self._packed(position))
+
+    def close(self, *, reusable: bool) -> None:
+        """Let go of the buffer. `reusable`: nobody has a view of it, or may still write to it."""
+        buffer = self._detached()
+        if reusable:
+            self._pool.release(buffer)
+        else:
+            self._pool.forget(buffer)
+
+    def _use(self, buffer: bytearray) -> None:
+        self.buffer = buffer
+        self.view = memoryview(buffer)
+
+    def _packed(self, position: int) -> bytearray:
+        """What is behind `position` moves to a small buffer; the old one is the caller's."""
+        rest = self.have - position
+        packed = self._pool.packed(self.view[position : self.have]) if rest else None
+        old = self._detached()
+        self.have = rest
+        if packed is not None:
+            self._use(packed)
+        return old
+
+    def _detached(self) -> bytearray:
+        buffer, self.buffer = self.buffer, _NO_BUFFER
+        self.view = _NOTHING
+        return buffer

@@ -1,0 +1,121 @@
+"""The replies of one turn: encoded one behind the other, sent together.
+
+A turn is what a connection handles between two sends. Its replies leave in one send as long as the
+peer takes them at once; `send` is for what needs waiting: a slow peer, slices of files.
+"""
+
+import struct
+from typing import Any, Final
+
+from broker.network.activity import Activity, State
+from broker.network.request_channel import Route
+from broker.network.request_metrics import RequestMetrics, note_sent
+from broker.network.sender import DiskReader, send_pieces
+from broker.world.streams import send_all
+from broker.world.transport import Stream
+from storage.clock import Clock
+
+_HEADER_V0: Final = struct.Struct(">ii").pack
+_HEADER_V1: Final = struct.Struct(">iiB").pack
+
+
+class Replies:
+    """One connection's. Sending raises OSError when the connection has ended."""
+
+    __slots__ = (
+        "_activity",
+        "_disk",
+        "_monotonic",
+        "_out",
+        "_send",
+        "_slices",
+        "_stream",
+        "turn",
+    )
+
+    def __init__(self, stream: Stream, activity: Activity, disk: DiskReader, clock: Clock) -> None:
+        self._stream = stream
+        self._send = stream.send
+        self._activity = activity
+        self._disk = disk
+        self._monotonic = clock.monotonic
+        self._out: list[Any] = []  # pieces, in order
+        self._slices = False  # some of them may be slices of files
+        self.turn: list[RequestMetrics] = []
+        """Whose replies these are, also where there was nothing to reply."""
+
+    def append(self, route: Route, correlation_id: int, reply: Any) -> None:
+        """Encode a reply behind those of this turn; None is no reply.
+
+        Raises whatever encoding raises, with nothing appended.
+        """
+        if reply is not None:
+            out = self._out
+            if route.may_carry_files:
+                first = len(out)
+                out.append(b"")
+                try:
+                    route.build_into(reply, out.append)
+                    size = sum(map(len, out[first + 1 :]))
+                    out[first] = _frame_head(route, size, correlation_id)
+                except Exception:
+                    del out[first:]
+                    raise
+                self._slices = True
+            else:
+                pieces: list[bytes] = []
+                route.build_into(reply, pieces.append)
+                body = b"".join(pieces)
+                out.append(_frame_head(route, len(body), correlation_id) + body)
+        self.turn.append(route.metrics)
+
+    def send_nowait(self, received: float) -> bool:
+        """Send what the peer takes at once; False when `send` must go on.
+
+        `received` is when the requests of this turn came, in monotonic seconds.
+        """
+        if self._slices:
+            return False
+        out = self._out
+        if out:
+            data = out[0] if len(out) == 1 else b"".join(out)
+            try:
+                sent = self._send(data)
+            except BlockingIOError:
+                sent = 0
+            if sent != len(data):
+                out[:] = (memoryview(data)[sent:],)
+                return False
+            out.clear()
+        activity = self._activity
+        done = activity.last
+        activity.last = now = self._monotonic()
+        note_sent(self.turn, received, done, now)
+        self.turn.clear()
+        return True
+
+    async def send(self, received: float) -> None:
+        """Send what `send_nowait` has left. A checkpoint only if the peer or the disk is slow."""
+        activity = self._activity
+        done = activity.last
+        activity.state = State.SENDING
+        if self._slices:
+            await send_pieces(self._stream, self._out, self._disk, self._note_progress)
+            self._slices = False
+        else:
+            await send_all(self._stream, self._out[0], self._note_progress)
+        activity.state = State.BUSY
+        self._out.clear()
+        self._note_progress()
+        note_sent(self.turn, received, done, activity.last)
+        self.turn.clear()
+
+    def _note_progress(self) -> None:
+        self._activity.last = self._monotonic()
+
+
+def _frame_head(route: Route, size: int, correlation_id: int) -> bytes:
+    """Size and response header before a body of `size` bytes."""
+    if route.flexible_header:
+        return _HEADER_V1(size + 5, correlation_id, 0)
+    return _HEADER_V0(size + 4, correlation_id)

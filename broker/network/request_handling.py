@@ -1,0 +1,135 @@
+"""From the bytes of one frame to its reply: header, route, codec, handler.
+
+A refusal (`KafkaError`) or a bug of a handler becomes that API's error response (decision 7); bad
+bytes raise ProtocolError, which ends the connection. What must be waited for comes back as
+`Waiting`: the waiting is the connection's.
+"""
+
+import logging
+from types import CoroutineType
+from typing import Any, Final, NamedTuple
+
+from broker.network.activity import Activity
+from broker.network.replies import Replies
+from broker.network.request_channel import RequestChannel, Route
+from broker.request import ConnectionInfo, Pending, RequestContext
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.framing import RequestHeader, UnsupportedVersion, parse_request_header
+
+logger = logging.getLogger(__name__)
+
+_WAITS: Final = frozenset((Pending, CoroutineType))
+
+
+class Waiting(NamedTuple):
+    """A request whose reply is not there yet."""
+
+    route: Route
+    context: RequestContext
+    request: Any
+    reply: Any
+    """A `Pending` or a coroutine."""
+    since: float
+    """Monotonic seconds at which the handler returned it."""
+
+    def discard(self) -> None:
+        """Nobody will wait for it."""
+        if isinstance(self.reply, Pending):
+            self.reply.abandon()
+        else:
+            self.reply.close()
+
+
+class RequestHandling:
+    """One connection's. Replies that are ready go to `replies`."""
+
+    __slots__ = ("_activity", "_channel", "_info", "_monotonic", "_replies", "_routes")
+
+    def __init__(
+        self, info: ConnectionInfo, channel: RequestChannel, activity: Activity, replies: Replies
+    ) -> None:
+        self._info = info
+        self._channel = channel
+        self._routes = channel.routes
+        self._activity = activity
+        self._replies = replies
+        self._monotonic = channel.clock.monotonic
+
+    def handle(
+        self, buffer: bytearray, view: memoryview, start: int, end: int, now: float
+    ) -> Waiting | None:
+        """Answer the request in `start .. end`; what must be waited for is returned instead.
+
+        `view` is of all of `buffer`; `now` is when the frame came, in monotonic seconds. Raises
+        ProtocolError.
+        """
+        try:
+            key, version, correlation_id, client_id, body = parse_request_header(
+                buffer, view, start, end
+            )
+        except UnsupportedVersion as error:
+            self._refuse_version(error.header.api_key, error.header.correlation_id, error)
+            return None
+        route = self._routes.get((key << 16) | version) or self._channel.route(key, version)
+        if route is None:
+            header = RequestHeader(key, version, correlation_id, client_id, body)
+            self._refuse_version(key, correlation_id, UnsupportedVersion(header))
+            return None
+        request, _ = route.parse_at(buffer, view, body, end)
+        context = RequestContext(
+            key, version, correlation_id, client_id, self._info, now, close_connection=False
+        )
+        metrics = route.metrics
+        metrics.requests += 1
+        try:
+            reply = route.handler(context, request)
+        except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
+            reply = self.error_reply(route, context, request, error)
+        activity = self._activity
+        started, finished = activity.last, self._monotonic()
+        activity.last = finished
+        metrics.queue += started - now
+        metrics.local += finished - started
+        if reply.__class__ in _WAITS:
+            return Waiting(route, context, request, reply, finished)
+        self.answer(route, context, request, reply)
+        return None
+
+    def answer(self, route: Route, context: RequestContext, request: Any, reply: Any) -> None:
+        """Append a reply that is there; None is no reply."""
+        try:
+            self._replies.append(route, context.correlation_id, reply)
+        except Exception as error:  # noqa: BLE001 - a reply that cannot be encoded is a handler's bug
+            reply = self.error_reply(route, context, request, error)
+            self._replies.append(route, context.correlation_id, reply)
+        if context.close_connection:
+            self._activity.closing = True
+
+    def error_reply(
+        self, route: Route, context: RequestContext, request: Any, error: Exception
+    ) -> Any:
+        """The API's answer to what went wrong. Raises the error when it was about bad bytes."""
+        if isinstance(error, ProtocolError):
+            raise error
+        if isinstance(error, KafkaError):
+            code = error.code
+        else:
+            route.metrics.errors += 1
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+            logger.error(
+                "Unexpected error while handling %s version %d from %s (client id %s)",
+                route.metrics.name,
+                context.api_version,
+                self._info.connection_id,
+                context.client_id,
+                exc_info=error,
+            )
+        return route.error_response(context, request, code)
+
+    def _refuse_version(self, key: int, correlation_id: int, error: ProtocolError) -> None:
+        answer = self._channel.unsupported_version(key)
+        if answer is None:
+            raise error
+        route, reply = answer
+        route.metrics.requests += 1
+        self._replies.append(route, correlation_id, reply)

@@ -1,0 +1,234 @@
+"""A network in this process: ports and pipes, as TCP shows them, without sockets, threads or time.
+
+    network = MemoryNetwork()
+    broker, client = MemoryTransport(network), MemoryTransport(network)
+    listening = broker.listen(...)
+    stream = client.connect("127.0.0.1", listening.bound.port)
+
+A `MemoryTransport` is what one process has of the network, so the death of a process is one call:
+`kill` resets its connections and gives its ports back. Its own tasks do not notice: to them nothing
+is readable or writable any more, and whoever simulates the death cancels them. Its successor is
+another `MemoryTransport`. `freeze` and `thaw` are a process that is paused: its peers can connect
+and send as far as backlog and buffers go, as with a kernel that goes on without the process.
+
+What TCP does on Linux, and this too:
+
+* A buffer holds what was sent and not received, up to its size; then the sender waits.
+* What arrived before an end or a reset can still be received.
+* Closing with unread bytes resets the peer; it could not know otherwise that they were in vain.
+* A port that is given back resets the clients in its backlog.
+
+What is simpler: the first `send` to a peer that has closed fails, not the second; a full backlog
+refuses, where Linux lets the client try again.
+
+Faults of the network (delays, cuts, lost answers) are not made here: whoever drives a client's end
+does to it what the fault would do. All order is the order of calls: the same calls give the same
+ports, the same bytes and the same wake-ups.
+"""
+
+import errno
+from collections import deque
+from typing import Final
+
+import trio
+
+from broker.world.memory_stream import MemoryStream, Pipe, Process
+from broker.world.transport import Address, BindError, BoundListener
+from config.listener import Listener
+
+BUFFER_BYTES: Final = 256 * 1024
+"""What may be under way in one direction, unless a size was asked for. Linux allows megabytes; a
+smaller buffer shows a simulation more of what slow peers do."""
+FIRST_FREE_PORT: Final = 49152
+_LAST_PORT: Final = 65535
+_EVERY_HOST: Final = "0.0.0.0"
+_HOSTS: Final = {"": _EVERY_HOST, "::": _EVERY_HOST, "localhost": "127.0.0.1"}
+
+
+class MemoryNetwork:
+    """Which ports are taken. Hosts are names, any two of which differ: `b1`, `127.0.0.1`, `::1`.
+
+    A listener without a host answers at every host's address.
+    """
+
+    def __init__(self, *, buffer_bytes: int = BUFFER_BYTES) -> None:
+        self._buffer_bytes = buffer_bytes
+        self._ports: dict[tuple[str, int], MemoryListening] = {}
+        self._next_port = FIRST_FREE_PORT
+
+    def listening_at(self, address: Address) -> "MemoryListening | None":
+        """Who takes the clients that connect to this address."""
+        here = self._ports.get((address.host, address.port))
+        return here if here is not None else self._ports.get((_EVERY_HOST, address.port))
+
+    def take(self, address: Address, listening: "MemoryListening") -> None:
+        """From now on it takes the clients there. Raises BindError when somebody does already."""
+        taken = self.listening_at(address) is not None
+        if address.host == _EVERY_HOST:
+            taken = any(address.port == port for _, port in self._ports)
+        if taken:
+            raise BindError(f"[Errno {errno.EADDRINUSE}] Address already in use")
+        self._ports[address.host, address.port] = listening
+
+    def give_back(self, address: Address) -> None:
+        """Nobody takes clients there any more."""
+        del self._ports[address.host, address.port]
+
+    def free_port(self) -> int:
+        """A port that nobody listens on: another one each time, until all have had their turn."""
+        taken = {port for _, port in self._ports}
+        while True:
+            port = self._next_port
+            self._next_port = port + 1 if port < _LAST_PORT else FIRST_FREE_PORT
+            if port not in taken:
+                return port
+
+    def pipe(self, size: int) -> Pipe:
+        """One that holds so many bytes; as many as is usual here when it is 0 or less."""
+        return Pipe(size if size > 0 else self._buffer_bytes)
+
+
+class MemoryTransport:
+    """What one process has of a network; see `broker.world.transport.Transport`."""
+
+    def __init__(self, network: MemoryNetwork | None = None) -> None:
+        """Without a `network` it is the first process of a new one."""
+        self.network = network or MemoryNetwork()
+        self._process = Process()
+
+    def listen(
+        self, listener: Listener, *, backlog: int, send_buffer: int, receive_buffer: int
+    ) -> "MemoryListening":
+        """See `Transport`. There is room for one client at least in the backlog."""
+        if self._process.killed:
+            raise BindError("the process was killed")
+        address = _address(listener.host, listener.port or self.network.free_port())
+        listening = MemoryListening(
+            self.network,
+            self._process,
+            address,
+            BoundListener(
+                name=listener.name,
+                host=listener.host or _EVERY_HOST,
+                port=address.port,
+                protocol=listener.protocol,
+            ),
+            backlog=max(backlog, 1),
+            send_buffer=send_buffer,
+            receive_buffer=receive_buffer,
+        )
+        self.network.take(address, listening)
+        self._process.adopt(listening)
+        return listening
+
+    def connect(self, host: str, port: int, *, from_host: str = "127.0.0.1") -> MemoryStream:
+        """A connection to whoever listens there; it need not be accepted yet.
+
+        Raises ConnectionRefusedError when nobody listens there, or the backlog is full; OSError in
+        a process that was killed.
+        """
+        if self._process.killed:
+            raise OSError(errno.ENETDOWN, "the process was killed")
+        address = _address(host, port)
+        listening = self.network.listening_at(address)
+        if listening is None or listening.is_full:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"Connection refused: {host}:{port}")
+        return listening.connect(
+            self._process, Address(from_host, self.network.free_port()), address
+        )
+
+    def freeze(self) -> None:
+        """Pause: this process receives, sends and accepts nothing until `thaw`."""
+        self._process.freeze()
+
+    def thaw(self) -> None:
+        """Go on, with what came meanwhile. Has no effect on the dead."""
+        self._process.thaw()
+
+    def kill(self) -> None:
+        """The process is gone: its peers are reset, its ports are free. There is no way back."""
+        self._process.kill()
+
+
+class MemoryListening:
+    """A taken port; see `broker.world.transport.Listening`."""
+
+    def __init__(
+        self,
+        network: MemoryNetwork,
+        process: Process,
+        address: Address,
+        bound: BoundListener,
+        *,
+        backlog: int,
+        send_buffer: int,
+        receive_buffer: int,
+    ) -> None:
+        """Sizes are in bytes, 0 or less the network's usual one."""
+        self.bound = bound
+        self.is_open = True
+        self._network = network
+        self._process = process
+        self._address = address
+        self._backlog = backlog
+        self._send_buffer = send_buffer
+        self._receive_buffer = receive_buffer
+        self._clients: deque[MemoryStream] = deque()
+        self._changed = trio.lowlevel.ParkingLot()
+
+    @property
+    def is_full(self) -> bool:
+        """There is no room for another client that waits."""
+        return len(self._clients) >= self._backlog
+
+    def connect(self, client: Process, source: Address, target: Address) -> MemoryStream:
+        """The client's end of a new connection; the other end waits here to be accepted."""
+        up = self._network.pipe(self._receive_buffer)
+        down = self._network.pipe(self._send_buffer)
+        self._clients.append(
+            MemoryStream(self._process, incoming=up, outgoing=down, local=target, peer=source)
+        )
+        self.wake()
+        return MemoryStream(client, incoming=down, outgoing=up, local=source, peer=target)
+
+    def accept(self) -> MemoryStream:
+        """See `Listening`."""
+        if self._process.frozen:
+            raise BlockingIOError(errno.EAGAIN, "the process is paused or dead")
+        if not self.is_open:
+            raise OSError(errno.EBADF, "the port was given back")
+        if not self._clients:
+            raise BlockingIOError(errno.EAGAIN, "no client waits")
+        return self._clients.popleft()
+
+    async def wait_acceptable(self) -> None:
+        """See `Listening`."""
+        if self._is_acceptable():
+            await trio.lowlevel.checkpoint()
+        while not self._is_acceptable():
+            await self._changed.park()
+
+    def _is_acceptable(self) -> bool:
+        return not self._process.frozen and (bool(self._clients) or not self.is_open)
+
+    def close(self) -> None:
+        """See `Listening`."""
+        if self.is_open:
+            self.is_open = False
+            self._network.give_back(self._address)
+            self._process.forget(self)
+            while self._clients:
+                self._clients.popleft().abort()
+            self.wake()
+
+    def abort(self) -> None:
+        """As `close`: a port has no other end."""
+        self.close()
+
+    def wake(self) -> None:
+        """Who waits for clients looks again."""
+        self._changed.unpark_all()
+
+
+def _address(host: str, port: int) -> Address:
+    return Address(_HOSTS.get(host, host), port)

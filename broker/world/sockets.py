@@ -1,0 +1,185 @@
+"""The network of the operating system: TCP sockets behind `broker.world.transport`.
+
+An empty host means every interface, IPv6 and IPv4 through one socket where the machine has both
+(as Java does). A name is resolved, IPv4 before IPv6. Port 0 lets the system choose.
+
+A stream's receiving, sending and waiting are the socket's own methods and trio's own functions,
+bound when it is made: the hot loop pays for no frame of this module.
+"""
+
+import contextlib
+import errno
+import os
+import select
+import socket
+from collections.abc import Callable, Coroutine
+from types import MethodType
+from typing import Any
+
+import trio
+
+from broker.world.transport import SYSTEM_DEFAULT, Address, BindError, BoundListener, Piece
+from config.listener import Listener
+
+_MAPPED = "::ffff:"
+_EVERY_INTERFACE = "0.0.0.0"
+
+Wait = Callable[[], Coroutine[Any, Any, None]]
+SocketAddress = tuple[str, int] | tuple[str, int, int, int]
+
+
+class SocketTransport:
+    """See `broker.world.transport.Transport`."""
+
+    __slots__ = ()
+
+    def listen(
+        self, listener: Listener, *, backlog: int, send_buffer: int, receive_buffer: int
+    ) -> "SocketListening":
+        """See `Transport`. The sizes may be `SYSTEM_DEFAULT`, which leaves automatic tuning on."""
+        reasons = []
+        for family, address in _addresses(listener):
+            try:
+                sock = _listen(family, address, backlog, receive_buffer)
+            except OSError as error:
+                reasons.append(str(error))
+                continue
+            bound = BoundListener(
+                name=listener.name,
+                host=listener.host or _EVERY_INTERFACE,
+                port=sock.getsockname()[1],
+                protocol=listener.protocol,
+            )
+            return SocketListening(sock, bound, send_buffer=send_buffer)
+        raise BindError("; ".join(dict.fromkeys(reasons)))
+
+
+class SocketListening:
+    """See `broker.world.transport.Listening`. Owns its socket."""
+
+    __slots__ = ("_send_buffer", "_socket", "_waited_for", "bound")
+
+    def __init__(self, sock: socket.socket, bound: BoundListener, *, send_buffer: int) -> None:
+        self.bound = bound
+        self._socket = sock
+        self._send_buffer = send_buffer
+        self._waited_for = False
+
+    @property
+    def is_open(self) -> bool:
+        """See `Listening`."""
+        return self._socket.fileno() >= 0
+
+    def accept(self) -> "SocketStream":
+        """See `Listening`."""
+        sock, address = self._socket.accept()
+        try:
+            _set_options(sock, self._send_buffer)
+            return SocketStream(sock, address_of(sock.getsockname()), address_of(address))
+        except OSError as error:  # reset before we could look at it
+            sock.close()
+            raise ConnectionAbortedError(errno.ECONNABORTED, str(error)) from error
+
+    async def wait_acceptable(self) -> None:
+        """See `Listening`."""
+        self._waited_for = True
+        try:
+            await trio.lowlevel.wait_readable(self._socket)
+        except trio.ClosedResourceError:
+            pass  # by `close`
+        finally:
+            self._waited_for = False
+
+    def close(self) -> None:
+        """See `Listening`."""
+        if self._waited_for:
+            trio.lowlevel.notify_closing(self._socket)
+        self._socket.close()
+
+
+class SocketStream:
+    """See `broker.world.transport.Stream`. Owns its socket, which must be non-blocking."""
+
+    __slots__ = ("_socket", "local", "peer", "recv_into", "send", "wait_readable", "wait_writable")
+
+    sends_files = hasattr(os, "sendfile")
+
+    def __init__(self, sock: socket.socket, local: Address, peer: Address) -> None:
+        self._socket = sock
+        self.local = local
+        self.peer = peer
+        self.recv_into: Callable[[memoryview], int] = sock.recv_into
+        self.send: Callable[[Piece], int] = sock.send
+        self.wait_readable: Wait = MethodType(trio.lowlevel.wait_readable, sock)
+        self.wait_writable: Wait = MethodType(trio.lowlevel.wait_writable, sock)
+
+    def send_part(self, data: Piece, /) -> int:
+        """See `Stream`: with MSG_MORE, so that a header and what follows share a packet."""
+        return self._socket.send(data, socket.MSG_MORE)
+
+    def send_file(self, descriptor: int, position: int, size: int, /) -> int:
+        """See `Stream`."""
+        return os.sendfile(self._socket.fileno(), descriptor, position, size)
+
+    def has_ended(self) -> bool:
+        """See `Stream`."""
+        return not self._socket.recv(1, socket.MSG_PEEK)
+
+    def peer_has_closed(self) -> bool:
+        """See `Stream`: POLLRDHUP is not hidden by unread bytes, as readability is."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLRDHUP)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        """See `Stream`."""
+        self._socket.close()
+
+
+def address_of(address: SocketAddress) -> Address:
+    """The address of a socket; an IPv4 peer of an IPv6 socket reads as IPv4."""
+    host = address[0]
+    if host.startswith(_MAPPED) and "." in host:
+        host = host[len(_MAPPED) :]
+    return Address(host, address[1])
+
+
+def _addresses(listener: Listener) -> list[tuple[int, tuple[str, int]]]:
+    if not listener.host:
+        return [(socket.AF_INET6, ("::", listener.port)), (socket.AF_INET, ("", listener.port))]
+    try:
+        found = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise BindError(f"Cannot resolve the host of listener {listener}: {error}") from error
+    ordered = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return [(family, (str(address[0]), listener.port)) for family, _, _, _, address in ordered]
+
+
+def _listen(
+    family: int, address: tuple[str, int], backlog: int, receive_buffer: int
+) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            both = address[0] == "::"
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if both else 1)
+        if receive_buffer != SYSTEM_DEFAULT:
+            # Before listening: accepted sockets take the size, and with it the window, from here.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        sock.bind(address)
+        sock.listen(backlog)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _set_options(sock: socket.socket, send_buffer: int) -> None:
+    sock.setblocking(False)
+    with contextlib.suppress(OSError):  # the peer has gone already: receiving will tell
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if send_buffer != SYSTEM_DEFAULT:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)

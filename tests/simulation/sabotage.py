@@ -1,0 +1,99 @@
+"""Brokers that lack one guarantee, to prove that the simulation would notice.
+
+The first eight are those of `tests.anomalies.sabotage`, which real brokers and clients find by
+chance; the others are of storage and of the coordinators. The product has no switch for any.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from tests.anomalies import sabotage as of_real_brokers
+from tests.anomalies.sabotage import Put
+
+
+def without_checksums_at_recovery(put: Put) -> None:
+    """What a crash has torn is believed as long as its frame is whole."""
+    from storage import segment_recovery
+
+    def none_at_all(*_: Any, **__: Any) -> None:
+        pass
+
+    put(segment_recovery, "flaw_of", none_at_all)
+
+
+def without_replayed_producers(put: Put) -> None:
+    """After a start nobody knows who wrote what: a repeated batch is new."""
+    from storage.log import replay
+
+    def nothing(producers: Any, segments: Any, start: int, end: int, *_: Any, **__: Any) -> None:
+        producers.map_end_offset = end
+
+    put(replay, "rebuild", nothing)
+
+
+def with_a_sloppy_index(put: Put) -> None:
+    """A lookup returns the entry behind the one it should."""
+    from storage.index.offset_index import OffsetIndex
+
+    lookup = OffsetIndex.lookup
+
+    def later(self: Any, offset: int) -> Any:
+        return lookup(self, offset + 2)
+
+    put(OffsetIndex, "lookup", later)
+
+
+def without_syncs(put: Put) -> None:
+    """The recovery point moves, and nothing was synced: a power loss takes what was promised."""
+    from storage.log.segment import LogSegment
+
+    def no_sync(self: Any) -> None:
+        pass
+
+    put(LogSegment, "flush", no_sync)
+
+
+def without_generations(put: Put) -> None:
+    """Whoever was a member once may commit offsets for the group."""
+    from broker.coordinator.group.offset_manager import OffsetMetadataManager
+
+    def anybody(self: Any, request: Any, out: Any) -> None:
+        pass
+
+    put(OffsetMetadataManager, "_validate_commit", anybody)
+
+
+def without_resumed_transactions(put: Put) -> None:
+    """What was decided before a crash is not carried out after it."""
+    from broker.coordinator.transaction.coordinator import TransactionCoordinator
+
+    def forget(self: Any, partition: int, shard: Any) -> None:
+        pass
+
+    put(TransactionCoordinator, "_on_active", forget)
+
+
+def with_half_loaded_offsets(put: Put) -> None:
+    """Of the offsets that a start reads back, those noted last are left out."""
+    from broker.coordinator.group.shard import GroupShard
+
+    settle = GroupShard.settle
+
+    def less(self: Any) -> Iterator[None]:
+        for key in list(self._noted)[1::2]:
+            del self._noted[key]
+        return settle(self)
+
+    put(GroupShard, "settle", less)
+
+
+ALL_SABOTAGES: Final[dict[str, Callable[[Put], None]]] = {
+    **of_real_brokers.SABOTAGES,
+    "torn tails": without_checksums_at_recovery,
+    "unknown producers": without_replayed_producers,
+    "sloppy index": with_a_sloppy_index,
+    "no syncs": without_syncs,
+    "old generations": without_generations,
+    "unresumed transactions": without_resumed_transactions,
+    "half loaded offsets": with_half_loaded_offsets,
+}

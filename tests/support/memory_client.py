@@ -1,0 +1,91 @@
+"""A client on raw frames in the broker's own event loop, over a network in memory."""
+
+import struct
+from typing import Any, Final
+
+from broker.world.memory_transport import MemoryNetwork, MemoryTransport
+from broker.world.streams import receive_some, send_all
+from broker.world.transport import Stream
+from broker.world.virtual_time import VirtualClock
+from tests.support.wire_client import read_response, request_frame
+
+HOST: Final = "broker"
+PORT: Final = 9092
+"""Where brokers in memory listen."""
+PATIENCE_S: Final = 60.0
+_SIZE: Final = struct.Struct(">i")
+
+
+class MemoryClient:
+    """One connection, made anew when it broke; a `Line` of `tests.anomalies.workload.raw`."""
+
+    def __init__(
+        self, network: MemoryNetwork, clock: VirtualClock, *, client_id: str = "client"
+    ) -> None:
+        self._transport = MemoryTransport(network)
+        self._clock = clock
+        self._client_id = client_id
+        self._stream: Stream | None = None
+        self._correlation_id = 0
+        self.monotonic = clock.monotonic
+        self.wall_ms = clock.wall_ms
+        self.pause = clock.sleep
+
+    async def call(
+        self, key: int, version: int, request: Any = None, patience_s: float = PATIENCE_S
+    ) -> Any:
+        """One request and its answer. Raises OSError when there is none."""
+        self._correlation_id += 1
+        framed = request_frame(
+            key,
+            version,
+            request,
+            correlation_id=self._correlation_id,
+            client_id=self._client_id,
+        )
+        with self._clock.timeout(patience_s):
+            echoed, response = read_response(key, version, await self._exchange(framed))
+            assert echoed == self._correlation_id
+            return response
+        self.close()
+        raise TimeoutError(f"no answer in {patience_s} s")
+
+    async def _exchange(self, framed: bytes) -> bytes:
+        try:
+            if self._stream is not None and self._stream.peer_has_closed():
+                self.close()
+            if self._stream is None:
+                self._stream = self._transport.connect(HOST, PORT)
+            await send_all(self._stream, framed)
+            return await receive_frame(self._stream)
+        except OSError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def die(self) -> None:
+        """As a process that is killed: its connection is reset."""
+        self._transport.kill()
+        self._stream = None
+
+
+async def receive_frame(stream: Stream) -> bytes:
+    """The next frame, without its size. Raises ConnectionError when the stream ends."""
+    (size,) = _SIZE.unpack(await _receive(stream, _SIZE.size))
+    return bytes(await _receive(stream, size))
+
+
+async def _receive(stream: Stream, size: int) -> bytearray:
+    received = bytearray(size)
+    view, have = memoryview(received), 0
+    while have < size:
+        some = await receive_some(stream, view[have:])
+        if some == 0:
+            raise ConnectionResetError("the broker hung up")
+        have += some
+    return received

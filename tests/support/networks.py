@@ -1,0 +1,135 @@
+"""The two networks that a test may run on: sockets in real time, pipes in virtual time.
+
+A test that takes the fixture `net` runs on both, and says what it needs of a network only here:
+
+    def test_…(net: Net) -> None:
+        async def main() -> None:
+            listening = net.transport.listen(...)
+            client = net.connect(listening.bound.port)
+            ...
+        net.run(main)
+
+In memory nothing is waited for: when all tasks wait, time jumps to the next thing that happens.
+"""
+
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import trio
+import trio.testing
+
+from broker.world.clock import Clock, SystemClock
+from broker.world.machine import MachineWorkers
+from broker.world.memory_stream import MemoryStream
+from broker.world.memory_transport import MemoryNetwork, MemoryTransport
+from broker.world.sockets import SocketStream, SocketTransport, address_of
+from broker.world.transport import Stream, Transport
+from broker.world.workers import InlineWorkers, Workers
+from tests.support.trio_clock import TrioClock
+
+LONGEST_S = 20
+LOOPBACK = "127.0.0.1"
+
+
+class Net(Protocol):
+    """What tests need of a network."""
+
+    in_memory: bool
+    transport: Transport
+    clock: Clock
+    workers: Workers
+
+    def run(self, main: Callable[[], Awaitable[None]]) -> None:
+        """Run a test; it fails when it takes longer than `LONGEST_S`."""
+        ...
+
+    def connect(self, port: int) -> Stream:
+        """A client's end. Raises ConnectionRefusedError."""
+        ...
+
+    def send_eof(self, stream: Any) -> None:
+        """Have a client's end send no more."""
+        ...
+
+    def reset(self, stream: Any) -> None:
+        """Close a client's end with a reset."""
+        ...
+
+    async def settle(self) -> None:
+        """Returns when all that follows from what was done has happened."""
+        ...
+
+
+async def wait_until(condition: Callable[[], bool]) -> None:
+    """Returns when it is true; fails when it is not within five seconds."""
+    with trio.fail_after(5):
+        while not condition():
+            await trio.sleep(0.001)
+
+
+class SocketNet:
+    """Sockets on loopback, in real time."""
+
+    in_memory = False
+
+    def __init__(self) -> None:
+        self.transport: Transport = SocketTransport()
+        self.clock: Clock = SystemClock()
+        self.workers: Workers = MachineWorkers()
+
+    def run(self, main: Callable[[], Awaitable[None]]) -> None:
+        trio.run(_limited, main)
+
+    def connect(self, port: int) -> SocketStream:
+        # Does not block: on loopback the kernel connects without the server.
+        sock = socket.create_connection((LOOPBACK, port), 5)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setblocking(False)
+        return SocketStream(sock, address_of(sock.getsockname()), address_of(sock.getpeername()))
+
+    def send_eof(self, stream: SocketStream) -> None:
+        stream._socket.shutdown(socket.SHUT_WR)
+
+    def reset(self, stream: SocketStream) -> None:
+        no_lingering = struct.pack("ii", 1, 0)
+        stream._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
+        stream.close()
+
+    async def settle(self) -> None:
+        await trio.testing.wait_all_tasks_blocked(0.02)
+
+
+class MemoryNet:
+    """Pipes in this process, in virtual time. The server is one process, all clients another."""
+
+    in_memory = True
+
+    def __init__(self) -> None:
+        network = MemoryNetwork()
+        self.server_side = MemoryTransport(network)
+        self.client_side = MemoryTransport(network)
+        self.transport: Transport = self.server_side
+        self.clock: Clock = TrioClock()
+        self.workers: Workers = InlineWorkers()
+
+    def run(self, main: Callable[[], Awaitable[None]]) -> None:
+        trio.run(_limited, main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+    def connect(self, port: int) -> MemoryStream:
+        return self.client_side.connect(LOOPBACK, port)
+
+    def send_eof(self, stream: MemoryStream) -> None:
+        stream.send_eof()
+
+    def reset(self, stream: MemoryStream) -> None:
+        stream.abort()
+
+    async def settle(self) -> None:
+        await trio.testing.wait_all_tasks_blocked()
+
+
+async def _limited(main: Callable[[], Awaitable[None]]) -> None:
+    with trio.fail_after(LONGEST_S):
+        await main()

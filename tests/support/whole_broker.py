@@ -1,0 +1,226 @@
+"""A whole broker in a test, in a line: no process, no thread, no socket, no disk, no waiting.
+
+    @whole_broker(log__retention__ms="1000")
+    async def test_old_records_go(broker: WholeBroker) -> None:
+        await broker.create_topic("t")
+        ...
+        await broker.clock.sleep(3600)
+
+The test is a coroutine in the broker's own loop, in virtual time. It may stop and start the broker,
+kill it, or take the power away; disk and network stay. Settings are Kafka's, with `__` for a dot.
+"""
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from random import Random
+from typing import Any, Final
+
+import trio
+
+from broker.server import BrokerServer
+from broker.world.journal_medium import JournalMedia
+from broker.world.memory_transport import MemoryNetwork, MemoryTransport
+from broker.world.virtual_time import Timeline, VirtualClock
+from broker.world.workers import InlineWorkers
+from broker.world.world import World
+from config.broker_config import BrokerConfig
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from storage.filesystem import FileSystem
+from tests.support.memory_client import HOST, PORT, MemoryClient
+from tests.support.memory_filesystem import MemoryFileSystem, Tear
+
+LOG_DIR: Final = "/d"
+DEFAULTS: Final = {
+    "broker.id": "1",
+    "listeners": f"PLAINTEXT://{HOST}:{PORT}",
+    "log.dirs": LOG_DIR,
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+_LONGEST_RUN_S: Final = 10 * 365 * 86_400.0
+_CREATE_TOPICS: Final = 5
+
+Scenario = Callable[["WholeBroker"], Awaitable[None]]
+
+
+class WholeBroker:
+    """One broker, life after life."""
+
+    def __init__(self, timeline: Timeline, nursery: trio.Nursery, settings: dict[str, str]) -> None:
+        self.timeline = timeline
+        self.clock = VirtualClock(timeline)
+        self.network = MemoryNetwork()
+        self.disk = MemoryFileSystem()
+        self.settings = {**DEFAULTS, **settings}
+        self._nursery = nursery
+        self._life: _Life | None = None
+
+    @property
+    def server(self) -> BrokerServer:
+        """Of this life, or the last."""
+        assert self._life is not None
+        return self._life.server
+
+    # ---- life and death
+
+    async def start(self) -> None:
+        """Returns when it serves. Raises AssertionError when it does not."""
+        self._life = _Life(self)
+        self._nursery.start_soon(self._life.run)
+        with self.clock.timeout(3600):
+            await self._life.started_or_ended.wait()
+        assert not self._life.ended.is_set(), self.server.failure
+
+    async def stop(self) -> bool:
+        """SIGTERM; whether it went well."""
+        assert self._life is not None
+        self.server.request_shutdown()
+        return await self.wait_ended()
+
+    async def wait_ended(self) -> bool:
+        """Returns when it has ended by itself; whether it went well."""
+        assert self._life is not None
+        await self._life.ended.wait()
+        self._life.transport.kill()
+        self.disk = self.disk.crash(keep_unsynced=True)
+        return self._life.went_well
+
+    def kill(self) -> None:
+        """-9: what was written is there."""
+        self._end()
+        self.disk = self.disk.crash(keep_unsynced=True)
+
+    def lose_power(self, tear: Tear | None = None) -> None:
+        """What was not synced is gone, or as `tear` says."""
+        self._end()
+        self.disk = self.disk.crash(forget_names=True, tear=tear)
+
+    def _end(self) -> None:
+        assert self._life is not None
+        self._life.transport.kill()
+        self._life.scope.cancel()
+
+    async def restart(self) -> None:
+        """Stop in order, and start."""
+        assert await self.stop()
+        await self.start()
+
+    # ---- clients
+
+    def together(self) -> AbstractAsyncContextManager[trio.Nursery]:
+        """For what clients do at the same time."""
+        return trio.open_nursery()
+
+    def client(self, client_id: str = "client") -> MemoryClient:
+        """Another one."""
+        return MemoryClient(self.network, self.clock, client_id=client_id)
+
+    async def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
+        """With topic configs, `__` for a dot. Raises AssertionError when it is refused."""
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name=name,
+                    num_partitions=partitions,
+                    replication_factor=1,
+                    configs=[
+                        CreatableTopicConfig(name=key, value=value)
+                        for key, value in dotted(configs).items()
+                    ],
+                )
+            ],
+            timeout_ms=30_000,
+        )
+        client = self.client("admin")
+        answer = await client.call(ApiKey.CREATE_TOPICS, _CREATE_TOPICS, request)
+        client.close()
+        assert answer.topics[0].error_code == ErrorCode.NONE, answer.topics[0].error_message
+
+
+class _Life:
+    """One process."""
+
+    def __init__(self, broker: WholeBroker) -> None:
+        self.transport = MemoryTransport(broker.network)
+        self.scope = trio.CancelScope()
+        self.ended = trio.Event()
+        self.started_or_ended = trio.Event()
+        self.went_well = False
+        fs: FileSystem = broker.disk
+        self.server = BrokerServer(
+            BrokerConfig.parse(broker.settings),
+            World(
+                clock=broker.clock,
+                fs=fs,
+                random=Random(1),
+                transport=self.transport,
+                media=JournalMedia(fs),
+                workers=InlineWorkers(),
+            ),
+            on_started=self.started_or_ended.set,
+        )
+
+    async def run(self) -> None:
+        try:
+            with self.scope:
+                self.went_well = await self.server.run()
+        finally:
+            self.ended.set()
+            self.started_or_ended.set()
+
+
+def dotted(settings: dict[str, str]) -> dict[str, str]:
+    """`a__b` as `a.b`."""
+    return {key.replace("__", "."): value for key, value in settings.items()}
+
+
+def run_whole_broker(scenario: Scenario, **settings: str) -> None:
+    """Start a broker, run `scenario`, and end both."""
+    timeline = Timeline()
+    failures: list[Exception] = []
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            broker = WholeBroker(timeline, nursery, dotted(settings))
+            try:
+                await broker.start()
+                with trio.fail_after(_LONGEST_RUN_S):
+                    await scenario(broker)
+            except Exception as error:  # noqa: BLE001 - raised below, not in a group
+                failures.append(error)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main, clock=timeline)
+    if failures:
+        raise failures[0]
+
+
+Test = Callable[..., Awaitable[None]]
+
+
+def whole_broker(**settings: str) -> Callable[[Test], Callable[..., None]]:
+    """A test that is a coroutine over a broker with these settings; see the module."""
+
+    def decorate(test: Test) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(**fixtures: Any) -> None:
+            run_whole_broker(lambda broker: test(broker, **fixtures), **settings)
+
+        # pytest asks for fixtures by the names of parameters: the first is not one.
+        parameters = list(inspect.signature(test).parameters.values())[1:]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return run
+
+    return decorate

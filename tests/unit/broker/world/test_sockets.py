@@ -1,0 +1,140 @@
+"""The operating system's network: hosts, addresses, options, errors.
+
+What it shares with the network in memory is in `test_stream_contract.py`.
+"""
+
+import socket
+from types import BuiltinMethodType
+
+import pytest
+import trio
+
+from broker.world.sockets import SocketListening, SocketStream, SocketTransport, address_of
+from broker.world.transport import SYSTEM_DEFAULT, Address, BindError
+from config.listener import Listener
+
+
+def listen(
+    host: str,
+    port: int = 0,
+    *,
+    send_buffer: int = SYSTEM_DEFAULT,
+    receive_buffer: int = SYSTEM_DEFAULT,
+) -> SocketListening:
+    listener = Listener(name="PLAINTEXT", host=host, port=port, protocol="PLAINTEXT")
+    return SocketTransport().listen(
+        listener, backlog=5, send_buffer=send_buffer, receive_buffer=receive_buffer
+    )
+
+
+def accept(listening: SocketListening) -> SocketStream:
+    async def main() -> SocketStream:
+        with trio.fail_after(5):
+            await listening.wait_acceptable()
+        return listening.accept()
+
+    return trio.run(main)
+
+
+@pytest.mark.parametrize("host", ["", "127.0.0.1", "localhost", "::1"])
+def test_every_kind_of_host(host: str) -> None:
+    listening = listen(host)
+    target = "127.0.0.1" if host in ("", "localhost") else host
+    with socket.create_connection((target, listening.bound.port), 5) as client:
+        server = accept(listening)
+        assert server.peer == Address(target, client.getsockname()[1])
+        assert server.local == Address(target, listening.bound.port)
+        server.close()
+    assert str(listening.bound).endswith(f":{listening.bound.port}")
+    listening.close()
+
+
+def test_the_wildcard_listens_on_ipv6_too() -> None:
+    listening = listen("")
+    assert listening.bound.host == "0.0.0.0"
+    with socket.create_connection(("::1", listening.bound.port), 5):
+        server = accept(listening)
+        assert server.peer.host == "::1"
+        server.close()
+    listening.close()
+
+
+def test_an_ipv4_address_within_ipv6_reads_as_ipv4() -> None:
+    assert address_of(("::ffff:10.0.0.7", 9, 0, 0)) == Address("10.0.0.7", 9)
+    assert address_of(("::ffff:a00:7", 9, 0, 0)) == Address("::ffff:a00:7", 9)
+    assert address_of(("10.0.0.7", 9)) == Address("10.0.0.7", 9)
+
+
+def test_a_port_in_use_is_one_clear_error() -> None:
+    first = listen("127.0.0.1")
+    with pytest.raises(BindError, match="in use"):
+        listen("127.0.0.1", first.bound.port)
+    with pytest.raises(BindError, match=r"^\[Errno 98\] [^;]*in use$"):
+        listen("", first.bound.port)  # tried on IPv6 and on IPv4
+    first.close()
+
+
+def test_an_unknown_host_is_one_clear_error() -> None:
+    with pytest.raises(BindError, match="Cannot resolve"):
+        listen("no.such.host.invalid")
+
+
+def test_accepted_sockets_have_the_options_that_were_asked_for() -> None:
+    listening = listen("127.0.0.1", send_buffer=60_000, receive_buffer=50_000)
+    with socket.create_connection(("127.0.0.1", listening.bound.port), 5):
+        server = accept(listening)
+        options = {
+            name: server._socket.getsockopt(level, option)
+            for name, level, option in (
+                ("no delay", socket.IPPROTO_TCP, socket.TCP_NODELAY),
+                ("keep alive", socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+                ("send buffer", socket.SOL_SOCKET, socket.SO_SNDBUF),
+                ("receive buffer", socket.SOL_SOCKET, socket.SO_RCVBUF),
+            )
+        }
+        # Linux doubles sizes, for its own bookkeeping.
+        assert options == {
+            "no delay": 1,
+            "keep alive": 1,
+            "send buffer": 120_000,
+            "receive buffer": 100_000,
+        }
+        server.close()
+    listening.close()
+
+
+def test_no_frame_of_python_stands_between_the_hot_loop_and_the_system_call() -> None:
+    listening = listen("127.0.0.1")
+    with socket.create_connection(("127.0.0.1", listening.bound.port), 5):
+        server = accept(listening)
+        assert isinstance(server.recv_into, BuiltinMethodType)
+        assert isinstance(server.send, BuiltinMethodType)
+        assert server.wait_readable.__func__ is trio.lowlevel.wait_readable
+        assert server.wait_writable.__func__ is trio.lowlevel.wait_writable
+        server.close()
+    listening.close()
+
+
+def test_a_client_that_is_gone_before_it_was_looked_at_is_one_that_went_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def getsockname(self: socket.socket) -> tuple[str, int]:
+        raise OSError("Transport endpoint is not connected")
+
+    listening = listen("127.0.0.1")
+    with socket.create_connection(("127.0.0.1", listening.bound.port), 5) as client:
+        monkeypatch.setattr(socket.socket, "getsockname", getsockname)
+        with pytest.raises(ConnectionAbortedError):
+            accept(listening)
+        assert client.recv(1) == b"", "its socket was closed"
+    listening.close()
+
+
+def test_streams_of_many_idle_connections_are_small() -> None:
+    """Ten thousand idle connections are what a broker may have: no dictionaries."""
+    listening = listen("127.0.0.1")
+    with socket.create_connection(("127.0.0.1", listening.bound.port), 5):
+        server = accept(listening)
+        assert not hasattr(server, "__dict__")
+        server.close()
+    listening.close()

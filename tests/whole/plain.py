@@ -1,0 +1,77 @@
+"""Produce and fetch in their plainest form."""
+
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.records.batch import iter_batches
+from protocol.records.builder import build_batch
+from protocol.records.record import iter_records
+from tests.anomalies.workload.clients import split
+from tests.support.memory_client import MemoryClient
+
+_PRODUCE, _FETCH = 9, 11
+
+
+async def produced(client: MemoryClient, key: str, *values: str) -> int:
+    """One batch; the offset of its first record. Raises AssertionError when it is refused."""
+    topic, partition = split(key)
+    now = client.wall_ms()
+    batch = build_batch([(now, None, value.encode(), ()) for value in values])
+    answer = await client.call(
+        ApiKey.PRODUCE,
+        _PRODUCE,
+        ProduceRequest(
+            acks=-1,
+            timeout_ms=10_000,
+            topic_data=[
+                TopicProduceData(
+                    name=topic,
+                    partition_data=[PartitionProduceData(index=partition, records=batch)],
+                )
+            ],
+        ),
+    )
+    (part,) = answer.responses[0].partition_responses
+    assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name
+    return int(part.base_offset)
+
+
+async def fetched(client: MemoryClient, key: str, start: int = 0, wait_ms: int = 0) -> list[str]:
+    """All values from `start` to the end, read_uncommitted."""
+    topic, partition = split(key)
+    found: list[str] = []
+    while True:
+        answer = await client.call(
+            ApiKey.FETCH,
+            _FETCH,
+            FetchRequest(
+                max_wait_ms=wait_ms,
+                min_bytes=1,
+                topics=[
+                    FetchTopic(
+                        topic=topic,
+                        partitions=[
+                            FetchPartition(
+                                partition=partition,
+                                fetch_offset=start,
+                                partition_max_bytes=10_000,
+                            )
+                        ],
+                    )
+                ],
+            ),
+        )
+        (part,) = answer.responses[0].partitions
+        assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name
+        data = bytes(part.records or b"")
+        if not data:
+            return found
+        for at, header in iter_batches(data):
+            if not header.is_control:
+                found += [
+                    bytes(record.value or b"").decode()
+                    for record in iter_records(data, at)
+                    if record.offset >= start
+                ]
+            start = header.last_offset + 1

@@ -142,9 +142,9 @@ class _Loader:
         self._epochs.truncate_from_start(start)
         self._epochs.flush()
         self._producers.remove_stray_snapshots(segments.base_offsets)
-        replay.rebuild(
-            self._producers, segments, start, end, self._clock.wall_ms(), clean=options.clean
-        )
+        replay.rebuild(self._producers, segments, end, self._clock.wall_ms(), clean=options.clean)
+        # Transactions that ended below the log start, where the high watermark begins, are decided.
+        self._producers.on_high_watermark_updated(start)
         for segment in segments:
             segment.release()
         return Log(
@@ -313,13 +313,7 @@ class _Loader:
         producers = self._producers
         if producers.map_end_offset != segment.base_offset:
             replay.rebuild(
-                producers,
-                self._store.segments,
-                # From whatever is left below the log start, too: a producer of which only the
-                # marker was found would be refused its next sequence (S-IDEM-3).
-                self._store.segments.first.base_offset - 1,
-                segment.base_offset,
-                self._clock.wall_ms(),
+                producers, self._store.segments, segment.base_offset, self._clock.wall_ms()
             )
         cut = SegmentRecovery(segment, producers, self._epochs).run()
         lost = cut > 0 or self._is_hole(segment, producers.map_end_offset, later)

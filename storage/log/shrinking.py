@@ -109,16 +109,7 @@ class ShrinkingLog(LogState):
         self._reader.forget()
         self._hw_place = None
         self._epoch_changed()
-        first = self.segments.first.base_offset
-        replay.rebuild(
-            self.producers,
-            self.segments,
-            # What is left below the log start counts, as in recovery: after a power loss the log
-            # may start there again.
-            log_start_offset if first >= log_start_offset else first - 1,
-            end_offset,
-            self._clock.wall_ms(),
-        )
+        replay.rebuild(self.producers, self.segments, end_offset, self._clock.wall_ms())
         if self._high_watermark >= end_offset:
             self.update_high_watermark(end_offset)
         self._refresh_first_unstable()

@@ -90,10 +90,10 @@ class SnapshotFiles:
         for candidate in self.offsets:
             self.delete(candidate)
 
-    def delete_outside(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Remove what a log from start to end cannot use: at or below start, above end."""
+    def delete_outside(self, first_offset: int, log_end_offset: int) -> None:
+        """Remove what a log of these offsets cannot use: below the first, above the end."""
         for candidate in self.offsets:
-            if candidate > log_end_offset or candidate <= log_start_offset:
+            if candidate > log_end_offset or candidate < first_offset:
                 self.delete(candidate)
 
     def delete_strays(self, segment_base_offsets: Collection[int]) -> None:

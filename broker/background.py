@@ -1,62 +1,24 @@
 """The background work of a broker: what runs every so often (Kafka's KafkaScheduler).
 
-A `Task` is a row of a table: name, when first, how often, what. A task marked `blocking` may wait
-for the disk and runs in one of `background.threads` threads; the others change what the event loop
-owns, are quick, and run on it. One task never runs twice at the same time. A period is counted from
-the start of a run; a run that took longer is followed by the next at once.
+A `Task` (`storage.jobs`) is a row of a table: name, when first, how often, what. What it does is a
+generator that is advanced on the event loop; its jobs run in at most `background.threads` threads.
+One task never runs twice at the same time. A period is counted from the start of a run; a run that
+took longer is followed by the next at once.
 
 A task that throws is logged and runs again (S-TIME-1). Time is trio's, so tests run hours in
 milliseconds with a mock clock.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import trio
 
+from broker.world.workers import Workers, perform_all
+from storage.jobs import Task
+
 logger = logging.getLogger(__name__)
-
-
-class Task(Protocol):
-    """What `storage.log_tasks.Task` is; times in milliseconds."""
-
-    @property
-    def name(self) -> str:
-        """For logs and metrics."""
-        ...
-
-    @property
-    def initial_delay_ms(self) -> int:
-        """From start-up to the first run."""
-        ...
-
-    @property
-    def period_ms(self) -> int:
-        """From the start of one run to the start of the next."""
-        ...
-
-    @property
-    def run(self) -> Callable[[], int | None]:
-        """The work; returns the milliseconds until its next run, or None for the period."""
-        ...
-
-    @property
-    def blocking(self) -> bool:
-        """Runs in a thread."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodicTask:
-    """A task of the broker's own rooms."""
-
-    name: str
-    period_ms: int
-    run: Callable[[], int | None]
-    initial_delay_ms: int = 0
-    blocking: bool = False
 
 
 @dataclass(slots=True)
@@ -79,7 +41,8 @@ class BackgroundStatistics:
 class Background:
     """Runs tasks until it is cancelled."""
 
-    def __init__(self, *, threads: int) -> None:
+    def __init__(self, *, threads: int, workers: Workers) -> None:
+        self._workers = workers
         self._limiter = trio.CapacityLimiter(threads)
         self._statistics: dict[str, TaskStatistics] = {}
 
@@ -88,7 +51,7 @@ class Background:
         self._limiter.total_tokens = threads
 
     async def run(self, tasks: Iterable[Task]) -> None:
-        """All of them, for ever. A blocking run that is under way is waited for at the end."""
+        """All of them, for ever. A job that is under way is waited for at the end."""
         async with trio.open_nursery() as nursery:
             for task in tasks:
                 nursery.start_soon(self._repeat, task, name=task.name)
@@ -110,10 +73,8 @@ class Background:
 
     async def _run_once(self, task: Task, statistics: TaskStatistics) -> int | None:
         try:
-            if task.blocking:
-                return await trio.to_thread.run_sync(task.run, limiter=self._limiter)
             await trio.lowlevel.checkpoint()
-            return task.run()
+            return await perform_all(self._workers, task.run(), self._limiter)
         except Exception:
             statistics.failures += 1
             logger.exception("Uncaught exception in scheduled task '%s'", task.name)

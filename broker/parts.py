@@ -28,6 +28,7 @@ from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.world.workers import Workers
 from config.broker_config import BrokerConfig
 from storage.clock import Clock
 from storage.filesystem import FileSystem
@@ -50,6 +51,7 @@ class Parts:
         log_manager: LogManager,
         clock: Clock,
         fs: FileSystem,
+        workers: Workers,
         check_buffers: bool,
     ) -> None:
         config = configs.current
@@ -66,8 +68,9 @@ class Parts:
                 produce=Purgatory("Produce", self.deadlines),
                 fetch=Purgatory("Fetch", self.deadlines),
             ),
+            workers,
         )
-        self.log_mover = LogMover(self.replica_manager, log_manager)
+        self.log_mover = LogMover(self.replica_manager, log_manager, workers)
         self.controller = Controller(
             store=store,
             image=self.image,
@@ -136,7 +139,7 @@ class Parts:
         self.socket_server = SocketServer(
             _socket_settings(config, check_buffers=check_buffers), self.channel
         )
-        self.background = Background(threads=config.background_threads)
+        self.background = Background(threads=config.background_threads, workers=workers)
 
 
 def _socket_settings(config: BrokerConfig, *, check_buffers: bool) -> SocketServerSettings:

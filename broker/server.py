@@ -16,10 +16,10 @@ This module wires; it decides nothing else. `broker.__main__` runs it, tests may
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from random import Random
 
 import trio
 
-from broker.background import PeriodicTask
 from broker.broker_state import BrokerState, BrokerStateGauge
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
@@ -34,6 +34,8 @@ from broker.metrics_export import start_metrics
 from broker.network.listening import BindError, BoundListener
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
+from broker.world.machine import MachineWorkers
+from broker.world.workers import perform_all
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.listener import Listener
@@ -46,6 +48,7 @@ from storage.errors import (
     StorageError,
 )
 from storage.filesystem import FileSystem
+from storage.jobs import Steps, Task
 from storage.log_manager import LogManager, OfflineDir
 
 logger = logging.getLogger(__name__)
@@ -84,6 +87,7 @@ class BrokerServer:
         self.state = BrokerStateGauge()
         self._clock = clock
         self._fs = fs
+        self._workers = MachineWorkers()
         self._announce = announce
         self._on_started = on_started
         self._check_buffers = check_buffers
@@ -180,11 +184,13 @@ class BrokerServer:
             config,
             self._clock,
             self._fs,
+            random=Random(),
             on_offline=self._directory_offline,
             defer=trio.lowlevel.current_trio_token().run_sync_soon,
         )
         self.log_manager.lock_and_check_dirs()
-        self._at_stop_in_thread(self.log_manager.shutdown)
+        threads = config.num_recovery_threads_per_data_dir
+        self._at_stop(self.log_manager.shutdown_steps, trio.CapacityLimiter(threads))
         self.store = await self._open_store()
         identity = await settle_identity(self.store, config, self._fs, self.log_manager.live_dirs)
         logger.info("Cluster ID = %s, broker id = %d", identity.cluster_id, identity.broker_id)
@@ -202,7 +208,7 @@ class BrokerServer:
         await self._load_logs()
         await self._lead(bound)
         self.parts.log_mover.resume()
-        self._at_stop_in_thread(self.parts.replica_manager.checkpoint_high_watermarks)
+        self._at_stop(self.parts.replica_manager.checkpoint_high_watermarks)
         services.start_soon(self.parts.deadlines.run, name="deadlines")
         await services.start(self.parts.group_coordinator.run)
         self._start_groups()
@@ -221,8 +227,13 @@ class BrokerServer:
         await start_metrics(services, self.parts, lambda: self.state.state)
         self._announce(bound)
 
-    def _at_stop_in_thread(self, action: Callable[[], None]) -> None:
-        self._to_stop.push_async_callback(trio.to_thread.run_sync, action)
+    def _at_stop(
+        self, work: Callable[[], Steps], limiter: trio.CapacityLimiter | None = None
+    ) -> None:
+        async def run() -> None:
+            await perform_all(self._workers, work(), limiter)
+
+        self._to_stop.push_async_callback(run)
 
     async def _open_store(self) -> EmbeddedStore:
         path = locate_store(self._fs, self.log_manager.live_dirs, self.log_manager.offline_dirs)
@@ -248,6 +259,7 @@ class BrokerServer:
             log_manager=self.log_manager,
             clock=self._clock,
             fs=self._fs,
+            workers=self._workers,
             check_buffers=self._check_buffers,
         )
         self._offline_listeners.append(self.parts.replica_manager.directory_offline)
@@ -260,6 +272,7 @@ class BrokerServer:
             self.parts.controller.topic_config,
             threads_per_dir=self.config.num_recovery_threads_per_data_dir,
             clock=self._clock,
+            workers=self._workers,
         )
         self.state.move_to(BrokerState.STARTING)
 
@@ -281,12 +294,11 @@ class BrokerServer:
 
     async def _run_background(self) -> None:
         period_ms = self.config.replica_high_watermark_checkpoint_interval_ms
-        checkpoint = PeriodicTask(
+        checkpoint = Task(
             name="highwatermark-checkpoint",
             initial_delay_ms=period_ms,
             period_ms=period_ms,
             run=self.parts.replica_manager.checkpoint_high_watermarks,
-            blocking=True,
         )
         try:
             with self._background_scope:
@@ -297,7 +309,7 @@ class BrokerServer:
             self._background_ended.set()
 
     async def _stop_background(self) -> None:
-        # A thread of a task may be at it still: nobody else may write checkpoints meanwhile.
+        # A job may be at it still.
         self._background_scope.cancel()
         await self._background_ended.wait()
 

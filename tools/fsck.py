@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 from storage.check.findings import PartitionVerdict
 from storage.check.log_dir import LogDirCheck
@@ -121,6 +122,7 @@ def _check(args: argparse.Namespace, paths: list[str]) -> int:
     check = LogDirCheck(
         OsFileSystem(),
         _Clock(),
+        Random(),
         paths,
         records=args.records,
         from_start=args.from_start,

@@ -398,7 +398,7 @@ class ProducerStateManager:
     def take_snapshot(self, *, sync: bool = True) -> int | None:
         """Write a snapshot at `map_end_offset`, unless nothing was appended since the last one.
 
-        Returns its offset. Without `sync`, `flush_snapshots` syncs it later. Raises OSError.
+        Returns its offset. Without `sync`, a flush of the log syncs it later. Raises OSError.
         """
         offset = self.map_end_offset
         if offset <= self._last_snapshot_offset:
@@ -409,10 +409,6 @@ class ProducerStateManager:
         self.snapshots.add(offset, is_synced=sync)
         self._last_snapshot_offset = offset
         return offset
-
-    def flush_snapshots(self, end_offset: int) -> None:
-        """Make the snapshots up to `end_offset` durable. Raises OSError. May run in a thread."""
-        self.snapshots.flush(end_offset)
 
     @property
     def latest_snapshot_offset(self) -> int | None:

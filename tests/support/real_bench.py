@@ -1,5 +1,7 @@
 """The replication room and its handlers over real logs on an in-memory disk."""
 
+from random import Random
+
 from broker.api.fetch import FetchHandler
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.api.produce import ProduceHandler
@@ -38,6 +40,7 @@ class RealBench(Bench):
             config,
             clock,
             self.fs,
+            random=Random(1),
             on_offline=lambda offline: self.replicas.directory_offline(offline.path),
         )
         logs.startup(lambda _: TopicConfig())

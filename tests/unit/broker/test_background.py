@@ -8,11 +8,27 @@ import pytest
 import trio
 import trio.testing
 
-from broker.background import Background, PeriodicTask
+from broker.background import Background
 from broker.broker_state import BrokerState, BrokerStateGauge
+from broker.world.machine import MachineWorkers
+from storage.jobs import Steps, Task
 
 
-def run_for(seconds: float, background: Background, *tasks: PeriodicTask) -> None:
+def at_once(run: Callable[[], int | None]) -> Callable[[], Steps]:
+    """A task without jobs."""
+
+    def steps() -> Steps:
+        yield None
+        return run()
+
+    return steps
+
+
+def background_of(threads: int) -> Background:
+    return Background(threads=threads, workers=MachineWorkers())
+
+
+def run_for(seconds: float, background: Background, *tasks: Task) -> None:
     async def main() -> None:
         with trio.move_on_after(seconds):
             await background.run(tasks)
@@ -37,10 +53,10 @@ def noting(runs: list[float], then: Callable[[], int | None] = lambda: None) -> 
 
 def test_s_time_1_first_run_after_the_initial_delay_then_every_period() -> None:
     runs: list[float] = []
-    task = PeriodicTask(name="t", initial_delay_ms=30_000, period_ms=60_000, run=noting(runs))
-    run_for(29, Background(threads=1), task)
+    task = Task(name="t", initial_delay_ms=30_000, period_ms=60_000, run=at_once(noting(runs)))
+    run_for(29, background_of(1), task)
     assert runs == []
-    run_for(30 + 180 + 1, Background(threads=1), task)
+    run_for(30 + 180 + 1, background_of(1), task)
     assert runs == [0, 60, 120, 180]
 
 
@@ -50,9 +66,13 @@ def test_s_time_1_a_task_that_throws_is_logged_and_runs_again(
     def broken() -> None:
         raise OSError("disk on fire")
 
-    background = Background(threads=1)
+    background = background_of(1)
     with caplog.at_level(logging.ERROR):
-        run_for(35, background, PeriodicTask(name="broken", period_ms=10_000, run=broken))
+        run_for(
+            35,
+            background,
+            Task(name="broken", initial_delay_ms=0, period_ms=10_000, run=at_once(broken)),
+        )
     statistics = background.statistics().tasks["broken"]
     assert (statistics.runs, statistics.failures) == (4, 4)
     assert "disk on fire" in caplog.text
@@ -61,34 +81,49 @@ def test_s_time_1_a_task_that_throws_is_logged_and_runs_again(
 
 def test_s_time_1_a_task_may_say_when_it_wants_to_run_next() -> None:
     runs: list[float] = []
-    task = PeriodicTask(
-        name="kafka-delete-logs", period_ms=1, run=noting(runs, lambda: 5000 * len(runs))
+    task = Task(
+        name="kafka-delete-logs",
+        initial_delay_ms=0,
+        period_ms=1,
+        run=at_once(noting(runs, lambda: 5000 * len(runs))),
     )
-    run_for(31, Background(threads=1), task)
+    run_for(31, background_of(1), task)
     assert runs == [0, 5, 15, 30]
 
 
-def test_blocking_tasks_run_in_a_thread_and_others_on_the_loop() -> None:
+class NotingJob:
+    def __init__(self, threads: dict[str, int]) -> None:
+        self.threads = threads
+
+    def run(self) -> None:
+        self.threads["run"] = threading.get_ident()
+
+    def complete(self, result: None, /) -> None:
+        self.threads["complete"] = threading.get_ident()
+
+
+def test_jobs_run_in_a_thread_and_their_steps_on_the_loop() -> None:
     threads: dict[str, int] = {}
 
-    def note(name: str) -> Callable[[], None]:
-        return lambda: threads.__setitem__(name, threading.get_ident())
+    def steps() -> Steps:
+        threads["begin"] = threading.get_ident()
+        yield NotingJob(threads)
+        threads["end"] = threading.get_ident()
+        return None
 
     async def main() -> None:
-        tasks = [
-            PeriodicTask(name="thread", period_ms=10**9, run=note("thread"), blocking=True),
-            PeriodicTask(name="loop", period_ms=10**9, run=note("loop")),
-        ]
+        task = Task(name="t", initial_delay_ms=0, period_ms=10**9, run=steps)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(Background(threads=2).run, tasks)
+            nursery.start_soon(background_of(2).run, [task])
             with trio.fail_after(5):
-                while len(threads) < 2:
+                while "end" not in threads:
                     await trio.sleep(0.001)
             nursery.cancel_scope.cancel()
 
     trio.run(main)
-    assert threads["loop"] == threading.get_ident()
-    assert threads["thread"] != threading.get_ident()
+    here = threading.get_ident()
+    assert threads.pop("run") != here
+    assert threads == {"begin": here, "complete": here, "end": here}
 
 
 def test_s_start_4_states_have_kafkas_values() -> None:

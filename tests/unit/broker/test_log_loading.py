@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from broker.log_loading import load_all_logs
+from broker.world.machine import MachineWorkers
 from tests.support.manual_clock import ManualClock
 
 
@@ -19,17 +20,24 @@ class Job:
     peaks: dict[str, int]
     lock: threading.Lock
     barrier: threading.Barrier
+    clean: bool = False
     log: object = None
-    error: OSError | None = None
 
-    def run(self) -> None:
+    @property
+    def is_done(self) -> bool:
+        return self.log is not None
+
+    def run(self) -> object:
         with self.lock:
             self.counts[self.log_dir] += 1
             self.peaks[self.log_dir] = max(self.peaks[self.log_dir], self.counts[self.log_dir])
         self.barrier.wait(10)
         with self.lock:
             self.counts[self.log_dir] -= 1
-        self.log = object()
+        return object()
+
+    def complete(self, outcome: object) -> None:
+        self.log = outcome
 
 
 class Manager:
@@ -61,6 +69,7 @@ def test_s_rec_8_each_directory_has_its_recovery_threads(threads: int) -> None:
             lambda topic: None,  # type: ignore[arg-type,return-value]
             threads_per_dir=threads,
             clock=ManualClock(),
+            workers=MachineWorkers(),
         )
 
     trio.run(main)

@@ -1,5 +1,7 @@
 """Parts of a running broker follow its configuration: pools, limits, logs."""
 
+from random import Random
+
 import trio
 from trio.testing import wait_all_tasks_blocked
 
@@ -9,6 +11,7 @@ from broker.network.handler_pool import HandlerPool
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
 from broker.world.clock import SystemClock
+from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
@@ -72,6 +75,7 @@ def test_all_logs_take_the_new_configs_of_their_topics() -> None:
         BrokerConfig.parse({"log.dirs": "/a"}),
         ManualClock(),
         MemoryFileSystem(),
+        random=Random(1),
         on_offline=lambda lost: None,
     )
     manager.startup(lambda topic: TopicConfig())
@@ -91,7 +95,9 @@ def test_a_change_reaches_every_part() -> None:
     async def scenario() -> None:
         cluster = await start_cluster(log_dirs="/a")
         fs, clock = MemoryFileSystem(), ManualClock()
-        manager = LogManager(cluster.config, clock, fs, on_offline=lambda lost: None)
+        manager = LogManager(
+            cluster.config, clock, fs, random=Random(1), on_offline=lambda lost: None
+        )
         manager.startup(lambda topic: TopicConfig())
         parts = Parts(
             cluster.configs,
@@ -100,6 +106,7 @@ def test_a_change_reaches_every_part() -> None:
             log_manager=manager,
             clock=clock,
             fs=fs,
+            workers=InlineWorkers(),
             check_buffers=False,
         )
         await Reconfiguration(parts).follow(
@@ -126,7 +133,7 @@ def test_a_change_reaches_every_part() -> None:
 
 def test_background_threads_can_be_more_or_fewer() -> None:
     async def scenario() -> None:
-        background = Background(threads=1)
+        background = Background(threads=1, workers=InlineWorkers())
         background.resize(3)
         assert background._limiter.total_tokens == 3
 

@@ -69,7 +69,9 @@ def finish_swaps(fs: FileSystem, directory: str) -> None:
     for name, file in swaps:
         if file.suffix == LOG_SUFFIX:
             first = min(first, file.base_offset)
-            after = max(after, _end_of(fs, join(directory, name), file.base_offset))
+            # One that was cleaned until nothing was left still takes the place at its base.
+            end = _end_of(fs, join(directory, name), file.base_offset)
+            after = max(after, end, file.base_offset + 1)
     for name, file in files:
         if file.state == "" and first <= file.base_offset < after:
             _unlink(fs, directory, name)

@@ -18,15 +18,15 @@ The log is made of parts, each with its own state, and implements none of them:
     Appender                     what is appended, how     LogReader       where a read finds what
     Roller                       a new segment             Durability      marks, flushes
     SegmentDeleter               retention                 Truncator       an earlier end
-    DiskGuard                    what a failure means      LeaderEpochCache
-    ProducerStateManager         who may append
+    Replacer                     compacted segments        DiskGuard       what a failure means
+    ProducerStateManager         who may append            LeaderEpochCache
 
 Disk trouble becomes a `StorageError` and is reported to the owner of the log directory
 (`connect`), which takes it offline; the log then refuses everything (S-REC-11).
 `broker.replication` and the log manager call this.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from config.topic_config import TopicConfig
@@ -43,6 +43,7 @@ from storage.log.following import FollowerBatches
 from storage.log.guard import DiskGuard, Failed
 from storage.log.offsets import LogOffsets
 from storage.log.reading import LogReader
+from storage.log.replacing import Replacer
 from storage.log.results import (
     AppendInfo,
     Deleted,
@@ -77,6 +78,7 @@ class Log:
         "_guard",
         "_offsets",
         "_reader",
+        "_replacer",
         "_roller",
         "_store",
         "_truncator",
@@ -142,6 +144,7 @@ class Log:
         self._truncator = Truncator(
             store, offsets, producers, leader_epochs, durability, reader, roller, deleter
         )
+        self._replacer = Replacer(store, durability, deleter)
         # What runs for every request leads straight into its part, without a call in between.
         self.append_as_leader = appender.append_as_leader
         self.begin_append = appender.begin_append
@@ -327,6 +330,24 @@ class Log:
         if not self._appender.is_idle or self._guard.offline is not None:
             return []
         return self._deleter.delete_old_segments()
+
+    def open_cleaned(self, base_offset: int, *, size: int = 0) -> LogSegment:
+        """A segment over `.cleaned` files, for `replace_segments`. Raises StorageError."""
+        with self._guard.writing():
+            return self._store.open_cleaned(base_offset, size=size)
+
+    def replace_segments(
+        self, new: Sequence[LogSegment], old: Sequence[LogSegment], *, generation: int
+    ) -> list[Deleted]:
+        """Put `new`, which a job has written as `.cleaned` files and synced, in the place of `old`.
+
+        `generation` is the log's of when `old` was read. Returns what was taken out. Raises
+        StaleGeneration when the segments have changed since, ValueError for the active segment or
+        ranges that do not fit, StorageError.
+        """
+        self._guard.check()
+        with self._guard.writing():
+            return self._replacer.replace_segments(new, old, generation=generation)
 
     def take_pending_deletions(self) -> list[PendingDeletion]:
         """Renamed files to be unlinked when due; the caller is responsible from now on."""

@@ -95,6 +95,10 @@ class LogSegments:
         at = max(self._by_base.bisect_right(offset) - 1, 0)
         return [self._by_base[base] for base in self._by_base.islice(at)]
 
+    def between(self, first: int, end: int) -> list[LogSegment]:
+        """Segments that start at or above `first` and below `end`."""
+        return [self._by_base[base] for base in self._by_base.irange(first, end, (True, False))]
+
     def snapshot_from(self, offset: int) -> tuple[LogSegment, ...]:
         """As `from_offset`, a tuple that later changes do not touch; quick where few are left."""
         segments = self._snapshot

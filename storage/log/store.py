@@ -13,7 +13,7 @@ this; everything raises OSError.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 
 from config.topic_config import TopicConfig
@@ -22,7 +22,7 @@ from storage.filesystem import FileSystem
 from storage.log.results import Deleted, DeletionReason, PendingDeletion
 from storage.log.segment import LogSegment
 from storage.log.segments import LogSegments
-from storage.paths import DELETED_SUFFIX
+from storage.paths import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 
 _log = logging.getLogger(__name__)
 
@@ -170,6 +170,30 @@ class SegmentStore:
             self._renew(stays).file.fsync()
         gone += self.delete(earlier, DeletionReason.TRUNCATION)
         self.fs.fsync_dir(self.directory)
+        return gone
+
+    def open_cleaned(self, base_offset: int, *, size: int = 0) -> LogSegment:
+        """A segment over `.cleaned` files, to be filled or already filled; not added to the list.
+
+        What an earlier attempt has left under these names is removed when `size` is 0.
+        """
+        segment = self.open_segment(base_offset, size=size, state=CLEANED_SUFFIX)
+        if size == 0:
+            for path in segment.paths:
+                self.fs.unlink(path, missing_ok=True)
+        return segment
+
+    def replace(
+        self, new: Sequence[LogSegment], old: Sequence[LogSegment], reason: DeletionReason
+    ) -> list[Deleted]:
+        """Put `new`, whose files are `.cleaned`, in the place of `old`. Both in ascending order."""
+        self.generation += 1
+        for segment in reversed(new):
+            segment.rename(SWAP_SUFFIX)
+        gone = self.delete(old, reason)
+        for segment in new:
+            segment.rename("")
+            self.segments.add(segment)
         return gone
 
     def moved_to(self, directory: str) -> None:

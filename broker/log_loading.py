@@ -1,8 +1,7 @@
 """Opens all logs at start-up: in workers, with a line in the log every so often.
 
-Each log directory has `num.recovery.threads.per.data.dir` workers (S-REC-8). A worker is given a
-few logs at a time and opens them without looking at anything else; the manager takes them over on
-the loop when all are done.
+Each log directory has `num.recovery.threads.per.data.dir` workers (S-REC-8). What they open nobody
+else knows yet; the manager takes it over on the loop when all are done.
 """
 
 import logging
@@ -14,15 +13,17 @@ import trio
 
 from broker.world.clock import Clock
 from broker.world.workers import Workers
+from storage.log.log import Log
 from storage.log_loading import LoadJob, TopicConfigs
 from storage.log_manager import LogManager
 
 logger = logging.getLogger(__name__)
 
 PROGRESS_S: Final = 5.0
-MOST_AT_A_TIME: Final = 32
-"""A hop to a thread costs as much as opening a log, and the last worker should not be long
-alone."""
+
+CLEAN_LOGS_AT_A_TIME: Final = 32
+"""After a clean stop a log is opened in as much time as a hop to a thread takes, so that a worker
+is given several. A log that has to be recovered may take minutes: it is given alone."""
 
 
 async def load_all_logs(
@@ -70,13 +71,17 @@ class _Opening:
 
     async def _open(self, queue: deque[LoadJob]) -> None:
         while queue:
-            some = [queue.popleft() for _ in range(self._share_of(len(queue)))]
-            await self._workers.in_thread(_run_all, some, limiter=self._limiter)
-            self._done += len(some)
+            jobs = [queue.popleft() for _ in range(self._share_of(queue))]
+            outcomes = await self._workers.in_thread(_run_all, jobs, limiter=self._limiter)
+            for job, outcome in zip(jobs, outcomes, strict=True):
+                job.complete(outcome)
+            self._done += len(jobs)
 
-    def _share_of(self, left: int) -> int:
-        """How many logs a worker takes: one, when few are left and each may be long."""
-        return max(1, min(MOST_AT_A_TIME, left // (4 * self._threads_per_dir)))
+    def _share_of(self, queue: deque[LoadJob]) -> int:
+        """How many logs a worker takes; few at the end, so that no worker is long alone."""
+        if not queue[0].clean:  # and so is its whole directory
+            return 1
+        return max(1, min(CLEAN_LOGS_AT_A_TIME, len(queue) // (4 * self._threads_per_dir)))
 
     async def _report(self) -> None:
         while True:
@@ -84,6 +89,5 @@ class _Opening:
             logger.info("Loading logs: %d of %d done", self._done, self._all)
 
 
-def _run_all(jobs: Sequence[LoadJob]) -> None:
-    for job in jobs:
-        job.run()
+def _run_all(jobs: Sequence[LoadJob]) -> list[Log | OSError]:
+    return [job.run() for job in jobs]

@@ -70,8 +70,9 @@ class Parts:
                 produce=Purgatory("Produce", self.deadlines),
                 fetch=Purgatory("Fetch", self.deadlines),
             ),
+            workers,
         )
-        self.log_mover = LogMover(self.replica_manager, log_manager)
+        self.log_mover = LogMover(self.replica_manager, log_manager, workers)
         self.controller = Controller(
             store=store,
             image=self.image,

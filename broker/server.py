@@ -36,6 +36,7 @@ from broker.metrics_export import start_metrics
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
 from broker.world.transport import BindError, BoundListener
+from broker.world.workers import perform_all
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
@@ -188,7 +189,8 @@ class BrokerServer:
             random=world.random,
         )
         self.log_manager.lock_and_check_dirs()
-        self._at_stop_in_worker(self.log_manager.shutdown)
+        threads = config.num_recovery_threads_per_data_dir
+        self._at_stop(self.log_manager.shutdown_steps, trio.CapacityLimiter(threads))
         self.store = await self._open_store()
         identity = await settle_identity(
             self.store, config, world.fs, self.log_manager.live_dirs, new_uuid=self._new_uuid
@@ -208,7 +210,8 @@ class BrokerServer:
         await self._load_logs()
         await self._lead(bound)
         self.parts.log_mover.resume()
-        self._at_stop_in_worker(self.parts.replica_manager.checkpoint_high_watermarks)
+        self._at_stop(self.parts.replica_manager.checkpoint_high_watermarks)
+        services.start_soon(self.parts.deadlines.run, name="deadlines")
         await services.start(self.parts.group_coordinator.run)
         self._start_groups()
         await services.start(self.parts.marker_writer.run)
@@ -232,8 +235,13 @@ class BrokerServer:
         )
         self._announce(bound)
 
-    def _at_stop_in_worker(self, action: Callable[[], None]) -> None:
-        self._to_stop.push_async_callback(self._world.workers.in_thread, action)
+    def _at_stop(
+        self, work: Callable[[], Steps], limiter: trio.CapacityLimiter | None = None
+    ) -> None:
+        async def run() -> None:
+            await perform_all(self._world.workers, work(), limiter)
+
+        self._to_stop.push_async_callback(run)
 
     async def _open_store(self) -> EmbeddedStore:
         world, logs = self._world, self.log_manager
@@ -305,27 +313,18 @@ class BrokerServer:
             name="highwatermark-checkpoint",
             initial_delay_ms=period_ms,
             period_ms=period_ms,
-            run=lambda: _as_steps(self.parts.replica_manager.checkpoint_high_watermarks),
+            run=self.parts.replica_manager.checkpoint_high_watermarks,
         )
-        tasks = [
-            Task(
-                name=task.name,
-                initial_delay_ms=task.initial_delay_ms,
-                period_ms=task.period_ms,
-                run=partial(_as_steps, task.run),
-            )
-            for task in self.log_manager.tasks()
-        ]
         try:
             with self._background_scope:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self.parts.log_mover.run, name="log-mover")
-                    await self.parts.background.run([*tasks, checkpoint])
+                    await self.parts.background.run([*self.log_manager.tasks(), checkpoint])
         finally:
             self._background_ended.set()
 
     async def _stop_background(self) -> None:
-        # A thread of a task may be at it still: nobody else may write checkpoints meanwhile.
+        # A job may be at it still.
         self._background_scope.cancel()
         await self._background_ended.wait()
 
@@ -355,20 +354,3 @@ def _with_identity(config: BrokerConfig, identity: Identity) -> BrokerConfig:
     if config.broker_id == identity.broker_id:
         return config
     return config.with_broker_id(identity.broker_id)
-
-
-class _Call:
-    """TEMPORARY, until the storage branch is merged."""
-
-    def __init__(self, work: Callable[[], int | None]) -> None:
-        self.run = work
-        self.result: int | None = None
-
-    def complete(self, result: int | None) -> None:
-        self.result = result
-
-
-def _as_steps(work: Callable[[], int | None]) -> Steps:
-    call = _Call(work)
-    yield call
-    return call.result

@@ -6,11 +6,12 @@ Format (Kafka's CheckpointFile), all in ASCII digits, each line ended by a newli
     <n>                        number of entries that follow
     <topic> <partition> <offset>      one per line (leader epochs: <epoch> <start offset>)
 
-Guaranteed after a crash: the file is the old one or the new one (`write_atomic`). An empty file, or
+Guaranteed after a crash: the file is the old one or the new one (`storage.replaced_file`, or
+`write_atomic`). An empty file, or
 one that ends after the version, reads as empty, as in Kafka; anything else that does not fit is a
 `CheckpointError` that names the line. What that means is the caller's decision (S-FL-3).
 
-`read_entries`/`write_entries` are shared with `storage.epochs`.
+`read_entries`/`encode_entries` are shared with `storage.epochs`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -46,14 +47,18 @@ class OffsetCheckpoint:
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Replace the content; durable when this returns. Raises OSError."""
-        lines = [f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items()]
-        write_entries(self._fs, self.path, lines)
+        self._fs.write_atomic(self.path, (encode_offsets(offsets.items()),))
 
 
-def write_entries(fs: FileSystem, path: str, lines: list[str]) -> None:
-    """Write a checkpoint of ready-made entry lines (without newlines), atomically."""
-    text = "\n".join([str(VERSION), str(len(lines)), *lines, ""])
-    fs.write_atomic(path, (text.encode(),))
+def encode_offsets(offsets: Iterable[tuple[TopicPartition, int]]) -> bytes:
+    """The bytes of a checkpoint of offsets."""
+    return encode_entries(f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets)
+
+
+def encode_entries(entries: Iterable[str]) -> bytes:
+    """The bytes of a checkpoint of ready-made entry lines (without newlines)."""
+    lines = list(entries)
+    return "\n".join([str(VERSION), str(len(lines)), *lines, ""]).encode()
 
 
 def read_entries(

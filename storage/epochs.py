@@ -8,17 +8,23 @@ that point recovery learns the epochs from the batches again, and what lies beyo
 log is cut off when it is loaded (S-REC-6). So no append ever waits for this file. (Kafka's
 LeaderEpochFileCache writes and syncs it with each new epoch.)
 
-Only `storage.log` and replication use this. Owned by one thread, but for `flush`, which may run in
-any: what is written is an immutable table that changes replace.
+A flush in steps (`begin_flush`) is part of the log's: what it writes is the table of the moment
+when it was begun, an immutable value that changes replace.
+
+Only `storage.log` and replication use this.
 """
 
 from bisect import bisect_left, bisect_right
-from threading import Lock
+from functools import partial
+from random import Random
 from typing import Final, NamedTuple
 
-from storage.checkpoint import read_entries, write_entries
+from protocol.types import NO_LEADER_EPOCH
+from storage.checkpoint import encode_entries, read_entries
+from storage.errors import CheckpointError
 from storage.filesystem import FileSystem
 from storage.paths import file_name, join
+from storage.replaced_file import ReplacedFile, Replacement
 
 UNDEFINED_EPOCH: Final = -1
 UNDEFINED_EPOCH_OFFSET: Final = -1
@@ -31,19 +37,35 @@ class EpochEntry(NamedTuple):
     start_offset: int
 
 
+Table = tuple[tuple[int, ...], tuple[int, ...]]
+"""Epochs and their start offsets, both ascending."""
+
+_NO_EPOCHS: Final[Table] = ((), ())
+
+
+def read_epochs(fs: FileSystem, path: str) -> list[EpochEntry]:
+    """What the file at `path` holds; nothing when it is absent. Raises CheckpointError, OSError."""
+    return _entries(_read(fs, path))
+
+
 class LeaderEpochCache:
     """The epochs of one log. Raises CheckpointError, OSError when the file cannot be read."""
 
-    __slots__ = ("_fs", "_table", "_writing", "_written", "path")
+    __slots__ = ("_file", "_table", "_written", "latest")
 
-    def __init__(self, fs: FileSystem, path: str) -> None:
-        self._fs = fs
-        self.path = path
-        self._table: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
-        self._writing = Lock()
-        for entry in read_entries(fs, path, _parse):
-            self.assign(*entry)
-        self._written: tuple[tuple[int, ...], tuple[int, ...]] = self._table
+    latest: int
+    """The epoch being written, -1 when none is known. Each append compares with it."""
+
+    def __init__(self, fs: FileSystem, path: str, random: Random) -> None:
+        self._file = ReplacedFile(fs, path, random)
+        self._set(_read(fs, path))
+        self._written: Table | None = self._table
+        """What the file holds for sure, after a crash as well. None: one of several tables."""
+
+    @property
+    def path(self) -> str:
+        """Of the file."""
+        return self._file.path
 
     @property
     def _epochs(self) -> tuple[int, ...]:
@@ -53,12 +75,13 @@ class LeaderEpochCache:
     def _starts(self) -> tuple[int, ...]:
         return self._table[1]
 
-    def _set(self, epochs: tuple[int, ...], starts: tuple[int, ...]) -> None:
-        self._table = (epochs, starts)
+    def _set(self, table: Table) -> None:
+        self._table = table
+        self.latest = table[0][-1] if table[0] else NO_LEADER_EPOCH
 
     @property
     def is_dirty(self) -> bool:
-        """Whether the file holds more than the cache."""
+        """Whether a flush has something to write."""
         return self._table != self._written
 
     @property
@@ -69,7 +92,7 @@ class LeaderEpochCache:
     @property
     def entries(self) -> list[EpochEntry]:
         """All epochs, ascending."""
-        return [EpochEntry(*pair) for pair in zip(self._epochs, self._starts, strict=True)]
+        return _entries(self._table)
 
     @property
     def latest_epoch(self) -> int | None:
@@ -136,12 +159,9 @@ class LeaderEpochCache:
         """
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"{self.path}: invalid leader epoch {epoch} at {start_offset}")
-        epochs, starts = self._table
-        if epochs and epoch == epochs[-1] and start_offset >= starts[-1]:
-            return False
-        keep = min(bisect_left(epochs, epoch), bisect_left(starts, start_offset))
-        self._set((*epochs[:keep], epoch), (*starts[:keep], start_offset))
-        return True
+        before = self._table
+        self._set(_assigned(before, epoch, start_offset))
+        return self._table is not before
 
     def truncate_from_end(self, end_offset: int) -> bool:
         """Drop epochs that begin at or above `end_offset`; True when any did. See `flush`."""
@@ -151,7 +171,7 @@ class LeaderEpochCache:
         keep = bisect_left(starts, end_offset)
         if keep == len(starts):
             return False
-        self._set(epochs[:keep], starts[:keep])
+        self._set((epochs[:keep], starts[:keep]))
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
@@ -163,31 +183,87 @@ class LeaderEpochCache:
         covering = bisect_right(starts, start_offset) - 1
         if covering < 0 or (covering == 0 and starts[0] == start_offset):
             return False
-        self._set(epochs[covering:], (start_offset, *starts[covering + 1 :]))
+        self._set((epochs[covering:], (start_offset, *starts[covering + 1 :])))
         return True
 
     def clear(self) -> None:
         """Forget every epoch. See `flush`."""
-        self._set((), ())
+        self._set(_NO_EPOCHS)
 
     def flush(self) -> None:
-        """Write what was changed, durably, if anything. Raises OSError. May run in a thread."""
-        with self._writing:
-            table = self._table
-            if table != self._written:
-                lines = [f"{e} {s}" for e, s in zip(*table, strict=True)]
-                write_entries(self._fs, self.path, lines)
-                self._written = table
+        """Write what was changed, durably, if anything, here and now. Raises OSError."""
+        table = self._table
+        if table != self._written:
+            self._written = None
+            self._file.write_now(partial(_encode, table))
+            self._written = table
+
+    def begin_flush(self) -> "EpochFlush | None":
+        """The same in steps, to be taken as a `Replacement`'s; None when there is nothing to do."""
+        table = self._table
+        if table == self._written:
+            return None
+        return EpochFlush(self, table, self._file.begin(partial(_encode, table)))
 
     def update_parent_dir(self, directory: str) -> None:
         """The partition directory was renamed."""
-        self.path = join(directory, file_name(self.path))
+        self._file.path = join(directory, file_name(self._file.path))
 
     def _check(self) -> None:
         assert len(self._epochs) == len(self._starts)
+        assert self.latest == (self._epochs[-1] if self._epochs else NO_LEADER_EPOCH)
         assert list(self._epochs) == sorted(set(self._epochs))
         assert list(self._starts) == sorted(set(self._starts))
         assert all(value >= 0 for value in self._epochs + self._starts)
+
+
+class EpochFlush:
+    """The table of one moment on its way into the file; see `storage.replaced_file`."""
+
+    __slots__ = ("_cache", "_table", "replacement")
+
+    def __init__(self, cache: LeaderEpochCache, table: Table, replacement: Replacement) -> None:
+        self._cache = cache
+        self._table = table
+        self.replacement = replacement
+
+    def install(self) -> None:
+        """On the loop, once it was written. Raises OSError."""
+        self.replacement.install()
+        if self.replacement.is_in_place:
+            # Until the name is synced a crash may bring the old file back.
+            self._cache._written = None
+
+    def settle(self) -> None:
+        """On the loop, once the directory was synced."""
+        if self.replacement.is_in_place:
+            self._cache._written = self._table
+
+
+def _read(fs: FileSystem, path: str) -> Table:
+    table = _NO_EPOCHS
+    for entry in read_entries(fs, path, _parse):
+        if min(entry) < 0:
+            raise CheckpointError(path, 0, f"invalid leader epoch {entry[0]} at {entry[1]}")
+        table = _assigned(table, *entry)
+    return table
+
+
+def _assigned(table: Table, epoch: int, start_offset: int) -> Table:
+    """With `epoch` beginning there, without what contradicts it. The same table if it is known."""
+    epochs, starts = table
+    if epochs and epoch == epochs[-1] and start_offset >= starts[-1]:
+        return table
+    keep = min(bisect_left(epochs, epoch), bisect_left(starts, start_offset))
+    return (*epochs[:keep], epoch), (*starts[:keep], start_offset)
+
+
+def _entries(table: Table) -> list[EpochEntry]:
+    return [EpochEntry(*pair) for pair in zip(*table, strict=True)]
+
+
+def _encode(table: Table) -> bytes:
+    return encode_entries(f"{epoch} {start}" for epoch, start in zip(*table, strict=True))
 
 
 def _parse(words: list[str]) -> tuple[int, int] | None:

@@ -4,6 +4,7 @@
   KAFKA_STORAGE_ERROR (S-REC-11).
 * `Corrupt…`, `CheckpointError`: a file does not hold what its format promises. The loader rebuilds
   or ignores it; it never reaches a client.
+* `StaleGeneration`: a job's result came too late; who began it throws it away.
 * `Inconsistent…`, `DirectoryLocked`: the broker must not start (S-START-6, S-REC-7).
 * The other `KafkaError`s: a request was refused; the code goes on the wire.
 
@@ -118,6 +119,17 @@ class IndexOffsetOverflow(Exception):
 
 class InvalidIndexAppend(Exception):
     """An index was handed an entry that does not follow its last one: a bug or a damaged log."""
+
+
+class StaleGeneration(Exception):
+    """The segments that a job has worked on were cut, replaced, moved or deleted meanwhile.
+
+    Its result is of no use: whoever began the job throws it away.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: the segments have changed since they were read")
+        self.path = path
 
 
 class InconsistentBrokerId(Exception):

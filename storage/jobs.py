@@ -62,6 +62,46 @@ class Task:
     the broker (S-TIME-1)."""
 
 
+class Watched:
+    """A job, and what is to be done on the loop when its last step is complete.
+
+    `failed` is told a StorageError of any step, which then goes no further; `done` is called when
+    there was none.
+    """
+
+    __slots__ = ("_done", "_failed", "_job")
+
+    def __init__(
+        self,
+        job: Job[Any],
+        *,
+        done: Callable[[], None] | None = None,
+        failed: Callable[[StorageError], None] | None = None,
+    ) -> None:
+        self._job = job
+        self._done = done
+        self._failed = failed
+
+    def run(self) -> Any:
+        """See `Job`."""
+        return self._job.run()
+
+    def complete(self, result: Any, /) -> "Watched | None":
+        """See `Job`."""
+        try:
+            following = self._job.complete(result)
+        except StorageError as error:
+            if self._failed is None:
+                raise
+            self._failed(error)
+            return None
+        if following is not None:
+            return Watched(following, done=self._done, failed=self._failed)
+        if self._done is not None:
+            self._done()
+        return None
+
+
 def perform(job: Job[Any] | None) -> None:
     """Begin to end, here and now."""
     while job is not None:
@@ -70,12 +110,15 @@ def perform(job: Job[Any] | None) -> None:
 
 def perform_all(steps: Steps) -> int | None:
     """All steps of a task, here and now; what the task returns."""
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as end:
-            returned: int | None = end.value
-            return returned
-        jobs = step if isinstance(step, Sequence) else (step,)
-        for job in jobs:
-            perform(job)
+    try:
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                returned: int | None = end.value
+                return returned
+            jobs = step if isinstance(step, Sequence) else (step,)
+            for job in jobs:
+                perform(job)
+    finally:
+        steps.close()

@@ -4,8 +4,9 @@ Whoever replaces segments by others (compaction, a split) writes `.cleaned` file
 `.swap` when all are synced, the last segment first, removes the old segments and takes the suffix
 off. Whatever moment it was interrupted at, the names tell what is to be done (S-REC-2):
 
-  1. `.deleted` files go. `.cleaned` files are unfinished and go; so does a `.swap` file at or above
-     one of them, for not all of its kin had got that far.
+  1. `.deleted` files go, and the temporary files of small files that were to be replaced.
+     `.cleaned` files are unfinished and go; so does a `.swap` file at or above one of them, for not
+     all of its kin had got that far.
   2. Otherwise `.swap` files are finished: the segments that they replace go, the suffix is taken
      off.
 
@@ -24,6 +25,7 @@ from storage.paths import (
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     SegmentFile,
+    is_temporary,
     join,
     parse_segment_file,
 )
@@ -46,7 +48,7 @@ def remove_leftovers(fs: FileSystem, directory: str) -> None:
     names = fs.list_dir(directory)
     files = segment_files(names)
     cleaned = [file.base_offset for _, file in files if file.state == CLEANED_SUFFIX]
-    doomed = [name for name in names if name.endswith(DELETED_SUFFIX)]
+    doomed = [name for name in names if name.endswith(DELETED_SUFFIX) or is_temporary(name)]
     if cleaned:
         # Swaps before cleaned files: as long as one of those is left, the rule still tells.
         doomed += [
@@ -67,7 +69,9 @@ def finish_swaps(fs: FileSystem, directory: str) -> None:
     for name, file in swaps:
         if file.suffix == LOG_SUFFIX:
             first = min(first, file.base_offset)
-            after = max(after, _end_of(fs, join(directory, name), file.base_offset))
+            # One that was cleaned until nothing was left still takes the place at its base.
+            end = _end_of(fs, join(directory, name), file.base_offset)
+            after = max(after, end, file.base_offset + 1)
     for name, file in files:
         if file.state == "" and first <= file.base_offset < after:
             _unlink(fs, directory, name)

@@ -238,8 +238,8 @@ class LogDir:
         except (ValueError, KeyError, TypeError):
             return NO_BROKER_EPOCH  # Kafka up to 3.6 left the file empty.
 
-    def write_clean_shutdown_marker(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
-        """Say that all logs were closed and synced. Raises OSError.
+    def clean_shutdown_marker(self, broker_epoch: int = NO_BROKER_EPOCH) -> bytes:
+        """The content of the file that says: all logs were closed and synced.
 
         Without an epoch of its own a broker hands on the one it found: a KRaft Kafka that gets the
         directory back takes any other for the sign of an unclean stop and distrusts the replicas
@@ -247,8 +247,14 @@ class LogDir:
         """
         if broker_epoch == NO_BROKER_EPOCH:
             broker_epoch = self._broker_epoch
-        text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
-        self._fs.write_atomic(join(self.path, CLEAN_SHUTDOWN_FILE), (text.encode(),))
+        return json.dumps(
+            {"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")
+        ).encode()
+
+    def write_clean_shutdown_marker(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
+        """Write it, durably. Raises OSError."""
+        content = self.clean_shutdown_marker(broker_epoch)
+        self._fs.write_atomic(join(self.path, CLEAN_SHUTDOWN_FILE), (content,))
 
 
 def read_partition_metadata(fs: FileSystem, directory: str) -> bytes | None:

@@ -1,20 +1,21 @@
 """Loading all logs at start: what there is to load, as jobs that threads may share (S-REC-8).
 
-    loading = manager.start_loading(topic_config)
-    for job in loading.jobs:            # or over threads, num.recovery.threads.per.data.dir a dir
-        job.run()
-    manager.finish_loading(loading)
+    jobs = manager.load_jobs(topic_config)
+    for job in jobs:                    # `run` in num.recovery.threads.per.data.dir threads a dir
+        perform(job)
+    manager.finish_loading()
 
 A job touches its own partition directory and nothing else; its outcome is kept in it until
-`finish_loading`, on the thread that owns the logs, takes it over. A disk error is an outcome, too:
-it takes the log directory offline then, and the others go on (S-REC-7).
+`finish_loading` takes it over. A disk error is an outcome, too: it takes the log directory offline
+then, and the others go on (S-REC-7).
 
-Only `storage.log_manager` makes these.
+`storage.manager.loading` makes these, and `storage.check`.
 """
 
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from random import Random
 
 from config.topic_config import TopicConfig
 from protocol.types import ZERO_UUID, TopicPartition
@@ -28,6 +29,7 @@ from storage.paths import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     DirState,
+    is_temporary,
     join,
     parse_partition_dir,
 )
@@ -42,41 +44,56 @@ TopicConfigs = Callable[[str], TopicConfig]
 """Topic name -> its configuration."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class LoadJob:
-    """One partition directory to open."""
+    """One partition directory to open (`storage.jobs`)."""
 
     log_dir: str
     directory: str
     topic_partition: TopicPartition
-    topic_configs: TopicConfigs
+    config: TopicConfig
     clean: bool
     recovery_point: int
     log_start_offset: int
     fs: FileSystem
     clock: Clock
+    random: Random
     producer_expiration_ms: int
     is_future: bool = False
     """It is the copy of a log that was being moved here."""
     log: Log | None = None
     error: OSError | None = None
 
-    def run(self) -> None:
-        """Open it. May block for as long as the log is large. Never raises for disk trouble."""
+    def run(self) -> Log | OSError:
+        """Open it. May block for as long as the log is large. Disk trouble is returned."""
         try:
             options = LoadOptions(
-                config=self.topic_configs(self.topic_partition.topic),
+                config=self.config,
                 clean=self.clean,
                 recovery_point=self.recovery_point,
                 log_start_offset=self.log_start_offset,
                 topic_id=read_topic_id(self.fs, self.directory),
                 producer_expiration_ms=self.producer_expiration_ms,
             )
-            self.log = load_log(self.fs, self.clock, self.directory, self.topic_partition, options)
+            return load_log(
+                self.fs, self.clock, self.directory, self.topic_partition, options, self.random
+            )
         except OSError as error:
-            self.error = error
+            return error
         except StorageError as error:
-            self.error = error.cause if isinstance(error.cause, OSError) else OSError(str(error))
+            return error.cause if isinstance(error.cause, OSError) else OSError(str(error))
+
+    def complete(self, outcome: Log | OSError, /) -> None:
+        """Keep the outcome for `finish_loading`."""
+        if isinstance(outcome, OSError):
+            self.error = outcome
+        else:
+            self.log = outcome
+
+    @property
+    def is_done(self) -> bool:
+        """It has an outcome."""
+        return self.log is not None or self.error is not None
 
 
 @dataclass(slots=True)
@@ -111,19 +128,24 @@ def read_offsets(fs: FileSystem, log_dir: str, name: str) -> Mapping[TopicPartit
 def jobs_of(
     fs: FileSystem,
     clock: Clock,
+    random: Random,
     log_dir: str,
     topic_configs: TopicConfigs,
     *,
     clean: bool,
     producer_expiration_ms: int,
 ) -> Loading:
-    """What lies in one log directory. Raises OSError."""
+    """What lies in one log directory; interrupted replacements of its files go. Raises OSError."""
     recovery_points = read_offsets(fs, log_dir, RECOVERY_POINT_CHECKPOINT)
     log_starts = read_offsets(fs, log_dir, LOG_START_OFFSET_CHECKPOINT)
     loading = Loading()
+    configs: dict[str, TopicConfig] = {}
     for name in fs.list_dir(log_dir):
         parsed = parse_partition_dir(name)
         path = join(log_dir, name)
+        if is_temporary(name):
+            fs.unlink(path, missing_ok=True)
+            continue
         if parsed is None or parsed.topic_partition.topic == METADATA_TOPIC:
             continue
         if not fs.is_dir(path):
@@ -134,17 +156,20 @@ def jobs_of(
             _log.warning("Leaving %s alone: it is no live partition", path)
         else:
             tp = parsed.topic_partition
+            if tp.topic not in configs:
+                configs[tp.topic] = topic_configs(tp.topic)
             loading.jobs.append(
                 LoadJob(
                     log_dir=log_dir,
                     directory=path,
                     topic_partition=tp,
-                    topic_configs=topic_configs,
+                    config=configs[tp.topic],
                     clean=clean,
                     recovery_point=recovery_points.get(tp, 0),
                     log_start_offset=log_starts.get(tp, 0),
                     fs=fs,
                     clock=clock,
+                    random=random,
                     producer_expiration_ms=producer_expiration_ms,
                     is_future=parsed.state is DirState.FUTURE,
                 )

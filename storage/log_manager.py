@@ -1,54 +1,191 @@
 """All logs of a broker: opened, found, made, deleted, looked after (Kafka's `LogManager`).
 
-Log directories
-  A directory of `log.dirs` is live or offline. The first disk error of any log in it takes the
-  whole directory offline: its logs are let go, the others serve on, and `on_offline` is told; when
-  the last one went, the broker has to stop (`OfflineDir.last`). Nothing brings a directory back but
-  a restart.
+It is made of parts, each with its own state (`storage.manager`), and decides only what concerns
+several of them:
+
+    LogDirectories   which directories of `log.dirs` are in service     LogTable     the logs
+    LogLoader        opening all at start                               LogMaker     new ones
+    LogConfigs       configurations that change                         LogMoves     to other dirs
+    Flusher          what is synced when                                Checkpoints  offset files
+    Deletions        what is removed later                              Upkeep       what grows old
+    Closing          an orderly stop
 
 New logs go to the live directory with the fewest logs. Topics are deleted by renaming the partition
-directory; `delete_logs` removes it later (S-RET-8).
+directory; a task removes it later (S-RET-8). The first disk error of a directory takes it offline,
+the others serve on, and `on_offline` is told; when the last one went, the broker has to stop
+(`OfflineDir.last`).
 
-Threads
-  The manager belongs to the thread that owns the logs. Loading jobs and tasks marked `blocking` may
-  run in others: they read offsets and sync files, and report disk errors through `report_failure`,
-  which hands the consequence to the owner (`defer`).
+Everything here belongs to the thread that owns the logs. What may block is a job, and work of many
+jobs a generator of them (`storage.jobs`): `tasks`, `shutdown_steps`.
 
 `broker.server` makes one; `broker.replication` and `broker.background` call it.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
 
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
-from protocol.errors import ErrorCode, KafkaError
-from protocol.types import ZERO_UUID, TopicPartition, uuid_to_text
-from storage.errors import DirectoryLocked, StorageError
+from protocol.types import TopicPartition
+from storage import log_tasks
+from storage.clock import Clock
+from storage.errors import StorageError
+from storage.filesystem import FileSystem
+from storage.jobs import Steps, Task, perform, perform_all
 from storage.log.log import Log
-from storage.log_dir import LogDir, write_partition_metadata
-from storage.log_loading import Loading, LoadJob, TopicConfigs, jobs_of
-from storage.log_moves import LogMoves
-from storage.log_registry import LogManagerStatistics, ManagedDir, OfflineDir
+from storage.log_loading import LoadJob, TopicConfigs
+from storage.manager.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, Checkpoints
+from storage.manager.closing import Closing
+from storage.manager.deletions import Deletions
+from storage.manager.directories import LogDirectories, run_at_once
+from storage.manager.flusher import Flusher
+from storage.manager.loading import LogLoader
+from storage.manager.log_configs import LogConfigs
+from storage.manager.log_maker import LogMaker
+from storage.manager.log_moves import LogMoves
+from storage.manager.log_table import LogTable
+from storage.manager.upkeep import Upkeep
 from storage.paths import (
+    HIGH_WATERMARK_CHECKPOINT,
     DirState,
     join,
     parent_dir,
     partition_dir_name,
-    state_dir_name,
 )
-from storage.recovery import LoadOptions, load_log
-
-__all__ = ["LogManager", "LogManagerStatistics", "OfflineDir"]
 
 _log = logging.getLogger(__name__)
 
-_WORTH_THREADS = 32
-"""Logs in a directory from which on they are closed in several threads."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineDir:
+    """A log directory that failed."""
+
+    path: str
+    error: OSError
+    partitions: tuple[TopicPartition, ...]
+    """Whose logs were in it."""
+    last: bool
+    """No live directory is left: the broker cannot go on."""
 
 
-class LogManager(LogMoves):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogManagerStatistics:
+    """Gauges (`kafka.log:type=LogManager,name=…`)."""
+
+    live_dirs: tuple[str, ...]
+    offline_dirs: tuple[str, ...]
+    logs: int
+    logs_to_be_deleted: int
+    logs_to_load: int
+    """Partition directories that are not open yet, during start-up."""
+
+
+class LogManager:
     """See the module docstring."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        fs: FileSystem,
+        *,
+        random: Random,
+        on_offline: Callable[[OfflineDir], None],
+        defer: Callable[[Callable[[], None]], None] = run_at_once,
+    ) -> None:
+        """`defer` runs an action on the owner's thread, when nobody is in the middle of anything.
+
+        `random` is used by load jobs as well, in their threads.
+        """
+        self._config = config
+        self._fs = fs
+        self._on_offline = on_offline
+        self._directories = directories = LogDirectories(
+            fs, tuple(config.log_dirs), defer, self.handle_dir_failure
+        )
+        self._table = table = LogTable(self._connect)
+        self._configs = LogConfigs(table)
+        self._checkpoints = checkpoints = Checkpoints(fs, random, directories, table)
+        self._flusher = flusher = Flusher(table, clock)
+        self._deletions = deletions = Deletions(
+            fs, clock, directories, table, delay_ms=config.log_segment_delete_delay_ms
+        )
+        self._upkeep = Upkeep(table, deletions, clock)
+        self._maker = maker = LogMaker(
+            fs,
+            clock,
+            random,
+            directories,
+            table,
+            producer_expiration_ms=config.producer_id_expiration_ms,
+        )
+        self.moves = LogMoves(fs, directories, table, maker, flusher, deletions, checkpoints)
+        """Partitions on their way to another directory."""
+        self._loader = LogLoader(
+            fs, clock, random, directories, table, self._configs, deletions, checkpoints, self.moves
+        )
+        self._closing = Closing(fs, random, directories, table, checkpoints)
+
+    def _connect(self, log: Log) -> None:
+        log.connect(
+            failed=self._directories.report_failure_in,
+            rolled=self._flusher.note_rolled,
+            rolling=self._checkpoints.before_new_segment,
+        )
+
+    # What there is.
+
+    @property
+    def live_dirs(self) -> tuple[str, ...]:
+        """Log directories in service, in the order of `log.dirs`."""
+        return tuple(self._directories.live)
+
+    @property
+    def offline_dirs(self) -> tuple[str, ...]:
+        """Log directories that failed."""
+        return tuple(self._directories.offline)
+
+    def get_log(self, topic_partition: TopicPartition) -> Log | None:
+        """The partition's log, if it is on a live directory."""
+        return self._table.logs.get(topic_partition)
+
+    def all_logs(self) -> list[Log]:
+        """Every log in service."""
+        return list(self._table.logs.values())
+
+    def future_log(self, topic_partition: TopicPartition) -> Log | None:
+        """The copy of a partition that is being moved."""
+        return self._table.future.get(topic_partition)
+
+    def future_logs(self) -> list[Log]:
+        """All copies of partitions that are being moved."""
+        return list(self._table.future.values())
+
+    def logs_in(self, log_dir: str) -> list[Log]:
+        """Logs of one log directory, those that are being moved there included."""
+        return self._table.in_dir(log_dir)
+
+    def dir_of(self, topic_partition: TopicPartition) -> str | None:
+        """The log directory that holds the partition."""
+        log = self.get_log(topic_partition)
+        return None if log is None else parent_dir(log.dir)
+
+    def latest_epoch(self, topic_partition: TopicPartition) -> int | None:
+        """The last leader epoch in the partition's log; None when it is empty or not here."""
+        log = self.get_log(topic_partition)
+        return None if log is None else log.leader_epochs.latest_epoch
+
+    def statistics(self) -> LogManagerStatistics:
+        """For metrics."""
+        return LogManagerStatistics(
+            live_dirs=self.live_dirs,
+            offline_dirs=self.offline_dirs,
+            logs=len(self._table.logs),
+            logs_to_be_deleted=self._deletions.waiting_directories,
+            logs_to_load=self._loader.left,
+        )
 
     # Starting.
 
@@ -58,103 +195,24 @@ class LogManager(LogMoves):
         Raises DirectoryLocked when another broker uses one, StorageError when none is left
         (S-REC-7).
         """
-        for path in self._all_dirs:
-            log_dir = LogDir(self._fs, path)
-            try:
-                if not self._fs.exists(path):
-                    _log.info("Log directory %s not found, creating it.", path)
-                    self._fs.make_dirs(path)
-                self._fs.list_dir(path)
-                log_dir.lock()
-            except OSError as error:
-                _log.error("Failed to create or validate data directory %s: %s", path, error)
-                self._offline[path] = error
-            except DirectoryLocked:
-                self._unlock_all()
-                raise
-            else:
-                self._dirs[path] = ManagedDir(log_dir)
-        if not self._dirs:
-            raise StorageError(
-                ", ".join(self._all_dirs),
-                "none of the specified log dirs can be created or validated: "
-                + "; ".join(str(error) for error in self._offline.values()),
-            )
-
-    def start_loading(self, topic_configs: TopicConfigs) -> Loading:
-        """What has to be opened. Takes the clean-shutdown markers away first (S-REC-1)."""
-        everything = Loading()
-        for path, state in self._dirs.items():
-            try:
-                state.was_clean = state.log_dir.take_clean_shutdown_marker()
-                found = jobs_of(
-                    self._fs,
-                    self._clock,
-                    path,
-                    topic_configs,
-                    clean=state.was_clean,
-                    producer_expiration_ms=self._config.producer_id_expiration_ms,
-                )
-            except OSError as error:
-                everything.failed[path] = error
-                continue
-            _log.info(
-                "%s %d logs in %s",
-                "Skipping recovery of" if state.was_clean else "Recovering",
-                len(found.jobs),
-                path,
-            )
-            everything.jobs += found.jobs
-            everything.to_delete += found.to_delete
-            self._initializing.update((job.topic_partition, None) for job in found.jobs)
-        self._loading = everything
-        return everything
+        self._directories.lock_and_check()
 
     def load_jobs(self, topic_configs: TopicConfigs) -> list[LoadJob]:
-        """As `start_loading`, for callers that need the jobs only."""
-        return self.start_loading(topic_configs).jobs
+        """What has to be opened; each is a job. Takes the clean-shutdown markers away (S-REC-1)."""
+        expiration_ms = self._config.producer_id_expiration_ms
+        return self._loader.start(topic_configs, producer_expiration_ms=expiration_ms).jobs
 
     def finish_loading(self) -> None:
         """Take over what the jobs found. Raises StorageError when a partition is found twice."""
-        loading = self._loading
-        if loading is None:
-            return
-        failed = dict(loading.failed)
-        for job in loading.jobs:
-            if job.error is not None:
-                _log.error("Error while loading log dir %s: %s", job.directory, job.error)
-                failed.setdefault(job.log_dir, job.error)
-        for job in loading.jobs:
-            self.finished_initializing(job.topic_partition, job.log)
-            if job.log is not None and job.log_dir not in failed:
-                if job.is_future:
-                    self._adopt_future(job.log)
-                else:
-                    self._adopt(job.log)
-        now = self._clock.wall_ms()
-        self._to_delete.extend((now, path) for path in loading.to_delete)
-        self._loading = None
-        for path, state in self._dirs.items():
-            state.loaded = path not in failed
-        for path, error in failed.items():
-            self.handle_dir_failure(path, error)
-        lowered = {
-            job.log_dir
-            for job in loading.jobs
-            if job.log is not None and job.log.recovery_point < job.recovery_point
-        }
-        for path in lowered:
-            # What is appended next must not be taken for synced after another crash.
-            self._checkpoint(path, log_starts=False)
-        self.adopt_orphans()
+        self._loader.finish()
 
     def load_logs(
         self, topic_configs: TopicConfigs, progress: Callable[[int, int], None] | None = None
     ) -> None:
         """Open everything here and now; `progress` is told (done, all) after each log."""
-        jobs = self.start_loading(topic_configs).jobs
+        jobs = self.load_jobs(topic_configs)
         for done, job in enumerate(jobs, start=1):
-            job.run()
+            perform(job)
             if progress is not None:
                 progress(done, len(jobs))
         self.finish_loading()
@@ -163,18 +221,6 @@ class LogManager(LogMoves):
         """Lock, check and load; what tests and tools need in one call."""
         self.lock_and_check_dirs()
         self.load_logs(topic_configs)
-
-    def _adopt(self, log: Log) -> None:
-        previous = self._logs.get(log.topic_partition)
-        if previous is not None:
-            raise StorageError(
-                log.dir,
-                f"Duplicate log directories for {log.topic_partition} are found in both {log.dir} "
-                f"and {previous.dir}. Recover broker from this failure by manually deleting one of "
-                "the two directories for this partition.",
-            )
-        log.connect(failed=self._log_failed, rolled=self._log_rolled, rolling=self._log_rolling)
-        self._logs[log.topic_partition] = log
 
     # Topics come, change and go.
 
@@ -190,100 +236,30 @@ class LogManager(LogMoves):
         With `is_new` the caller knows that it exists nowhere; without, a directory that is offline
         may hold it, so then nothing is made. Raises StorageError, INCONSISTENT_TOPIC_ID.
         """
-        log = self._logs.get(topic_partition)
-        if log is None:
-            if self._offline and not is_new:
-                raise StorageError(
-                    partition_dir_name(topic_partition),
-                    f"Can not create log for {topic_partition} because log directories "
-                    f"{', '.join(self._offline)} are offline",
-                )
-            log = self._create(topic_partition, topic_id, config)
-            self._adopt(log)
-        elif topic_id != ZERO_UUID:
-            if log.topic_id == ZERO_UUID:
-                self._give_topic_id(log, topic_id)
-            elif log.topic_id != topic_id:
-                raise KafkaError(
-                    ErrorCode.INCONSISTENT_TOPIC_ID,
-                    f"Tried to assign topic ID {uuid_to_text(topic_id)} to log for topic partition "
-                    f"{topic_partition}, but log already contained topic ID "
-                    f"{uuid_to_text(log.topic_id)}",
-                )
-        return log
-
-    def _create(self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig) -> Log:
-        for log_dir in self._emptiest_first():
-            directory = join(log_dir, partition_dir_name(topic_partition))
-            try:
-                self._fs.make_dirs(directory)
-                if topic_id != ZERO_UUID:
-                    write_partition_metadata(self._fs, directory, topic_id, sync=False)
-                options = LoadOptions(
-                    config=config,
-                    clean=False,  # should there be files, they are not taken on trust
-                    topic_id=topic_id,
-                    producer_expiration_ms=self._config.producer_id_expiration_ms,
-                )
-                log = load_log(self._fs, self._clock, directory, topic_partition, options)
-            except OSError as error:
-                self.report_failure(log_dir, error)
-                continue
-            _log.info("Created log for partition %s in %s", topic_partition, directory)
-            return log
-        raise StorageError(
-            partition_dir_name(topic_partition),
-            f"No log directories available. Tried {', '.join(self._all_dirs)}",
-        )
-
-    def _give_topic_id(self, log: Log, topic_id: bytes) -> None:
-        try:
-            write_partition_metadata(self._fs, log.dir, topic_id, sync=False)
-        except OSError as error:
-            self._log_failed(log.dir, error)
-            raise StorageError(log.dir, error) from error
-        log.topic_id = topic_id
-
-    def _emptiest_first(self) -> list[str]:
-        """Live directories, the one with the fewest logs first; ties in the order of `log.dirs`."""
-        if len(self._dirs) == 1:
-            return list(self._dirs)
-        counts = dict.fromkeys(self._dirs, 0)
-        for log in self._with_future_logs():
-            counts[parent_dir(log.dir)] += 1
-        return sorted(counts, key=counts.__getitem__)
+        return self._maker.get_or_create(topic_partition, topic_id, config, is_new=is_new)
 
     def initializing(self, topic_partition: TopicPartition) -> None:
         """The caller is about to read the topic's configuration and make its log (S-CFG-5)."""
-        self._initializing.setdefault(topic_partition, None)
+        self._configs.initializing(topic_partition)
 
     def finished_initializing(self, topic_partition: TopicPartition, log: Log | None) -> None:
         """The log is there (or not): a configuration that changed meanwhile wins (KAFKA-8813)."""
-        changed = self._initializing.pop(topic_partition, None)
-        if changed is not None and log is not None:
-            log.update_config(changed)
+        self._configs.finished_initializing(topic_partition, log)
 
     def update_topic_config(self, topic: str, config: TopicConfig) -> None:
         """The topic's logs follow these rules from now on, those that are being opened as well."""
-        for topic_partition in self._initializing:
-            if topic_partition.topic == topic:
-                self._initializing[topic_partition] = config
-        for log in self._with_future_logs():
-            if log.topic_partition.topic == topic:
-                log.update_config(config)
+        self._configs.update_topic(topic, config)
 
     def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> Iterator[None]:
         """All logs follow what `config_of` says of their topics, one per step."""
-        for topic_partition in self._initializing:
-            self._initializing[topic_partition] = config_of(topic_partition.topic)
-        for log in list(self._with_future_logs()):
-            log.update_config(config_of(log.topic_partition.topic))
-            yield
+        return self._configs.update_all(config_of)
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """The broker's configuration has changed while it runs."""
         self._config = config
-        for log in self._with_future_logs():
+        self._deletions.delay_ms = config.log_segment_delete_delay_ms
+        self._maker.producer_expiration_ms = config.producer_id_expiration_ms
+        for log in self._table.everything():
             log.producers.expiration_ms = config.producer_id_expiration_ms
 
     def async_delete(self, topic_partition: TopicPartition) -> None:
@@ -296,43 +272,48 @@ class LogManager(LogMoves):
     def async_delete_all(self, partitions: Iterable[TopicPartition]) -> None:
         """`async_delete` for many, with one write of the checkpoints. Raises StorageError.
 
-        An old offset in them would be taken for one of a new log of the same name. So they are
-        written at once where there may be an old log start, else by `flush_rolled` (see there).
+        An old offset in them would be taken for one of a new log of the same name: see
+        `storage.manager.checkpoints`.
         """
-        touched: set[str] = set()
-        due = self._clock.wall_ms() + self._config.log_segment_delete_delay_ms
+        touched: dict[str, None] = {}
         for topic_partition in partitions:
             # The copy first: alone it would be taken for a move that has to be finished.
-            self.cancel_move(topic_partition)
-            log = self._logs.pop(topic_partition, None)
+            self.moves.cancel(topic_partition)
+            log = self._table.logs.pop(topic_partition, None)
             if log is None:
-                if self._offline:
-                    raise StorageError(
-                        partition_dir_name(topic_partition),
-                        f"Failed to delete log for {topic_partition} because it may be in one of "
-                        f"the offline directories {', '.join(self._offline)}",
-                    )
+                self._expect_not_offline(topic_partition)
                 continue
+            self._delete(log)
             log_dir = parent_dir(log.dir)
-            unique = f"{self._random.getrandbits(128):032x}"
-            target = join(log_dir, state_dir_name(topic_partition, DirState.DELETE, unique))
-            try:
-                log.take_out_of_service()
-                self._fs.rename(log.dir, target)
-            except OSError as error:
-                self._log_failed(log.dir, error)
-                raise StorageError(log.dir, error) from error
-            _log.info(
-                "Log for partition %s is renamed to %s and is scheduled for deletion",
-                topic_partition,
-                target,
+            self._checkpoints.note_outdated(log_dir)
+            if log.log_start_offset > 0 and self._checkpoints.may_name(log_dir, topic_partition):
+                touched[log_dir] = None
+        self._checkpoints.write_now(*touched)
+
+    def _delete(self, log: Log) -> None:
+        name = self._maker.unique_name(log.topic_partition, DirState.DELETE)
+        target = join(parent_dir(log.dir), name)
+        log.take_out_of_service()
+        try:
+            self._fs.rename(log.dir, target)
+        except OSError as error:
+            self._directories.report_failure_in(log.dir, error)
+            raise StorageError(log.dir, error) from error
+        _log.info(
+            "Log for partition %s is renamed to %s and is scheduled for deletion",
+            log.topic_partition,
+            target,
+        )
+        self._flusher.forget(log)
+        self._deletions.add_log(target)
+
+    def _expect_not_offline(self, topic_partition: TopicPartition) -> None:
+        if self._directories.offline:
+            raise StorageError(
+                partition_dir_name(topic_partition),
+                f"Failed to delete log for {topic_partition} because it may be in one of "
+                f"the offline directories {', '.join(self._directories.offline)}",
             )
-            self._to_delete.append((due, target))
-            self._outdated[log_dir] = object()
-            if topic_partition in self._dirs[log_dir].checkpointed and log.log_start_offset > 0:
-                touched.add(log_dir)
-        for log_dir in touched:
-            self._checkpoint(log_dir)
 
     def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Cut logs back, for a follower; unknown partitions are left out. Raises StorageError.
@@ -340,69 +321,117 @@ class LogManager(LogMoves):
         The checkpoints follow: with an old recovery point in them, what is appended next would be
         taken for synced after a crash; with an old log start above its end, the log for lost.
         """
+        logs = self._table.logs
         self._cut(
-            {tp: offset for tp, offset in offsets.items() if tp in self._logs}, Log.truncate_to
+            {logs[tp]: offset for tp, offset in offsets.items() if tp in logs}, Log.truncate_to
         )
 
     def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
         """Empty a log; its next record gets `offset`. As `truncate_to`."""
-        self._cut({topic_partition: offset}, Log.truncate_fully_and_start_at)
+        self._cut({self._table.logs[topic_partition]: offset}, Log.truncate_fully_and_start_at)
 
-    def _cut(
-        self, offsets: Mapping[TopicPartition, int], cut: Callable[[Log, int], object]
-    ) -> None:
-        touched = set()
-        for topic_partition, offset in offsets.items():
-            log = self._logs[topic_partition]
+    def _cut(self, offsets: Mapping[Log, int], cut: Callable[[Log, int], object]) -> None:
+        touched: dict[str, None] = {}
+        for log, offset in offsets.items():
             log_dir, start, point = parent_dir(log.dir), log.log_start_offset, log.recovery_point
             cut(log, offset)
             if log.recovery_point < point:
-                self._outdated[log_dir] = object()
+                self._checkpoints.note_outdated(log_dir)
             if log.log_start_offset < start:
-                touched.add(log_dir)
-        for log_dir in touched:
-            self._checkpoint(log_dir)
+                touched[log_dir] = None
+        self._checkpoints.write_now(*touched)
+
+    # Disks fail.
+
+    def report_failure(self, log_dir: str, error: OSError) -> None:
+        """A disk error in `log_dir`; the first one counts, and its consequence is deferred."""
+        self._directories.report_failure(log_dir, error)
+
+    def handle_dir_failure(self, log_dir: str, error: OSError) -> None:
+        """Take a directory and its logs out of service and tell `on_offline`; once."""
+        if self._directories.take_offline(log_dir, error):
+            lost = self._table.take_offline(log_dir, error)
+            last = not self._directories.live
+            self._on_offline(
+                OfflineDir(path=log_dir, error=error, partitions=tuple(lost), last=last)
+            )
+
+    # What is done again and again.
+
+    def tasks(self) -> list[Task]:
+        """What has to be done regularly (S-TIME-1)."""
+        config = self._config
+
+        def task(name: str, period_ms: int, run: Callable[[], Steps]) -> Task:
+            first = config.log_initial_task_delay_ms
+            return Task(name=name, initial_delay_ms=first, period_ms=period_ms, run=run)
+
+        return [
+            task(
+                log_tasks.RETENTION,
+                config.log_retention_check_interval_ms,
+                self._upkeep.apply_retention,
+            ),
+            task(
+                log_tasks.FLUSHER, config.log_flush_scheduler_interval_ms, self._flusher.flush_due
+            ),
+            task(
+                log_tasks.RECOVERY_POINT_CHECKPOINT,
+                config.log_flush_offset_checkpoint_interval_ms,
+                lambda: self._checkpoints.steps(self.live_dirs, RECOVERY_POINTS),
+            ),
+            task(
+                log_tasks.LOG_START_CHECKPOINT,
+                config.log_flush_start_offset_checkpoint_interval_ms,
+                lambda: self._checkpoints.steps(self.live_dirs, LOG_STARTS),
+            ),
+            task(
+                log_tasks.DELETE_LOGS,
+                config.log_segment_delete_delay_ms,
+                self._deletions.remove_due,
+            ),
+            task(
+                log_tasks.PRODUCER_EXPIRATION,
+                config.producer_id_expiration_check_interval_ms,
+                self._upkeep.remove_expired_producers,
+            ),
+            Task(
+                name=log_tasks.FLUSH_ROLLED,
+                initial_delay_ms=log_tasks.FLUSH_ROLLED_PERIOD_MS,
+                period_ms=log_tasks.FLUSH_ROLLED_PERIOD_MS,
+                run=self._flush_rolled,
+            ),
+        ]
+
+    def _flush_rolled(self) -> Steps:
+        yield from self._flusher.flush_rolled()
+        yield from self._checkpoints.update_outdated()
+        return None
+
+    # High watermarks, which the replication layer keeps.
+
+    def read_high_watermarks(self) -> dict[TopicPartition, int]:
+        """High watermarks as they were written last, of all live directories."""
+        return self._checkpoints.read(HIGH_WATERMARK_CHECKPOINT)
+
+    def checkpoint_high_watermarks(self) -> Steps:
+        """Write down the high watermark of every log."""
+        return self._checkpoints.steps(self.live_dirs, HIGH_WATERMARKS)
 
     # Stopping.
 
-    def shutdown(self, broker_epoch: int = -1) -> None:
+    def shutdown_steps(self, broker_epoch: int = -1) -> Steps:
         """Sync and close all logs; write checkpoints and clean-stop markers (S-START-5).
 
-        A directory where something failed, or whose logs were never all loaded, gets no marker.
+        Nobody may use the logs any more. A directory where something failed, or whose logs were
+        never all loaded, gets no marker.
         """
-        for log_dir in self.live_dirs:
-            state = self._dirs[log_dir]
-            try:
-                self._close_all(self.logs_in(log_dir))
-            except StorageError as error:
-                _log.error("Error while closing logs in %s: %s", log_dir, error)
-                continue
-            self._checkpoint(log_dir)
-            if log_dir not in self._dirs or not (state.loaded or state.was_clean):
-                continue
-            try:
-                state.log_dir.write_clean_shutdown_marker(broker_epoch)
-            except OSError as error:
-                _log.error("No clean shutdown marker in %s: %s", log_dir, error)
-        self._unlock_all()
-        self._logs.clear()
-        self._future.clear()
+        return self._closing.steps(broker_epoch)
 
-    def _close_all(self, logs: list[Log]) -> None:
-        """Sync and close. Many in `num.recovery.threads.per.data.dir` threads: syncs that wait at
-        the same time cost the disk little more than one. Raises StorageError.
-        """
-        threads = self._config.num_recovery_threads_per_data_dir
-        if threads == 1 or len(logs) < _WORTH_THREADS:
-            for log in logs:
-                log.close()
-            return
-        from concurrent.futures import ThreadPoolExecutor
+    def shutdown(self, broker_epoch: int = -1) -> None:
+        """`shutdown_steps` here and now."""
+        perform_all(self.shutdown_steps(broker_epoch))
 
-        with ThreadPoolExecutor(threads) as pool:
-            for _ in pool.map(Log.close, logs):
-                pass
-
-    def _unlock_all(self) -> None:
-        for state in self._dirs.values():
-            state.log_dir.unlock()
+    def release_locks(self) -> None:
+        """Give the directories up without an orderly stop: another start will recover them."""
+        self._directories.unlock_all()

@@ -2,7 +2,7 @@
 
 Layout (one directory per partition inside each log directory):
 
-    <log dir>/meta.properties  .lock  .kafka_cleanshutdown  *-checkpoint
+    <log dir>/meta.properties  .lock  .kafka_cleanshutdown  *-checkpoint      [.<16 hex>.tmp]
     <log dir>/<topic>-<partition>/                       a log
     <log dir>/<topic>-<partition>.<32 hex>-delete/       a log waiting to be removed (S-RET-8)
     <log dir>/<topic>-<partition>.<32 hex>-future/       a log being moved here
@@ -43,6 +43,19 @@ CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 META_PROPERTIES: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+
+TEMPORARY_SUFFIX: Final = ".tmp"
+_REPLACED: Final = (
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    CLEANER_CHECKPOINT,
+    META_PROPERTIES,
+    CLEAN_SHUTDOWN_FILE,
+)
+"""Files that are replaced whole, by way of a temporary file."""
 
 MAX_NAME_LENGTH: Final = 255
 """Bytes one path component may have on common file systems."""
@@ -119,6 +132,16 @@ def txn_index_file(directory: str, base_offset: int, state: str = "") -> str:
 def snapshot_file(directory: str, offset: int, state: str = "") -> str:
     """Path of the producer snapshot that is valid up to `offset` (exclusive)."""
     return f"{directory}/{offset:020d}{SNAPSHOT_SUFFIX}{state}"
+
+
+def temporary_file(path: str, unique: int) -> str:
+    """Where the next content of the file at `path` is written first."""
+    return f"{path}.{unique:016x}{TEMPORARY_SUFFIX}"
+
+
+def is_temporary(name: str) -> bool:
+    """Whether this file name is one of an interrupted replacement: by us, or by Kafka."""
+    return name.endswith(TEMPORARY_SUFFIX) and name.startswith(_REPLACED)
 
 
 def parse_segment_file(name: str) -> SegmentFile | None:

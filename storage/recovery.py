@@ -48,6 +48,7 @@ from storage.paths import (
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
     SWAP_SUFFIX,
+    TEMPORARY_SUFFIX,
     TIME_INDEX_SUFFIX,
     file_name,
     join,
@@ -64,6 +65,8 @@ _log = logging.getLogger(__name__)
 
 _HEADERS: Final = 64 * 1024
 """Read at a time where only headers are looked at."""
+
+_LEFTOVERS: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +90,12 @@ def load_log(
     directory: str,
     topic_partition: TopicPartition,
     options: LoadOptions,
-    random: Random | None = None,
+    random: Random,
 ) -> Log:
-    """The log in `directory`, which exists; empty directories become empty logs."""
+    """The log in `directory`, which exists; empty directories become empty logs.
+
+    `random` may be shared by logs that are loaded in several threads.
+    """
     return _Loader(fs, clock, directory, topic_partition, options, random).load()
 
 
@@ -103,20 +109,21 @@ class _Loader:
         directory: str,
         topic_partition: TopicPartition,
         options: LoadOptions,
-        random: Random | None,
+        random: Random,
     ) -> None:
         self._fs = fs
         self._clock = clock
         self._directory = directory
         self._topic_partition = topic_partition
         self._options = options
+        self._random = random
         self._store = SegmentStore(fs, clock, directory, options.config, random)
         self._epochs = self._open_epochs()
         self._unsynced_from: int | None = None
 
     def load(self) -> Log:
         names = self._fs.list_dir(self._directory)
-        if any(name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
+        if any(name.endswith(_LEFTOVERS) for name in names):
             remove_leftovers(self._fs, self._directory)
             finish_swaps(self._fs, self._directory)
             names = self._fs.list_dir(self._directory)
@@ -142,9 +149,9 @@ class _Loader:
         self._epochs.truncate_from_start(start)
         self._epochs.flush()
         self._producers.remove_stray_snapshots(segments.base_offsets)
-        replay.rebuild(
-            self._producers, segments, start, end, self._clock.wall_ms(), clean=options.clean
-        )
+        replay.rebuild(self._producers, segments, end, self._clock.wall_ms(), clean=options.clean)
+        # Transactions that ended below the log start, where the high watermark begins, are decided.
+        self._producers.on_high_watermark_updated(start)
         for segment in segments:
             segment.release()
         return Log(
@@ -162,12 +169,12 @@ class _Loader:
     def _open_epochs(self) -> LeaderEpochCache:
         path = join(self._directory, LEADER_EPOCH_CHECKPOINT)
         try:
-            return LeaderEpochCache(self._fs, path)
+            return LeaderEpochCache(self._fs, path, self._random)
         except CheckpointError as error:
             # Recovery finds the epochs of the batches it reads; older ones are lost.
             _log.warning("Starting over with an empty leader epoch cache: %s", error)
             self._fs.unlink(path)
-            return LeaderEpochCache(self._fs, path)
+            return LeaderEpochCache(self._fs, path, self._random)
 
     # Pass 3.
 
@@ -185,7 +192,7 @@ class _Loader:
             self._store.segments.add(self._segment(base))
         if not bases:
             self._store.create(self._options.log_start_offset)
-        for segment in self._store.segments.snapshot_from(0):
+        for segment in self._store.segments:
             if not self._indexes_look_good(segment, have):
                 # Later segments stay: that an index is damaged says nothing of the records.
                 _log.warning("Rebuilding the indexes of %s", segment.path)
@@ -313,13 +320,7 @@ class _Loader:
         producers = self._producers
         if producers.map_end_offset != segment.base_offset:
             replay.rebuild(
-                producers,
-                self._store.segments,
-                # From whatever is left below the log start, too: a producer of which only the
-                # marker was found would be refused its next sequence (S-IDEM-3).
-                self._store.segments.first.base_offset - 1,
-                segment.base_offset,
-                self._clock.wall_ms(),
+                producers, self._store.segments, segment.base_offset, self._clock.wall_ms()
             )
         cut = SegmentRecovery(segment, producers, self._epochs).run()
         lost = cut > 0 or self._is_hole(segment, producers.map_end_offset, later)

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import storage
 from storage.check.findings import PartitionVerdict
@@ -122,6 +123,7 @@ def _check(args: argparse.Namespace, paths: list[str]) -> int:
     check = LogDirCheck(
         OsFileSystem(),
         _Clock(),
+        Random(),
         paths,
         records=args.records,
         from_start=args.from_start,

@@ -1,9 +1,9 @@
 """Moves partitions between log directories while they are written to and read.
 
-For every move there is a future log (`storage.log_moves`). One task copies batches, as a follower
-appends them, in slices of `SLICE_BYTES` and in turn, so that many moves go on side by side and none
-of them keeps the event loop: reading, checking and writing a slice is one hop to a thread. Nobody
-else changes a future log.
+For every move there is a future log (`storage.manager.log_moves`). One task copies batches, as a
+follower appends them, in slices of `SLICE_BYTES` and in turn, so that many moves go on side by side
+and none of them keeps the event loop: reading, checking, writing and syncing are jobs
+(`broker.replication.slice_copy`, `Log.begin_flush`). Nobody else changes a future log.
 
 When a copy has caught up, it is synced, and then, with appends held back, given the rest and put
 in the place of the log it was made from. Appends queue for that long (a few milliseconds); reads go
@@ -20,19 +20,21 @@ After `kafka.server.ReplicaAlterLogDirsThread`.
 """
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.partition import Partition
+from broker.replication.slice_copy import CopySlice
+from broker.world.workers import Workers, perform, perform_all
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.errors import RecordsError
 from protocol.types import TopicPartition
+from storage import jobs
 from storage.errors import StorageError
-from storage.log.following import UnexpectedAppendOffset
 from storage.log.log import Log
-from storage.log.results import FetchIsolation, StartOffsetReason
+from storage.log.results import FetchIsolation, ReadInfo, StartOffsetReason
 from storage.paths import parent_dir
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SLICE_BYTES: Final = 512 * 1024
-"""Copied per hop: a few milliseconds in a thread."""
+"""Copied per job: a few milliseconds in a thread."""
 
 NEARLY_THERE_BYTES: Final = SLICE_BYTES
 """With no more than this left to copy, the copy is synced and put in place."""
@@ -52,22 +54,15 @@ class _Abandoned(Exception):
     """The partition was closed, or the move given up, while something was waited for."""
 
 
-class _Hop(Protocol):
-    """Runs blocking work: in a thread, or here and now."""
-
-    async def __call__(self, work: Callable[..., Any], *args: Any) -> Any: ...
-
-
-async def _here(work: Callable[..., Any], *args: Any) -> Any:
-    return work(*args)
-
-
 class LogMover:
     """See the module."""
 
-    def __init__(self, replicas: "ReplicaManager", log_manager: "LogManager") -> None:
+    def __init__(
+        self, replicas: "ReplicaManager", log_manager: "LogManager", workers: Workers
+    ) -> None:
         self._replicas = replicas
         self._logs = log_manager
+        self._workers = workers
         self._moving: dict[TopicPartition, Log] = {}
         self._wake = trio.Event()
 
@@ -75,7 +70,7 @@ class LogMover:
 
     def move(self, tp: TopicPartition, directory: str) -> None:
         """Let `tp` lie in `directory` soon; where it lies now: cancel a move. Raises KafkaError."""
-        self._logs.check_move(tp, directory)
+        self._logs.moves.check(tp, directory)
         partition = self._replicas.find(tp)
         if partition is not None and partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {tp} is offline.")
@@ -85,12 +80,12 @@ class LogMover:
         future = self._logs.future_log(tp)
         if future is not None and parent_dir(future.dir) != directory:
             self._moving.pop(tp, None)
-            self._logs.cancel_move(tp)
+            self._logs.moves.cancel(tp)
             future = None
         if parent_dir(source.dir) == directory:
             return
         if future is None:
-            future = self._logs.create_future_log(tp, directory)
+            future = self._logs.moves.create_future_log(tp, directory)
         self._begin(tp, future)
 
     def resume(self) -> None:
@@ -125,11 +120,8 @@ class LogMover:
         except StorageError as error:
             log.error("The move of %s ends with its disk: %s", tp, error)
             self._forget(tp, future)
-        except KafkaError as error:
+        except (KafkaError, RecordsError) as error:
             log.error("The move of %s to %s stopped: %s", tp, parent_dir(future.dir), error)
-            self._forget(tp, future)
-        except Exception:
-            log.exception("The move of %s to %s stopped", tp, parent_dir(future.dir))
             self._forget(tp, future)
 
     def _forget(self, tp: TopicPartition, future: Log) -> None:
@@ -141,20 +133,20 @@ class LogMover:
         partition = self._check(tp, future)
         await trio.lowlevel.checkpoint()
         partition = self._check(tp, future)
-        hop = _in_thread
-        left = await self._copy_slice(partition, future, hop)
-        if left > NEARLY_THERE_BYTES:
-            return False
-        await hop(future.flush)
-        self._check(tp, future)
+        found = self._next_slice(partition.log, future)
+        if found is not None:
+            await perform(self._workers, self._copy(partition, future, found))
+            if _far_from_the_end(partition.log, found):
+                return False
+        await perform_all(self._workers, self._flush(tp, future))
         with trio.CancelScope(shield=True):
             if tp.topic in INTERNAL_TOPICS:
                 if partition.appending:
                     return False
-                await self._put_in_place(partition, future, _here)
+                jobs.perform_all(self._put_in_place(partition, future))
             else:
                 async with partition.appends_held_back():
-                    await self._put_in_place(partition, future, hop)
+                    await perform_all(self._workers, self._put_in_place(partition, future))
         return True
 
     def _check(self, tp: TopicPartition, future: Log) -> Partition:
@@ -164,27 +156,36 @@ class LogMover:
             raise _Abandoned
         return partition
 
-    async def _copy_slice(self, partition: Partition, future: Log, hop: _Hop) -> int:
-        """Copy at most `SLICE_BYTES`; about how many bytes are left (0: none at all)."""
-        source = partition.log
+    def _next_slice(self, source: Log, future: Log) -> ReadInfo | None:
+        """At most `SLICE_BYTES` that the copy has not; None when it has all there is."""
         self._follow_ends(source, future)
+        future.update_high_watermark(source.high_watermark)
         start = future.log_end_offset
         if start >= source.log_end_offset:
-            return 0
+            return None
         most = min(SLICE_BYTES, source.config.segment_bytes)
         found = source.read(start, most, FetchIsolation.LOG_END)
         if not len(found.records):
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Nothing to be read at {start}.")
-        await hop(_append, future, found.records)
-        self._check(partition.topic_partition, future)
-        future.update_high_watermark(source.high_watermark)
-        if future.log_end_offset >= source.log_end_offset:
-            return 0
-        active = source.segments.active
-        if future.log_end_offset < active.base_offset:
-            return active.size + NEARLY_THERE_BYTES + 1
-        place = active.find(future.log_end_offset)
-        return 1 if place is None else max(active.size - place.position, 1)
+        return found
+
+    def _copy(self, partition: Partition, future: Log, found: ReadInfo) -> CopySlice:
+        source, tp = partition.log, partition.topic_partition
+
+        def unreadable(error: OSError) -> None:
+            self._logs.report_failure(parent_dir(source.dir), error)
+            raise StorageError(source.dir, error) from error
+
+        return CopySlice(
+            found.records, future, wanted=lambda: self._check(tp, future), unreadable=unreadable
+        )
+
+    def _flush(self, tp: TopicPartition, future: Log) -> jobs.Steps:
+        """All that the copy holds is synced."""
+        while (job := future.begin_flush()) is not None:
+            yield job
+            self._check(tp, future)
+        return None
 
     def _follow_ends(self, source: Log, future: Log) -> None:
         """Drop from the copy what the source has no more, at either end."""
@@ -206,39 +207,31 @@ class LogMover:
 
     # ------------------------------------------------------------------ the end of a move
 
-    async def _put_in_place(self, partition: Partition, future: Log, hop: _Hop) -> None:
-        """Nobody appends meanwhile. See `storage.log_moves` for the order."""
-        tp = partition.topic_partition
-        while await self._copy_slice(partition, future, hop):
-            pass
-        self._follow_ends(partition.log, future)
+    def _put_in_place(self, partition: Partition, future: Log) -> jobs.Steps:
+        """Nobody appends meanwhile. See `storage.manager.log_moves` for the order."""
+        tp, moves = partition.topic_partition, self._logs.moves
         source = partition.log
-        await hop(future.flush)
+        while (found := self._next_slice(source, future)) is not None:
+            yield self._copy(partition, future, found)
+        yield from self._flush(tp, future)
         self._check(tp, future)
-        self._logs.retire_source(tp)
+        moves.retire_source(tp)
         try:
-            await hop(self._logs.sync_dir_of, source)
+            yield moves.sync_dir_of(source)
             self._check(tp, future)
-            promoted = self._logs.promote_future(tp)
-        except BaseException:
+            promoted = moves.promote_future(tp)
+        except BaseException:  # a step that fails closes the generator
             if not partition.unavailable:
-                self._logs.restore_source(tp)
+                moves.restore_source(tp)
             raise
         partition.replace_log(promoted)
-        await hop(self._logs.checkpoint_move, parent_dir(source.dir), parent_dir(promoted.dir))
+        yield from moves.checkpoint(parent_dir(source.dir), parent_dir(promoted.dir))
+        return None
 
 
-def _append(future: Log, records: Any) -> None:
-    data = records if isinstance(records, bytes) else records.read()
-    try:
-        future.append_as_follower(data)
-    except UnexpectedAppendOffset as error:
-        if future.size:
-            raise
-        # The log start lies within a batch (records were deleted): the copy begins with all of it.
-        future.truncate_fully_and_start_at(error.first_offset)
-        future.append_as_follower(data)
-
-
-async def _in_thread(work: Callable[..., Any], *args: Any) -> Any:
-    return await trio.to_thread.run_sync(work, *args)
+def _far_from_the_end(source: Log, copied: ReadInfo) -> bool:
+    """Whether more than `NEARLY_THERE_BYTES` are left behind what was copied last."""
+    active = source.segments.active
+    if copied.segment_base != active.base_offset:
+        return True
+    return active.size - copied.position - len(copied.records) > NEARLY_THERE_BYTES

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from broker.replication.topic_statistics import TopicStatistics
+from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import (
     TopicPartition,
@@ -59,6 +60,7 @@ class Partition:
     __slots__ = (
         "_follower_end_offsets",
         "_lock",
+        "_workers",
         "alone",
         "appended_bytes",
         "appending",
@@ -84,6 +86,7 @@ class Partition:
         leader_epoch: int,
         broker_id: int,
         statistics: TopicStatistics,
+        workers: Workers,
         threaded_append_bytes: int = THREADED_APPEND_BYTES,
     ) -> None:
         self.topic_partition = topic_partition
@@ -91,6 +94,7 @@ class Partition:
         self.log = log
         self.broker_id = broker_id
         self.statistics = statistics
+        self._workers = workers
         self.threaded_append_bytes = threaded_append_bytes
         self.unavailable = ErrorCode.NONE
         """Why it cannot be served; NONE (falsy) while it is led from here."""
@@ -254,7 +258,7 @@ class Partition:
         if pending.size < self.threaded_append_bytes:
             pending.write()
         else:
-            await _write_in_thread(pending)
+            await self._write_in_thread(pending)
         if self.unavailable in _LOG_IS_GONE:
             # Deleted, or its disk given up, while the thread was writing: whatever became of the
             # write concerns nobody any more, and completing it would touch files that are gone.
@@ -262,6 +266,14 @@ class Partition:
         info = log.complete_append(pending)
         self._appended(info)
         return info
+
+    async def _write_in_thread(self, pending: "PendingAppend") -> None:
+        try:
+            await self._workers.in_thread(pending.write)
+        except RuntimeError:
+            if pending.is_begun:
+                raise  # a bug in it
+            pending.write()  # no more threads: the append is half done and has to be finished
 
     @asynccontextmanager
     async def appends_held_back(self) -> AsyncIterator[None]:
@@ -432,10 +444,3 @@ class Partition:
             )
         log.maybe_increment_log_start_offset(target, StartOffsetReason.CLIENT_RECORD_DELETION)
         return log.log_start_offset
-
-
-async def _write_in_thread(pending: "PendingAppend") -> None:
-    try:
-        await trio.to_thread.run_sync(pending.write)
-    except RuntimeError:  # no more threads: the append is half done and has to be finished
-        pending.write()

@@ -27,6 +27,7 @@ from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
 from broker.request import Pending, RequestContext
 from broker.world.clock import SystemClock
+from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -54,14 +55,16 @@ class Broker:
     def __init__(self, directory):
         config = BrokerConfig.parse({"log.dirs": directory, "broker.id": "1"})
         clock = SystemClock()
-        self.logs = LogManager(config, clock, OsFileSystem(), on_offline=print)
+        self.logs = LogManager(config, clock, OsFileSystem(), random=Random(), on_offline=print)
         self.logs.startup(lambda _: TopicConfig())
         self.deadlines = Deadlines(clock)
         purgatories = Purgatories(
             Purgatory("Produce", self.deadlines), Purgatory("Fetch", self.deadlines)
         )
         image = SimpleNamespace(topic=lambda _: None, topic_by_id=lambda _: None)
-        self.replicas = ReplicaManager(self.logs, image, clock, config, purgatories)
+        self.replicas = ReplicaManager(
+            self.logs, image, clock, config, purgatories, InlineWorkers()
+        )
         self.produce = ProduceHandler(
             self.replicas, TransactionGate(TransactionHarness().coordinator)
         )

@@ -35,7 +35,7 @@ class Clock:
 
 def manager(directory: str) -> LogManager:
     config = BrokerConfig.parse({"log.dirs": directory})
-    made = LogManager(config, Clock(), OsFileSystem(), on_offline=print)
+    made = LogManager(config, Clock(), OsFileSystem(), random=random.Random(), on_offline=print)
     made.startup(lambda topic: TopicConfig())
     return made
 
@@ -138,7 +138,7 @@ def recovering(megabytes: int) -> None:
             log = logs.get_or_create_log(TopicPartition("r", 0), ZERO_UUID, TopicConfig())
             batch = batch_of(size)
             append_many(log, batch, megabytes * 1_000_000 // len(batch))
-            logs._unlock_all()
+            logs.release_locks()
             measured(
                 f"recover, per MB of {len(batch)} B batches",
                 megabytes,

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
@@ -82,7 +83,7 @@ def build(directory: Path, size: int) -> int:
 def opened(directory: Path) -> Log:
     options = LoadOptions(config=TopicConfig(), clean=True)
     tp = TopicPartition("sparse", 0)
-    log = load_log(OsFileSystem(), Clock(), str(directory), tp, options)
+    log = load_log(OsFileSystem(), Clock(), str(directory), tp, options, Random())
     log.update_high_watermark(log.log_end_offset)
     return log
 

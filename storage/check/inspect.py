@@ -21,6 +21,7 @@ from storage.paths import (
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
     PARTITION_METADATA,
+    is_temporary,
     join,
     parse_segment_file,
     snapshot_file,
@@ -104,7 +105,8 @@ def _look_at_names(
     for name, file in files.items():
         path = join(view.directory, name)
         if file is None:
-            if name not in (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA):
+            expected = name in (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
+            if not expected and not (in_use and is_temporary(name)):
                 seen.add(Problem.UNKNOWN_FILE, path)
         elif file.state:
             if not (in_use and file.state == DELETED_SUFFIX):

@@ -1,6 +1,6 @@
 """Checking and repairing a whole log directory, or one partition directory of it.
 
-    check = LogDirCheck(fs, clock, [directory])
+    check = LogDirCheck(fs, clock, random, [directory])
     for verdict in check.partitions(): ...
     check.findings                         # of the directories themselves, complete afterwards
     check.repair(verdict, backup)          # after `lock()`
@@ -12,6 +12,7 @@ then), not repaired.
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from random import Random
 from typing import Final
 
 from config.topic_config import TopicConfig
@@ -67,6 +68,7 @@ class LogDirCheck:
         self,
         fs: FileSystem,
         clock: Clock,
+        random: Random,
         paths: list[str],
         *,
         records: bool = False,
@@ -80,6 +82,7 @@ class LogDirCheck:
         """
         self._fs = fs
         self._clock = clock
+        self._random = random
         self._records = records
         self._from_start = from_start
         self._progress = progress
@@ -280,12 +283,14 @@ class LogDirCheck:
             log_dir=directory.view.directory,
             directory=view.directory,
             topic_partition=tp,
-            topic_configs=_default_config,
+            # Of a topic's configuration recovery needs only how dense an index is to be.
+            config=TopicConfig(),
             clean=directory.clean and not self._from_start,
             recovery_point=0 if self._from_start else points.get(tp, 0),
             log_start_offset=directory.checkpoints[LOG_START_OFFSET_CHECKPOINT].get(tp, 0),
             fs=self._fs,
             clock=self._clock,
+            random=self._random,
             producer_expiration_ms=DEFAULT_EXPIRATION_MS,
         )
 
@@ -377,8 +382,3 @@ class LogDirCheck:
 def _can(verdict: PartitionVerdict) -> bool:
     """Whether a start would come so far as to open it."""
     return not any(finding.problem in BLOCKS_START for finding in verdict.findings)
-
-
-def _default_config(_topic: str) -> TopicConfig:
-    """Of a topic's configuration recovery needs only how dense an index is to be."""
-    return TopicConfig()

@@ -11,6 +11,7 @@ from typing import Final
 from storage.check.findings import Action, ActionKind
 from storage.check.rehearsal import Change, ChangeKind, RehearsalFileSystem
 from storage.filesystem import FileSystem
+from storage.jobs import perform
 from storage.log.log import Log
 from storage.log_loading import LoadJob
 from storage.paths import (
@@ -22,6 +23,7 @@ from storage.paths import (
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     file_name,
+    is_temporary,
     parse_segment_file,
 )
 
@@ -58,7 +60,7 @@ def rehearse(fs: FileSystem, job: LoadJob, without: tuple[str, ...] = ()) -> Pla
 
 def load(job: LoadJob) -> Log:
     """Run the job and return its log. Raises OSError."""
-    job.run()
+    perform(job)
     if job.log is None:
         raise job.error or OSError(f"{job.directory} could not be loaded")
     return job.log
@@ -107,6 +109,8 @@ def _size_after(change: Change) -> int | None:
 def _kind_of(change: Change) -> ActionKind:
     name = file_name(change.path)
     file = parse_segment_file(name)
+    if is_temporary(name):
+        return ActionKind.REMOVE_LEFTOVER
     if file is None:
         epochs = name == LEADER_EPOCH_CHECKPOINT
         return ActionKind.REWRITE_EPOCHS if epochs else ActionKind.OTHER

@@ -18,7 +18,7 @@ Lazy (S-IDX-7): no file is touched before the first question; the file is made b
 (or by `trim_to_valid_size`, so that a cleanly closed log has its index files). No descriptor stays
 open besides the one of the mapping; renaming and deleting under a mapping are safe.
 
-Only `storage.log` calls this. Not thread-safe except `flush`, which may run in a thread.
+Only `storage.log` calls this.
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -257,7 +257,7 @@ class MappedIndex:
     # --- life of the file
 
     def flush(self) -> None:
-        """Make the entries durable. Raises OSError. May run in a thread."""
+        """Make the entries durable. Raises OSError."""
         if self._map is None or self._length <= 0:
             return
         try:

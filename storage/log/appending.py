@@ -2,29 +2,37 @@
 
 `Log.begin_append` decides (offsets, segment, producer state), `PendingAppend.write` puts the bytes
 into the file, `Log.complete_append` makes them count. Only the middle step may run in a thread, so
-that a big batch's checksum and a write that the kernel throttles do not stop the event loop.
-`write` never raises: what went wrong is told by `complete_append`, on the owner's side, where the
-log directory can be taken offline.
+that a big batch's checksum and a write that the kernel throttles do not stop the event loop. It
+sees what was taken at the beginning, an open file and a position, and nothing of the log. It never
+raises: what went wrong is told by `complete_append`, on the owner's side, where the log directory
+can be taken offline.
 """
 
 from collections.abc import Sequence
 
 from protocol.records.batch import BatchHeader, verify_crc
+from storage.filesystem import File
 from storage.log.results import AppendInfo
 from storage.log.segment import LogSegment
 from storage.log.validation import Bytes
 
 
 class PendingAppend:
-    """One append under way. Made by `Log` only; nothing else changes the log until it is done."""
+    """One append under way. Made by `Appender` only; nothing else changes the log until it is done.
+
+    Positions and sizes are bytes.
+    """
 
     __slots__ = (
+        "_file",
+        "_position",
         "bad_crc",
         "check_crc",
         "data",
         "error",
         "headers",
         "info",
+        "is_begun",
         "segment",
         "settled",
     )
@@ -37,6 +45,7 @@ class PendingAppend:
         info: AppendInfo,
         check_crc: bool = False,
     ) -> None:
+        """Raises OSError when the segment's file has to be opened and cannot be."""
         self.data = data
         self.headers = headers
         """Of the batches in `data`, in order."""
@@ -46,8 +55,12 @@ class PendingAppend:
         self.check_crc = check_crc
         self.settled = False
         """True: there is nothing to write (a duplicate, or no whole batch)."""
+        self.is_begun = False
+        """`write` was called."""
         self.error: OSError | None = None
         self.bad_crc = False
+        self._file: File = segment.opened_file or segment.file
+        self._position = segment.size
 
     @property
     def size(self) -> int:
@@ -56,19 +69,20 @@ class PendingAppend:
 
     def write(self) -> None:
         """Check what was left unchecked and write. May block; never raises."""
+        self.is_begun = True
         if self.settled:
             return
         try:
             if self.check_crc and not verify_crc(self.data, 0, self.headers[0]):
                 self.bad_crc = True
             else:
-                self.segment.write(self.data)
+                self._file.pwrite(self.data, self._position)
         except OSError as error:
             self.error = error
 
 
 def settled(info: AppendInfo, segment: LogSegment) -> PendingAppend:
-    """An append that was answered without writing."""
+    """An append that was answered without writing. Raises OSError."""
     pending = PendingAppend(b"", (), segment, info)
     pending.settled = True
     return pending

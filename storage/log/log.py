@@ -8,325 +8,266 @@ What holds, always, between two calls
   4. Only the active segment is written to; there is always one.
 
 Everything here is synchronous and belongs to one thread (the event loop); a call cannot be
-interrupted, so it needs no lock. Two things may run elsewhere: `PendingAppend.write` and `flush`.
-While an append is pending, only reads and offset moves are allowed.
+interrupted, so it needs no lock. What may block runs elsewhere, on values: `PendingAppend.write`,
+and the jobs of `begin_flush` and `begin_close` (`storage.jobs`). While an append is pending, only
+reads, offset moves and flushes are allowed.
 
-The log coordinates parts that it does not implement: `LeaderValidator` (what may be appended),
-`LogSegment` (files), `ProducerStateManager` (who may append), `LeaderEpochCache`, `LogReader`,
-`retention`, `times`.
+The log is made of parts, each with its own state, and implements none of them:
+
+    SegmentStore, LogSegments    the files                 LogOffsets      start, end, watermarks
+    Appender                     what is appended, how     LogReader       where a read finds what
+    Roller                       a new segment             Durability      marks, flushes
+    SegmentDeleter               retention                 Truncator       an earlier end
+    Replacer                     compacted segments        DiskGuard       what a failure means
+    ProducerStateManager         who may append            LeaderEpochCache
 
 Disk trouble becomes a `StorageError` and is reported to the owner of the log directory
 (`connect`), which takes it offline; the log then refuses everything (S-REC-11).
 `broker.replication` and the log manager call this.
 """
 
-from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT, verify_crc
-from protocol.records.errors import RecordsError
-from storage.errors import OffsetOutOfRange, StorageError
-from storage.log import replay, times
-from storage.log.appending import PendingAppend, settled
-from storage.log.following import FollowerBatches, UnexpectedAppendOffset
-from storage.log.reading import Place, nothing
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from config.topic_config import TopicConfig
+from protocol.types import ZERO_UUID, TopicPartition
+from storage.epochs import LeaderEpochCache
+from storage.jobs import Job, Watched, perform
+from storage.log import times
+from storage.log.appender import Appender
+from storage.log.appending import PendingAppend
+from storage.log.deleting import SegmentDeleter
+from storage.log.durability import Durability
+from storage.log.flushing import FlushJob
+from storage.log.following import FollowerBatches
+from storage.log.guard import DiskGuard, Failed
+from storage.log.offsets import LogOffsets
+from storage.log.reading import LogReader
+from storage.log.replacing import Replacer
 from storage.log.results import (
     AppendInfo,
-    AppendOrigin,
+    Deleted,
     FetchIsolation,
-    ReadInfo,
+    LogStatistics,
+    PendingDeletion,
     RollReason,
+    StartOffsetReason,
     TimestampOffset,
 )
-from storage.log.shrinking import ShrinkingLog
-from storage.log.validation import (
-    LATEST_PRODUCE,
-    Bytes,
-    RejectedRecords,
-    bad_crc,
-    refusal,
-)
+from storage.log.rolling import Roller
+from storage.log.segment import LogSegment
+from storage.log.store import SegmentStore
+from storage.log.truncating import Truncator
+from storage.log.validation import Bytes
+from storage.producers.state import ProducerStateManager
+
+Rolling = Callable[["Log"], None]
+"""Told (log) before a segment ends."""
+
+Rolled = Callable[["Log", int], None]
+"""Told (log, offset) when a segment ended: everything below the offset should be flushed soon."""
 
 
-class Log(ShrinkingLog):
+class Log:
     """See the module docstring. Offsets are absolute, sizes bytes, times milliseconds."""
 
-    __slots__ = ()
+    __slots__ = (
+        "_appender",
+        "_deleter",
+        "_durability",
+        "_guard",
+        "_offsets",
+        "_reader",
+        "_replacer",
+        "_roller",
+        "_store",
+        "_truncator",
+        "append_as_leader",
+        "begin_append",
+        "complete_append",
+        "config",
+        "leader_epochs",
+        "producers",
+        "read",
+        "segments",
+        "topic_id",
+        "topic_partition",
+        "update_high_watermark",
+    )
 
-    # Appending.
-
-    def append_as_leader(
+    def __init__(
         self,
-        records: Bytes,
+        topic_partition: TopicPartition,
+        store: SegmentStore,
+        leader_epochs: LeaderEpochCache,
+        producers: ProducerStateManager,
         *,
-        leader_epoch: int,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-        request_version: int = LATEST_PRODUCE,
-    ) -> AppendInfo:
-        """Validate one batch, give it offsets, write it (checklist B4.1). All or nothing.
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        unsynced_from: int | None = None,
+        topic_id: bytes = ZERO_UUID,
+    ) -> None:
+        """Over files that the loader (`storage.recovery`) has made consistent.
 
-        A writable `records` is patched in place. Raises KafkaError with the client's code:
-        validation (`validation`), sequence and epoch errors (`storage.producers`), StorageError.
+        `unsynced_from`: the base of the first segment that may not be on the disk as it is.
         """
-        pending = self.begin_append(
-            records, leader_epoch=leader_epoch, origin=origin, request_version=request_version
+        tp = topic_partition
+        self.topic_partition = tp
+        self.topic_id = topic_id
+        self.config = store.config
+        self.segments = store.segments
+        self.leader_epochs = leader_epochs
+        self.producers = producers
+        self._store = store
+        self._guard = guard = DiskGuard(store)
+        self._offsets = offsets = LogOffsets(
+            tp, store.segments, producers, leader_epochs, start=log_start_offset, end=log_end_offset
         )
-        pending.write()
-        return self.complete_append(pending)
+        self._durability = durability = Durability(
+            store,
+            offsets,
+            producers,
+            leader_epochs,
+            guard,
+            recovery_point=recovery_point,
+            unsynced_from=unsynced_from,
+        )
+        self._reader = reader = LogReader(store.segments, offsets, guard)
+        self._roller = roller = Roller(tp, store, offsets, producers, durability)
+        self._appender = appender = Appender(
+            tp, store, offsets, producers, leader_epochs, durability, roller, guard
+        )
+        self._deleter = deleter = SegmentDeleter(
+            tp, store, offsets, producers, durability, reader, roller, guard
+        )
+        self._truncator = Truncator(
+            store, offsets, producers, leader_epochs, durability, reader, roller, deleter
+        )
+        self._replacer = Replacer(store, durability, deleter)
+        # What runs for every request leads straight into its part, without a call in between.
+        self.append_as_leader = appender.append_as_leader
+        self.begin_append = appender.begin_append
+        self.complete_append = appender.complete_append
+        self.read = reader.read
+        self.update_high_watermark = offsets.update_high_watermark
 
-    def begin_append(
-        self,
-        records: Bytes,
-        *,
-        leader_epoch: int,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-        request_version: int = LATEST_PRODUCE,
-    ) -> PendingAppend:
-        """The first third of `append_as_leader`: everything but the write. Raises as it does.
+    def connect(self, *, failed: Failed, rolled: Rolled, rolling: Rolling | None = None) -> None:
+        """Tell the log whom to tell."""
+        self._guard.failed = failed
+        self._roller.ended = partial(rolled, self)
+        self._roller.beginning = None if rolling is None else partial(rolling, self)
 
-        The order is Kafka's: analyse, assign, epoch, size, roll, producer state. After this and
-        until `complete_append` only reads and offset moves are allowed.
+    # What it is.
+
+    @property
+    def dir(self) -> str:
+        """The partition directory."""
+        return self._store.directory
+
+    @property
+    def generation(self) -> int:
+        """What a job that works on closed segments compares: see `SegmentStore`."""
+        return self._store.generation
+
+    @property
+    def log_start_offset(self) -> int:
+        """Below it records are gone for readers."""
+        return self._offsets.start
+
+    @property
+    def log_end_offset(self) -> int:
+        """Offset of the next record to come."""
+        return self._offsets.end
+
+    @property
+    def high_watermark(self) -> int:
+        """Below it every in-sync replica has the records. Moved by the replication layer."""
+        return self._offsets.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it no transaction is open (S-TXN-1)."""
+        return self._offsets.last_stable
+
+    @property
+    def recovery_point(self) -> int:
+        """Below it everything was synced (S-FL-2)."""
+        return self._durability.recovery_point
+
+    @property
+    def last_flush_ms(self) -> int:
+        """When a flush was complete, or the log opened."""
+        return self._durability.last_flush_ms
+
+    @property
+    def names_are_synced(self) -> bool:
+        """Whether segments that were deleted stay so after a crash."""
+        return self._durability.names_are_synced
+
+    @property
+    def size(self) -> int:
+        """Bytes of all record files."""
+        return self.segments.size
+
+    @property
+    def segment_count(self) -> int:
+        """Segments, the active one included."""
+        return len(self.segments)
+
+    @property
+    def first_segment_base(self) -> int:
+        """Where the log would start if nobody had moved its start."""
+        return self.segments.first.base_offset
+
+    def update_config(self, config: TopicConfig) -> None:
+        """From now on these rules hold. Open segments keep their index size and jitter."""
+        self.config = config
+        self._store.config = config
+        self._appender.configure(config)
+
+    def statistics(self) -> LogStatistics:
+        """The gauges of this log."""
+        return LogStatistics(
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            high_watermark=self.high_watermark,
+            last_stable_offset=self.last_stable_offset,
+            size=self.size,
+            segment_count=self.segment_count,
+            recovery_point=self.recovery_point,
+            last_flush_ms=self.last_flush_ms,
+            producer_count=self.producers.producer_count,
+        )
+
+    # Moving offsets, appending as a follower.
+
+    def maybe_increment_high_watermark(self, offset: int) -> bool:
+        """As `update_high_watermark`, but never back. Raises ValueError beyond the log end."""
+        return self._offsets.maybe_increment_high_watermark(offset)
+
+    def maybe_increment_log_start_offset(self, offset: int, reason: StartOffsetReason) -> bool:
+        """Records below `offset` are gone for readers; True when that is news (S-RET-6).
+
+        Raises OffsetOutOfRange above the high watermark. Segments follow at the next retention run.
         """
-        if self._pending is not None or self._offline is not None:
-            self._expect_idle()  # raises
-        first = self._log_end_offset
-        prepared = self._validator.prepare(
-            records,
-            base_offset=first,
-            leader_epoch=leader_epoch,
-            origin=origin,
-            request_version=request_version,
-        )
-        if prepared is None:
-            info = AppendInfo(-1, -1, log_start_offset=self.log_start_offset)
-            return settled(info, self.segments.active)
-        header, data = prepared.header, prepared.data
-        last = first + header.last_offset_delta
-        try:
-            if leader_epoch != self._latest_epoch:
-                self._assign_epoch(leader_epoch, first)
-            reason = self._make_room(len(data), first, last, header.max_timestamp)
-        except OSError as error:
-            self._fail(error)
-        info = AppendInfo(
-            first,
-            last,
-            header.max_timestamp,
-            last,
-            prepared.log_append_time,
-            self.log_start_offset,
-            leader_epoch,
-            header.record_count,
-            prepared.valid_bytes,
-            False,
-            reason,
-        )
-        pending = PendingAppend(data, (header,), self.segments.active, info, prepared.check_crc)
-        if header.producer_id >= 0:
-            marker = replay.marker_of(data, 0)[0] if header.attributes & CONTROL_BIT else None
-            try:
-                repeated = self.producers.analyze(header, origin, marker).duplicate_of
-            except KafkaError:
-                self._insist_on_crc(pending)
-                raise
-            if repeated is not None:
-                self._insist_on_crc(pending)
-                # Answered as the first time (S-APP-10).
-                info.duplicate = True
-                info.first_offset, info.last_offset = repeated.first_offset, repeated.last_offset
-                info.log_append_time = repeated.timestamp
-                pending.settled = True
-        self._pending = pending
-        return pending
-
-    def _insist_on_crc(self, pending: PendingAppend) -> None:
-        """The checksum is checked with the write, but what is never written has one, too: a damaged
-        batch is CORRUPT_MESSAGE before its producer fields mean anything (S-APP-2)."""
-        header = pending.headers[0]
-        if pending.check_crc and not verify_crc(pending.data, 0, header):
-            raise refusal(bad_crc(header, str(self.topic_partition)))
+        return self._offsets.maybe_increment_log_start_offset(offset, reason)
 
     def append_as_follower(self, records: Bytes) -> AppendInfo:
         """Append batches copied from the leader, offsets and epochs as they are (S-APP-9).
 
         Raises CORRUPT_MESSAGE, OffsetsOutOfOrder, UnexpectedAppendOffset, StorageError.
         """
-        self._expect_idle()
-        try:
-            batches = FollowerBatches(records, str(self.topic_partition))
-        except RecordsError as error:
-            raise refusal(error) from error
-        info = AppendInfo(-1, -1, log_start_offset=self.log_start_offset)
-        if not batches.headers:
-            return info
-        first, last = batches.first_offset, batches.last_offset
-        if first < self._log_end_offset:
-            raise UnexpectedAppendOffset(
-                str(self.topic_partition), first, last, self._log_end_offset
-            )
-        try:
-            for header in batches.headers:
-                if header.magic >= 2 and header.partition_leader_epoch > self._latest_epoch:
-                    self._assign_epoch(header.partition_leader_epoch, header.base_offset)
-            reason = self._make_room(len(batches.data), first, last, batches.max_timestamp)
-        except OSError as error:
-            self._fail(error)
-        info = AppendInfo(
-            first,
-            last,
-            batches.max_timestamp,
-            batches.offset_of_max_timestamp,
-            leader_epoch=batches.headers[-1].partition_leader_epoch,
-            log_start_offset=self.log_start_offset,
-            record_count=batches.record_count,
-            valid_bytes=len(batches.data),
-            rolled=reason,
-        )
-        pending = PendingAppend(batches.data, batches.headers, self.segments.active, info)
-        self._pending = pending
-        pending.write()
-        return self.complete_append(pending)
+        return self._appender.append_as_follower(records)
 
-    def complete_append(self, pending: PendingAppend) -> AppendInfo:
-        """The last third: the batch counts now. Raises CORRUPT_MESSAGE, StorageError.
+    def begin_append_as_follower(self, batches: FollowerBatches) -> PendingAppend:
+        """The first third of it, of batches that were looked at elsewhere.
 
-        The log end offset moves before the transaction index is written: should that fail, offsets
-        still grow and the stable offset stays behind (S-TXN-3).
+        Raises UnexpectedAppendOffset, RECORD_LIST_TOO_LARGE, StorageError.
         """
-        self._pending = None
-        info = pending.info
-        if pending.settled:
-            return info
-        if pending.error is not None:
-            self._fail(pending.error)
-        if pending.bad_crc:
-            raise refusal(bad_crc(pending.headers[0], str(self.topic_partition)))
-        segment = pending.segment
-        try:
-            for header in pending.headers:
-                segment.note_batch(
-                    header.batch_length + LOG_OVERHEAD,
-                    header.base_offset + header.last_offset_delta,
-                    header.max_timestamp,
-                )
-            end = info.last_offset + 1
-            self._log_end_offset = end
-            self._remember_producers(pending)
-            self.producers.map_end_offset = end
-            if end - self.recovery_point >= self.config.flush_messages:
-                self.flush()
-        except OSError as error:
-            self._fail(error)
-        return info
+        return self._appender.begin_append_as_follower(batches)
 
-    def _make_room(self, size: int, first: int, last: int, max_timestamp: int) -> RollReason | None:
-        """See to it that the active segment takes `size` bytes; says why it had to be rolled."""
-        config = self.config
-        if size > config.segment_bytes:
-            raise RejectedRecords(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {size} bytes in append to partition "
-                f"{self.topic_partition}, which exceeds the maximum configured segment size of "
-                f"{config.segment_bytes}.",
-            )
-        reason = self.segments.active.roll_reason(
-            size,
-            max_timestamp,
-            last,
-            segment_bytes=config.segment_bytes,
-            segment_ms=self._segment_ms,
-            clock=self._clock,
-        )
-        if reason is not None:
-            self._roll(first, reason)
-        return reason
-
-    def _assign_epoch(self, leader_epoch: int, first_offset: int) -> None:
-        self.leader_epochs.assign(leader_epoch, first_offset)
-        self._latest_epoch = leader_epoch
-
-    def _remember_producers(self, pending: PendingAppend) -> None:
-        """Producer state, transaction index and first unstable offset after an append."""
-        producers = self.producers
-        at, changed = 0, False
-        for header in pending.headers:
-            if header.producer_id >= 0:
-                attributes = header.attributes
-                if attributes & CONTROL_BIT:
-                    completed = replay.remember(producers, header, pending.data, at)
-                    if completed is not None:
-                        replay.settle(producers, pending.segment, completed)
-                else:
-                    first = header.base_offset
-                    last = first + header.last_offset_delta
-                    producers.update(header, first, last, header.max_timestamp)
-                if attributes & TRANSACTIONAL_BIT:
-                    changed = True
-            at += header.batch_length + LOG_OVERHEAD
-        if changed:
-            self._refresh_first_unstable()
-
-    # Reading.
-
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
-        min_one_message: bool = True,
-    ) -> ReadInfo:
-        """Records from the batch that holds `offset`, up to what `isolation` lets be seen (B4.3).
-
-        At least one whole batch with `min_one_message`, else at most `max_bytes`. Empty where the
-        reader has all it may see. Raises OffsetOutOfRange, StorageError, CORRUPT_MESSAGE.
-        """
-        end = self._log_end_offset
-        if not self.log_start_offset <= offset <= end:
-            raise OffsetOutOfRange(
-                offset,
-                start=self.log_start_offset,
-                high_watermark=self._high_watermark,
-                end=end,
-            )
-        with_aborted = isolation is FetchIsolation.TXN_COMMITTED
-        limit = self._limit(isolation)
-        if offset >= limit:
-            return nothing(offset, with_aborted=with_aborted)
-        if self._offline is not None:
-            raise StorageError(self.dir, self._offline)
-        try:
-            return self._reader.read(
-                offset,
-                max_bytes,
-                limit,
-                self._place_of(limit),
-                min_one_message=min_one_message,
-                with_aborted=with_aborted,
-            )
-        except OSError as error:
-            self._fail(error)
-        except RecordsError as error:
-            raise refusal(error) from error
-
-    def _limit(self, isolation: FetchIsolation) -> int:
-        if isolation is FetchIsolation.HIGH_WATERMARK:
-            return self._high_watermark
-        if isolation is FetchIsolation.TXN_COMMITTED:
-            return self.last_stable_offset
-        return self._log_end_offset
-
-    def _place_of(self, limit: int) -> Place:
-        """Where a reader whose limit is this offset has to stop (S-READ-7)."""
-        if limit == self._log_end_offset:
-            active = self.segments.active
-            return active, active.size
-        if limit == self._high_watermark and self._hw_place is not None:
-            return self._hw_place
-        place = self._reader.locate(limit)
-        if place is None:
-            active = self.segments.active
-            place = active, active.size
-        if limit == self._high_watermark:
-            self._hw_place = place
-        return place
+    # Reading by time.
 
     def offset_for_timestamp(
         self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
@@ -335,14 +276,14 @@ class Log(ShrinkingLog):
 
         Raises StorageError, CORRUPT_MESSAGE.
         """
-        with self._reading():
+        with self._guard.reading():
             return times.first_record_from(
-                self.segments, timestamp, self.log_start_offset, self._limit(isolation)
+                self.segments, timestamp, self.log_start_offset, self._offsets.limit(isolation)
             )
 
     def max_timestamp(self) -> TimestampOffset | None:
         """The first record with the greatest timestamp (-3); None when none has one (S-TS-1)."""
-        with self._reading():
+        with self._guard.reading():
             return times.latest_record(self.segments)
 
     def offsets_before(self, timestamp: int, most: int) -> list[int]:
@@ -350,7 +291,144 @@ class Log(ShrinkingLog):
 
         -1 stands for now, the log end included; -2 for the log start.
         """
-        with self._reading():
+        with self._guard.reading():
             return times.segments_before(
-                list(self.segments), timestamp, most, self.log_start_offset, self._high_watermark
+                list(self.segments), timestamp, most, self.log_start_offset, self.high_watermark
             )
+
+    # Segments come and go.
+
+    def roll(self) -> LogSegment:
+        """Start a new segment at the log end offset. Raises StorageError."""
+        self._appender.expect_idle()
+        with self._guard.writing():
+            return self._roller.roll(self.log_end_offset, RollReason.REQUESTED)
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop all batches from the one that holds `offset` on; True when there were any.
+
+        Raises ValueError for a negative offset, StorageError.
+        """
+        if offset < 0:
+            raise ValueError(f"Cannot truncate partition {self.topic_partition} to {offset}")
+        self._appender.expect_idle()
+        with self._guard.writing():
+            return self._truncator.truncate_to(offset)
+
+    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
+        """Drop everything; the next record gets `offset`. Raises StorageError."""
+        self._appender.expect_idle()
+        start = offset if log_start_offset is None else log_start_offset
+        with self._guard.writing():
+            self._truncator.truncate_fully_and_start_at(offset, start)
+
+    def delete_old_segments(self) -> list[Deleted]:
+        """Apply retention (checklist B4.5): what went, and why. Raises StorageError.
+
+        Nothing goes while an append is pending, or out of service.
+        """
+        if not self._appender.is_idle or self._guard.offline is not None:
+            return []
+        return self._deleter.delete_old_segments()
+
+    def open_cleaned(self, base_offset: int, *, size: int = 0) -> LogSegment:
+        """A segment over `.cleaned` files, for `replace_segments`. Raises StorageError."""
+        with self._guard.writing():
+            return self._store.open_cleaned(base_offset, size=size)
+
+    def replace_segments(
+        self, new: Sequence[LogSegment], old: Sequence[LogSegment], *, generation: int
+    ) -> list[Deleted]:
+        """Put `new`, which a job has written as `.cleaned` files and synced, in the place of `old`.
+
+        `generation` is the log's of when `old` was read. Returns what was taken out. Raises
+        StaleGeneration when the segments have changed since, ValueError for the active segment or
+        ranges that do not fit, StorageError.
+        """
+        self._guard.check()
+        with self._guard.writing():
+            return self._replacer.replace_segments(new, old, generation=generation)
+
+    def take_pending_deletions(self) -> list[PendingDeletion]:
+        """Renamed files to be unlinked when due; the caller is responsible from now on."""
+        return self._store.take_pending()
+
+    # Disk.
+
+    def flush(self, offset: int | None = None) -> None:
+        """Sync everything below `offset` (all by default), move the recovery point (S-FL-2).
+
+        Raises StorageError.
+        """
+        self._durability.flush(offset)
+
+    def begin_flush(self, offset: int | None = None) -> FlushJob | None:
+        """The same as a job; None when there is nothing to sync, or the log is out of service.
+
+        It is complete when all below `offset` is synced, whatever was done to the log meanwhile,
+        or when the log is out of service. Completing it raises StorageError.
+        """
+        return self._durability.begin_flush(offset)
+
+    def close(self) -> None:
+        """Snapshot the producers at the end; trim, sync, close all files. Raises StorageError."""
+        perform(self.begin_close())
+
+    def begin_close(self) -> Job[object] | None:
+        """The same; what has to be synced is a job. Nobody may append any more."""
+        if self._guard.offline is not None:
+            return None
+        with self._guard.writing():
+            self.producers.map_end_offset = self.log_end_offset
+            self.producers.take_snapshot(sync=False)
+            for segment in self.segments:
+                if segment.finish():
+                    self._durability.note_change(segment)
+        flush = self._durability.begin_flush()
+        if flush is None:
+            self._close_files()
+            return None
+        return Watched(flush, done=self._close_files)
+
+    def _close_files(self) -> None:
+        with self._guard.writing():
+            for segment in self.segments:
+                segment.close()
+
+    def release(self) -> None:
+        """Drop all files without writing: the directory is offline, or about to be removed."""
+        self._reader.forget()
+        for segment in self.segments:
+            segment.release()
+
+    def moved_to(self, directory: str) -> None:
+        """The partition directory was renamed to `directory`."""
+        self._reader.forget()
+        self._store.moved_to(directory)
+        self.producers.update_parent_dir(directory)
+        self.leader_epochs.update_parent_dir(directory)
+
+    def take_out_of_service(self) -> None:
+        """The partition is deleted: refuse everything, let go of the files without writing."""
+        self.take_offline(FileNotFoundError(f"{self.topic_partition} was deleted"))
+
+    def take_offline(self, cause: OSError) -> None:
+        """Refuse everything from now on: the log directory has failed."""
+        self._guard.close(cause)
+        self.release()
+
+    def __repr__(self) -> str:
+        return f"Log({self.topic_partition}, dir={self.dir}, end={self.log_end_offset})"
+
+    def _check(self) -> None:
+        """The four promises of the module docstring, by reading everything."""
+        self._offsets._check()
+        self._durability._check()
+        self.segments._check()
+        self.producers._check()
+        self.leader_epochs._check()
+        for segment in self.segments:
+            segment._check()
+        active = self.segments.active
+        assert active.read_end()[0] <= self.log_end_offset or active.size == 0
+        assert self.segments.first.base_offset <= self.log_start_offset

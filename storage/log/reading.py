@@ -4,18 +4,23 @@ A consumer's next fetch mostly starts where its last one ended. The place where 
 reader's limit is remembered (`_ends`), so that such a fetch costs no lookup at all; others cost an
 index bisection and one small read (`position`).
 
-The reader never looks past the position that stands for its limit (S-READ-7): the caller gives both
-the offset and the place of the limit, so a batch that is only half exposed is not returned.
+The reader never looks past the position that stands for its limit (S-READ-7): it knows both the
+offset and the place of the limit, so a batch that is only half exposed is not returned.
 
-Only `Log` uses this.
+Only `Log` and its parts use this.
 """
 
 from typing import TYPE_CHECKING, Final
 
+from protocol.records.errors import RecordsError
+from storage.errors import OffsetOutOfRange
+from storage.log.guard import DiskGuard
+from storage.log.offsets import LogOffsets, Place
 from storage.log.position import read_batch_size
-from storage.log.results import FileSlice, ReadInfo
+from storage.log.results import FetchIsolation, FileSlice, ReadInfo
 from storage.log.segment import LogSegment
 from storage.log.segments import LogSegments
+from storage.log.validation import refusal
 
 if TYPE_CHECKING:
     from storage.index.transaction_index import AbortedTxn
@@ -23,29 +28,87 @@ if TYPE_CHECKING:
 _REMEMBERED: Final = 64
 """Read ends kept per log: a few consumer groups at the tail. Forgotten all at once beyond that."""
 
-Place = tuple[LogSegment, int]
-"""A segment and a position in its file."""
+
+_HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
+_TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
 class LogReader:
     """Reads over the segments of one log."""
 
-    __slots__ = ("_ends", "_segments")
+    __slots__ = ("_ends", "_guard", "_offsets", "_segments")
 
-    def __init__(self, segments: LogSegments) -> None:
+    def __init__(self, segments: LogSegments, offsets: LogOffsets, guard: DiskGuard) -> None:
         self._segments = segments
+        self._offsets = offsets
+        self._guard = guard
         self._ends: dict[int, Place] = {}
 
     def forget(self) -> None:
         """Segments were cut, replaced or removed: remembered places may be wrong."""
         self._ends.clear()
+        self._offsets.high_watermark_place = None
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
+        min_one_message: bool = True,
+    ) -> ReadInfo:
+        """Records from the batch that holds `offset`, up to what `isolation` lets be seen (B4.3).
+
+        At least one whole batch with `min_one_message`, else at most `max_bytes`. Empty where the
+        reader has all it may see. Raises OffsetOutOfRange, StorageError, CORRUPT_MESSAGE.
+        """
+        offsets = self._offsets
+        end = offsets.end
+        if not offsets.start <= offset <= end:
+            raise OffsetOutOfRange(
+                offset, start=offsets.start, high_watermark=offsets.high_watermark, end=end
+            )
+        with_aborted = isolation is _TXN_COMMITTED
+        limit = offsets.high_watermark if isolation is _HIGH_WATERMARK else offsets.limit(isolation)
+        if offset >= limit:
+            return nothing(offset, with_aborted=with_aborted)
+        if self._guard.offline is not None:
+            self._guard.check()  # raises
+        try:
+            return self._read_slice(
+                offset,
+                max_bytes,
+                limit,
+                self._place_of(limit),
+                min_one_message=min_one_message,
+                with_aborted=with_aborted,
+            )
+        except OSError as error:
+            self._guard.fail(error)
+        except RecordsError as error:
+            raise refusal(error) from error
+
+    def _place_of(self, limit: int) -> Place:
+        """Where a reader whose limit is this offset has to stop (S-READ-7)."""
+        offsets = self._offsets
+        if limit == offsets.end:
+            active = self._segments.active
+            return active, active.size
+        if limit == offsets.high_watermark and offsets.high_watermark_place is not None:
+            return offsets.high_watermark_place
+        place = self.locate(limit)
+        if place is None:
+            active = self._segments.active
+            place = active, active.size
+        if limit == offsets.high_watermark:
+            offsets.high_watermark_place = place
+        return place
 
     def locate(self, offset: int) -> Place | None:
         """Where the batch that holds `offset`, or the next one, starts; None at the log's end."""
         found = self._find(offset)
         return None if found is None else found[:2]
 
-    def read(
+    def _read_slice(
         self,
         offset: int,
         max_bytes: int,

@@ -82,16 +82,19 @@ def settle(
 def rebuild(
     producers: ProducerStateManager,
     segments: LogSegments,
-    log_start_offset: int,
     end_offset: int,
     now_ms: int,
     *,
     clean: bool = False,
 ) -> None:
-    """Make the state that of a log from start to `end_offset`, with a snapshot there (S-REC-5).
+    """Make the state that of a log up to `end_offset`, with a snapshot there (S-REC-5).
 
-    From the newest snapshot on, batches are replayed. `clean` and no snapshot at all: the directory
-    was closed by a version that kept none, so nobody is remembered; empty snapshots say so.
+    From the newest snapshot on, batches are replayed. The log start does not matter: whatever is
+    left of the first segment counts, and so does the snapshot at its base, which alone knows the
+    producers whose records went with earlier segments (S-IDEM-3).
+
+    `clean` and no snapshot at all: the directory was closed by a version that kept none, so nobody
+    is remembered; empty snapshots say so.
     """
     wanted = _snapshot_offsets(segments, end_offset)
     if clean and producers.latest_snapshot_offset is None:
@@ -100,12 +103,12 @@ def rebuild(
             producers.take_snapshot()
         return
     nobody_known = producers.is_empty and producers.map_end_offset >= end_offset
-    producers.truncate_and_reload(log_start_offset, end_offset, now_ms)
+    producers.truncate_and_reload(segments.first.base_offset, end_offset, now_ms)
     if producers.map_end_offset < end_offset and not nobody_known:
         for segment in segments.from_offset(producers.map_end_offset):
             if segment.base_offset >= end_offset:
                 break
-            start = max(segment.base_offset, producers.map_end_offset, log_start_offset)
+            start = max(segment.base_offset, producers.map_end_offset)
             producers.map_end_offset = start
             if segment.base_offset in wanted and start == segment.base_offset:
                 producers.take_snapshot()

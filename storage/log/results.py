@@ -52,6 +52,7 @@ class DeletionReason(Enum):
     RETENTION_SIZE = "retention.bytes"
     LOG_START_OFFSET = "log start offset"
     TRUNCATION = "truncation"
+    COMPACTION = "compaction"
     RECOVERY = "recovery"
 
 

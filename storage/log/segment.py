@@ -30,6 +30,7 @@ from storage.log.position import BatchPosition, find_batch
 from storage.log.results import RollReason
 from storage.log.scan import Ended, Walk
 from storage.paths import index_file, log_file, time_index_file, txn_index_file
+from storage.syncing import sync_files
 
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 """What an index entry's four bytes can hold."""
@@ -46,7 +47,6 @@ class LogSegment:
 
     __slots__ = (
         "_directory",
-        "_file",
         "_free_entries",
         "_fs",
         "_index_size",
@@ -62,6 +62,7 @@ class LogSegment:
         "first_timestamp",
         "index_interval",
         "jitter_ms",
+        "opened_file",
         "size",
     )
 
@@ -83,7 +84,8 @@ class LogSegment:
         self._directory = directory
         self._state = state
         self._index_size = index_size
-        self._file: File | None = None
+        self.opened_file: File | None = None
+        """`file`, without the price of a property, where it is open."""
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._txn_index: TransactionIndex | None = None
@@ -105,9 +107,9 @@ class LogSegment:
     @property
     def file(self) -> File:
         """The record file."""
-        if self._file is None:
-            self._file = self._fs.open(self.path, create=True)
-        return self._file
+        if self.opened_file is None:
+            self.opened_file = self._fs.open(self.path, create=True)
+        return self.opened_file
 
     @property
     def path(self) -> str:
@@ -192,7 +194,7 @@ class LogSegment:
     # Appending.
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Put bytes after the last batch; `note_batch` makes them count. May run in a thread."""
+        """Put bytes after the last batch; `note_batch` makes them count."""
         self.file.pwrite(data, self.size)
 
     def note_batch(self, size: int, last_offset: int, max_timestamp: int) -> None:
@@ -379,23 +381,17 @@ class LogSegment:
         changed = False
         if self._offset_index is not None or self._time_index is not None:
             changed = self._finish_indexes()
-        if self._file is not None and self._file.size() > self.size:
-            self._file.truncate(self.size)
+        if self.opened_file is not None and self.opened_file.size() > self.size:
+            self.opened_file.truncate(self.size)
             changed = True
         return changed
 
     def flush(self) -> None:
-        """Records and indexes are on the disk when this returns. May block for long."""
-        for path in self.paths:
-            # By path: what a recovery has read, or an earlier process has written, is not open.
-            try:
-                file = self._fs.open(path)
-            except FileNotFoundError:
-                continue  # never made; or deleted meanwhile, and then it matters no more
-            try:
-                file.fsync()  # stores through a mapping included
-            finally:
-                file.close()
+        """Records and indexes are on the disk when this returns. May block for long.
+
+        By path: what a recovery has read, or an earlier process has written, is not open.
+        """
+        sync_files(self._fs, self.paths)
 
     def ensure_files(self) -> None:
         """Make the record file and empty indexes, so that the directory is complete."""
@@ -406,13 +402,13 @@ class LogSegment:
     def close(self) -> None:
         """Trim and close what was opened, slices in use included; it may be opened again."""
         self.finish()
-        if self._file is not None:
-            self._file.close()
+        if self.opened_file is not None:
+            self.opened_file.close()
         self.release()
 
     def release(self) -> None:
         """Let go of file and maps without writing; slices that were handed out stay readable."""
-        self._file = None
+        self.opened_file = None
         self._offset_index = None
         self._time_index = None
         self._txn_index = None

@@ -1,9 +1,9 @@
 """The segments of one log, ordered by base offset (Kafka's `LogSegments`).
 
 A `SortedDict`: lookups by offset are a bisection, adding at the end is cheap, and a fetch that
-walks on takes the next key. The active segment, which every append asks for, is kept at hand. A
-thread that flushes works on an immutable tuple (`snapshot_from`), renewed at every change: changes
-come once per segment, so this costs nothing.
+walks on takes the next key. The active segment, which every append asks for, is kept at hand. Who
+goes through them sees the tuple of the moment, renewed at every change: changes come once per
+segment, so this costs nothing.
 
 Only `Log` and its loader change it.
 """
@@ -44,8 +44,7 @@ class LogSegments:
     @property
     def first(self) -> LogSegment:
         """The oldest segment. Raises IndexError when there is none."""
-        segment: LogSegment = self._by_base.peekitem(0)[1]
-        return segment
+        return self._snapshot[0]
 
     @property
     def base_offsets(self) -> list[int]:
@@ -96,8 +95,12 @@ class LogSegments:
         at = max(self._by_base.bisect_right(offset) - 1, 0)
         return [self._by_base[base] for base in self._by_base.islice(at)]
 
+    def between(self, first: int, end: int) -> list[LogSegment]:
+        """Segments that start at or above `first` and below `end`."""
+        return [self._by_base[base] for base in self._by_base.irange(first, end, (True, False))]
+
     def snapshot_from(self, offset: int) -> tuple[LogSegment, ...]:
-        """As `from_offset`, for another thread: a tuple that later changes do not touch."""
+        """As `from_offset`, a tuple that later changes do not touch; quick where few are left."""
         segments = self._snapshot
         at = len(segments)
         while at > 0:

@@ -4,12 +4,16 @@ Deleting is in two steps (S-RET-7): the files get the suffix `.deleted` at once 
 of segments, so nobody finds them; the log manager unlinks them `file.delete.delay.ms` later
 (`take_pending`). A crash in between leaves `.deleted` files, which the loader removes.
 
-Offsets, producers and epochs are not known here. Only `Log` and the loader call this; everything
-raises OSError.
+`generation` tells jobs whether what they have seen of the files still stands: it changes whenever
+segments are cut, replaced or renamed as a whole. Retention leaves it: it takes whole segments, and
+what it has taken needs no sync.
+
+Offsets, producers and epochs are not known here. Only the parts of a `Log` and the loader call
+this; everything raises OSError.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 
 from config.topic_config import TopicConfig
@@ -18,12 +22,9 @@ from storage.filesystem import FileSystem
 from storage.log.results import Deleted, DeletionReason, PendingDeletion
 from storage.log.segment import LogSegment
 from storage.log.segments import LogSegments
-from storage.paths import DELETED_SUFFIX, parent_dir
+from storage.paths import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 
 _log = logging.getLogger(__name__)
-
-_JITTER = Random()
-"""Of all logs: seeding one for each is a tenth of what opening them costs."""
 
 
 class SegmentStore:
@@ -37,6 +38,7 @@ class SegmentStore:
         "dir_is_synced",
         "directory",
         "fs",
+        "generation",
         "segments",
     )
 
@@ -46,17 +48,19 @@ class SegmentStore:
         clock: Clock,
         directory: str,
         config: TopicConfig,
-        random: Random | None = None,
+        random: Random,
     ) -> None:
+        """`random`: for `segment.jitter.ms`; all logs may share one."""
         self.fs = fs
         self.clock = clock
         self.directory = directory
         self.config = config
         self.segments = LogSegments()
-        self._random = random or _JITTER
+        self._random = random
         self._pending: list[PendingDeletion] = []
         self.dir_is_synced = False
         """The directory itself is found after a crash."""
+        self.generation = 0
 
     def open_segment(self, base_offset: int, *, size: int, state: str = "") -> LogSegment:
         """A segment over files that exist (or will be made at first use); not added to the list."""
@@ -139,6 +143,7 @@ class SegmentStore:
 
     def truncate_to(self, offset: int) -> list[Deleted]:
         """Drop all batches from the one that holds `offset` on; a segment starts at or below it."""
+        self.generation += 1
         doomed = [segment for segment in self.segments if segment.base_offset > offset]
         # The last first: a crash in between leaves a shorter log, not one with a hole.
         gone = self.delete(reversed(doomed), DeletionReason.TRUNCATION)
@@ -151,6 +156,7 @@ class SegmentStore:
 
     def restart_at(self, offset: int) -> list[Deleted]:
         """Drop everything; one empty segment at `offset` is left."""
+        self.generation += 1
         later = [segment for segment in self.segments if segment.base_offset > offset]
         earlier = [segment for segment in self.segments if segment.base_offset < offset]
         # From the end, as in `truncate_to`; and never a moment without the segment that is to be
@@ -166,21 +172,33 @@ class SegmentStore:
         self.fs.fsync_dir(self.directory)
         return gone
 
-    def flush(self, start_offset: int, end_offset: int) -> None:
-        """Sync the segments with offsets in [start, end). May run in a thread; may block."""
-        dirty = [s for s in self.segments.snapshot_from(start_offset) if s.base_offset < end_offset]
-        for segment in dirty:
-            segment.flush()
+    def open_cleaned(self, base_offset: int, *, size: int = 0) -> LogSegment:
+        """A segment over `.cleaned` files, to be filled or already filled; not added to the list.
 
-    def flush_names(self) -> None:
-        """What was made, renamed and removed until now is so after a crash, too. May block."""
-        self.fs.fsync_dir(self.directory)
-        if not self.dir_is_synced:
-            self.fs.fsync_dir(parent_dir(self.directory))
-            self.dir_is_synced = True
+        What an earlier attempt has left under these names is removed when `size` is 0.
+        """
+        segment = self.open_segment(base_offset, size=size, state=CLEANED_SUFFIX)
+        if size == 0:
+            for path in segment.paths:
+                self.fs.unlink(path, missing_ok=True)
+        return segment
+
+    def replace(
+        self, new: Sequence[LogSegment], old: Sequence[LogSegment], reason: DeletionReason
+    ) -> list[Deleted]:
+        """Put `new`, whose files are `.cleaned`, in the place of `old`. Both in ascending order."""
+        self.generation += 1
+        for segment in reversed(new):
+            segment.rename(SWAP_SUFFIX)
+        gone = self.delete(old, reason)
+        for segment in new:
+            segment.rename("")
+            self.segments.add(segment)
+        return gone
 
     def moved_to(self, directory: str) -> None:
         """The partition directory has a new name."""
+        self.generation += 1
         self.directory = directory
         self.dir_is_synced = False
         for segment in self.segments:

@@ -17,13 +17,15 @@ class SnapshotFiles:
     `names` are the directory's file names where the caller has listed it already.
     """
 
-    __slots__ = ("_fs", "_offsets", "_unsynced", "directory")
+    __slots__ = ("_fs", "_offsets", "_unsynced", "_writes", "directory")
 
     def __init__(self, fs: FileSystem, directory: str, names: Iterable[str] | None = None) -> None:
         self._fs = fs
         self.directory = directory
         self._offsets: list[int] = []
-        self._unsynced: frozenset[int] = frozenset()
+        self._unsynced: dict[int, int] = {}
+        """Offset -> which write it was, of snapshots that a crash may still take."""
+        self._writes = 0
         self.reload(names)
 
     def reload(self, names: Iterable[str] | None = None) -> None:
@@ -67,13 +69,18 @@ class SnapshotFiles:
         if offset not in self:
             insort(self._offsets, offset)
         if not is_synced:
-            self._unsynced |= {offset}
+            self._writes += 1
+            self._unsynced[offset] = self._writes
 
     def delete(self, offset: int) -> None:
         """Remove a snapshot if it is there."""
         if offset in self:
-            self._offsets.remove(offset)
+            self._forget(offset)
             self._fs.unlink(self.path(offset), missing_ok=True)
+
+    def _forget(self, offset: int) -> None:
+        self._offsets.remove(offset)
+        self._unsynced.pop(offset, None)
 
     def delete_before(self, offset: int) -> None:
         """Remove the snapshots below `offset`."""
@@ -90,10 +97,10 @@ class SnapshotFiles:
         for candidate in self.offsets:
             self.delete(candidate)
 
-    def delete_outside(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Remove what a log from start to end cannot use: at or below start, above end."""
+    def delete_outside(self, first_offset: int, log_end_offset: int) -> None:
+        """Remove what a log of these offsets cannot use: below the first, above the end."""
         for candidate in self.offsets:
-            if candidate > log_end_offset or candidate <= log_start_offset:
+            if candidate > log_end_offset or candidate < first_offset:
                 self.delete(candidate)
 
     def delete_strays(self, segment_base_offsets: Collection[int]) -> None:
@@ -114,7 +121,7 @@ class SnapshotFiles:
         """
         if offset not in self:
             return None
-        self._offsets.remove(offset)
+        self._forget(offset)
         renamed = snapshot_file(self.directory, offset, DELETED_SUFFIX)
         try:
             self._fs.rename(self.path(offset), renamed)
@@ -122,21 +129,19 @@ class SnapshotFiles:
             return None
         return renamed
 
-    def flush(self, end_offset: int) -> None:
-        """Make snapshots up to there that were written without sync durable; maybe in a thread."""
-        due = {offset for offset in self._unsynced if offset <= end_offset}
-        for offset in due:
-            try:
-                file = self._fs.open(self.path(offset))
-            except FileNotFoundError:
-                continue  # deleted meanwhile
-            try:
-                file.fsync()
-            finally:
-                file.close()
-        if due:
-            self._unsynced -= due
+    def unsynced(self, end_offset: int) -> tuple[tuple[int, int], ...]:
+        """(offset, which write) of the snapshots up to there that a flush has to sync."""
+        return tuple(
+            (offset, write) for offset, write in self._unsynced.items() if offset <= end_offset
+        )
+
+    def mark_synced(self, snapshots: Iterable[tuple[int, int]]) -> None:
+        """These, as `unsynced` has named them, are durable; not what was written since."""
+        for offset, write in snapshots:
+            if self._unsynced.get(offset) == write:
+                del self._unsynced[offset]
 
     def _check(self) -> None:
         assert self._offsets == sorted(set(self._offsets))
+        assert set(self._unsynced) <= set(self._offsets)
         assert all(self._fs.exists(self.path(offset)) for offset in self._offsets)

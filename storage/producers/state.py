@@ -348,20 +348,22 @@ class ProducerStateManager:
         self.truncate_fully_and_start_at(0)
         self.snapshots.reload()
 
-    def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
-        """Fit the state to a log from start to end, from the newest usable snapshot (S-REC-5).
+    def truncate_and_reload(self, first_offset: int, log_end_offset: int, now_ms: int) -> None:
+        """Fit the state to a log that ends there, from the newest usable snapshot (S-REC-5).
 
-        Snapshots outside that range are deleted. If the state already ends at `log_end_offset` it
-        stays. Otherwise `map_end_offset` tells from where the log must be replayed. Raises OSError.
+        `first_offset` is where what is left of the log begins, whatever its start offset: the
+        snapshot there holds those producers whose records are all gone (S-IDEM-3). Snapshots
+        outside the range are deleted. If the state already ends at `log_end_offset` it stays.
+        Otherwise `map_end_offset` tells from where the log must be replayed. Raises OSError.
         """
-        self.snapshots.delete_outside(log_start_offset, log_end_offset)
+        self.snapshots.delete_outside(first_offset, log_end_offset)
         if log_end_offset == self.map_end_offset:
-            self.on_log_start_offset_incremented(log_start_offset)
+            self.on_log_start_offset_incremented(first_offset)
         else:
             self._clear()
-            self._load_newest(log_start_offset, now_ms)
+            self._load_newest(first_offset, now_ms)
 
-    def _load_newest(self, log_start_offset: int, now_ms: int) -> None:
+    def _load_newest(self, first_offset: int, now_ms: int) -> None:
         while (offset := self.snapshots.latest) is not None:
             try:
                 entries = read_snapshot(self._fs, self.snapshots.path(offset))
@@ -372,7 +374,7 @@ class ProducerStateManager:
             self.load_entries(e for e in entries if not self._is_expired(e, now_ms))
             break
         else:
-            offset = log_start_offset
+            offset = first_offset
         self._last_snapshot_offset = offset
         self.map_end_offset = offset
 
@@ -396,7 +398,7 @@ class ProducerStateManager:
     def take_snapshot(self, *, sync: bool = True) -> int | None:
         """Write a snapshot at `map_end_offset`, unless nothing was appended since the last one.
 
-        Returns its offset. Without `sync`, `flush_snapshots` syncs it later. Raises OSError.
+        Returns its offset. Without `sync`, a flush of the log syncs it later. Raises OSError.
         """
         offset = self.map_end_offset
         if offset <= self._last_snapshot_offset:
@@ -407,10 +409,6 @@ class ProducerStateManager:
         self.snapshots.add(offset, is_synced=sync)
         self._last_snapshot_offset = offset
         return offset
-
-    def flush_snapshots(self, end_offset: int) -> None:
-        """Make the snapshots up to `end_offset` durable. Raises OSError. May run in a thread."""
-        self.snapshots.flush(end_offset)
 
     @property
     def latest_snapshot_offset(self) -> int | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from protocol.records.record import Record
 from protocol.types import TopicPartition
-from storage.epochs import EpochEntry, LeaderEpochCache
+from storage.epochs import EpochEntry, read_epochs
 from storage.filesystem import FileSystem
 from storage.log_dir import read_partition_metadata
 from storage.os_filesystem import OsFileSystem
@@ -144,7 +144,7 @@ class PartitionView:
     def leader_epochs(self) -> list[EpochEntry]:
         """Epochs and where they begin. Raises CheckpointError."""
         path = join(self.directory, LEADER_EPOCH_CHECKPOINT)
-        return LeaderEpochCache(self._fs, path).entries
+        return read_epochs(self._fs, path)
 
     def _offsets(self, suffix: str) -> list[int]:
         parsed = (parse_segment_file(name) for name in self._fs.list_dir(self.directory))

@@ -15,6 +15,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -144,6 +145,7 @@ def replayed(source: Path, target: Path) -> Iterator[Log]:
         str(target),
         TopicPartition("transactional", 0),
         LoadOptions(config=config, clean=True),
+        Random(1),
     )
     for path in sorted(source.glob("*.log")):
         data = path.read_bytes()
@@ -190,7 +192,9 @@ def test_s_rec_3_recovery_makes_the_files_that_kafka_had(
         own = {"segment_index_bytes": "120", "index_interval_bytes": "1"}
     config = TopicConfig(retention_ms=-1, **{k: int(v) for k, v in own.items()})  # type: ignore[arg-type]
     options = LoadOptions(config=config, clean=False)
-    log = load_log(OsFileSystem(), ManualClock(), str(target), TopicPartition(topic, 0), options)
+    log = load_log(
+        OsFileSystem(), ManualClock(), str(target), TopicPartition(topic, 0), options, Random(1)
+    )
     log.flush()
     log.close()
     ours = files_in(target)

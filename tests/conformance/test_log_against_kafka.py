@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -31,7 +32,7 @@ def write_log(directory: Path, *, clean: bool) -> Log:
     options = LoadOptions(
         config=TopicConfig(segment_bytes=20_000, index_interval_bytes=1000), clean=True
     )
-    log = load_log(OsFileSystem(), clock, str(directory), TP, options)
+    log = load_log(OsFileSystem(), clock, str(directory), TP, options, Random(1))
     rng = random.Random(5)
     sequence = transactional = 0
     for at in range(60):
@@ -124,7 +125,7 @@ def test_s_fmt_1_indexes_rebuilt_after_a_kill_are_as_good(tmp_path: Path) -> Non
     directory = tmp_path / str(TP)
     write_log(directory, clean=False)
     options = LoadOptions(config=TopicConfig(index_interval_bytes=1000), clean=False)
-    log = load_log(OsFileSystem(), ManualClock(), str(directory), TP, options)
+    log = load_log(OsFileSystem(), ManualClock(), str(directory), TP, options, Random(1))
     log._check()
     log.close()
     indexes = [str(path) for path in sorted(directory.iterdir()) if path.suffix.endswith("index")]

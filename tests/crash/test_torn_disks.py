@@ -193,6 +193,11 @@ def test_s_fl_2_nor_does_it_where_a_log_starts_over():
     at_every_moment(work, lambda: work.start_over_at(work.log.log_end_offset + 1))
 
 
+def test_s_idem_3_an_open_transaction_begins_where_it_began_though_that_was_deleted():
+    # The state that showed it: retention, a kill, a truncation to the log start, a stop, retention.
+    run("all", 144902, 10)
+
+
 @pytest.mark.crash
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_thousands_of_power_losses(scenario, record_property, capsys):

@@ -2,8 +2,8 @@
 
 Time, disk, network, threads and chance are behind protocols (`broker.world`, `storage.clock`,
 `storage.filesystem`); only the modules that are those things use the real ones. So a whole broker
-can live in one process, under virtual time. Two tables say who may use what: `ALLOWED` for good,
-and `TO_BE_MOVED` until it is moved behind a seam. An entry that nobody needs any more fails.
+can live in one process, under virtual time. `ALLOWED` says who may use what; an entry that nobody
+needs any more fails.
 """
 
 import ast
@@ -74,17 +74,6 @@ ALLOWED = {
     "broker/__main__.py": {"os", "signal", "trio.open_signal_receiver"},
 }
 """File to what it may use, with the reason."""
-
-TO_BE_MOVED: dict[str, set[str]] = {
-    "broker/replication/log_mover.py": {"trio.to_thread"},
-    "broker/replication/partition.py": {"trio.to_thread"},
-    "storage/epochs.py": {"threading"},
-    "storage/log/state.py": {"threading"},
-    "storage/log/store.py": {"random"},
-    "storage/log_manager.py": {"concurrent"},
-    "storage/log_registry.py": {"random", "threading"},
-}
-"""File to what it still uses and shall be handed."""
 
 
 def engine_files() -> list[Path]:
@@ -158,8 +147,7 @@ def test_engine_code_meets_the_world_only_through_what_it_is_handed() -> None:
     wrong = {}
     for path in files:
         name = str(path.relative_to(ROOT))
-        excused = ALLOWED.get(name, set()) | TO_BE_MOVED.get(name, set())
-        found = forbidden_uses(path.read_text()) - excused
+        found = forbidden_uses(path.read_text()) - ALLOWED.get(name, set())
         if found:
             wrong[name] = found
     assert wrong == {}
@@ -167,15 +155,12 @@ def test_engine_code_meets_the_world_only_through_what_it_is_handed() -> None:
 
 def test_nobody_is_excused_who_needs_no_excuse() -> None:
     needless = {}
-    for table in (ALLOWED, TO_BE_MOVED):
-        for name, excused in table.items():
-            path = ROOT / name
-            found = forbidden_uses(path.read_text()) if path.exists() else set()
-            if excused - found or not excused:
-                needless[name] = excused - found
+    for name, excused in ALLOWED.items():
+        path = ROOT / name
+        found = forbidden_uses(path.read_text()) if path.exists() else set()
+        if excused - found or not excused:
+            needless[name] = excused - found
     assert needless == {}, "take these out of the table"
-    both = {name for name in ALLOWED if ALLOWED[name] & TO_BE_MOVED.get(name, set())}
-    assert both == set()
 
 
 def test_the_check_finds_what_it_looks_for() -> None:

@@ -45,12 +45,12 @@ def with_a_sloppy_index(put: Put) -> None:
 
 def without_syncs(put: Put) -> None:
     """The recovery point moves, and nothing was synced: a power loss takes what was promised."""
-    from storage.log.segment import LogSegment
+    from storage.log import flushing
 
-    def no_sync(self: Any) -> None:
+    def no_sync(fs: Any, paths: Any) -> None:
         pass
 
-    put(LogSegment, "flush", no_sync)
+    put(flushing, "sync_files", no_sync)
 
 
 def without_generations(put: Put) -> None:

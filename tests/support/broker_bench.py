@@ -6,6 +6,7 @@ from broker.deadlines import Deadlines
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
 from broker.request import RequestContext
+from broker.world.machine import MachineWorkers
 from config.topic_config import TopicConfig
 from protocol.records.builder import build_batch
 from protocol.types import TopicPartition
@@ -33,6 +34,7 @@ class Bench:
             self.clock,
             SimpleNamespace(broker_id=BROKER_ID, transaction_max_timeout_ms=900_000),
             self.purgatories,
+            MachineWorkers(),
         )
 
     def topic(self, name="t", partitions=1, config=None, *, is_new=True, leader_epoch=0, **where):

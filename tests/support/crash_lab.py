@@ -21,12 +21,14 @@ from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.records.record import iter_records
 from protocol.types import TopicPartition
+from storage import log_tasks
 from storage.append_origin import AppendOrigin
 from storage.log import replay
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason
 from storage.log_manager import LogManager
 from storage.producers.state import ProducerStateManager
+from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.recording_filesystem import RecordingFileSystem
@@ -244,10 +246,12 @@ class Workload:
         self._plain("roll", self.log.roll)
 
     def flush_rolled(self) -> None:
-        self._plain("flush rolled", self.manager.flush_rolled)
+        self._plain("flush rolled", lambda: run_task(self.manager, log_tasks.FLUSH_ROLLED))
 
     def checkpoint(self) -> None:
-        self._plain("checkpoint", self.manager.checkpoint_recovery_points)
+        self._plain(
+            "checkpoint", lambda: run_task(self.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
+        )
 
     def delete_records(self) -> None:
         self.delete_up_to(self.random.randint(self.log.log_start_offset, self.log.high_watermark))
@@ -260,7 +264,7 @@ class Workload:
 
     def checkpoint_starts(self) -> None:
         def go() -> Truth:
-            self.manager.checkpoint_log_start_offsets()
+            run_task(self.manager, log_tasks.LOG_START_CHECKPOINT)
             return replace(self.truth, promised_start=self.log.log_start_offset)
 
         self.act("checkpoint starts", go)
@@ -268,12 +272,12 @@ class Workload:
     def retention(self) -> None:
         limit = self.random.choice((0, self.log.size // 2))
         self.log.update_config(replace(self.config, retention_bytes=limit))
-        self._plain("retention", self.manager.cleanup_logs)
+        self._plain("retention", lambda: run_task(self.manager, log_tasks.RETENTION))
         self.log.update_config(self.config)
 
     def delete_logs(self) -> None:
         self.clock.advance(61)
-        self._plain("delete files", self.manager.delete_logs)
+        self._plain("delete files", lambda: run_task(self.manager, log_tasks.DELETE_LOGS))
 
     def truncate(self) -> None:
         start, line = self.log.log_start_offset, self.truth.line
@@ -374,7 +378,7 @@ class Workload:
 def started(fs: MemoryFileSystem, clock: ManualClock, config: TopicConfig) -> LogManager:
     """A log manager that has loaded what is there. Raises AssertionError when the disk failed."""
     failures: list[object] = []
-    manager = LogManager(BROKER, clock, fs, on_offline=failures.append, random=Random(1))
+    manager = LogManager(BROKER, clock, fs, random=Random(1), on_offline=failures.append)
     manager.startup(lambda _: config)
     assert not failures, failures
     return manager
@@ -382,7 +386,7 @@ def started(fs: MemoryFileSystem, clock: ManualClock, config: TopicConfig) -> Lo
 
 def abandon(manager: LogManager) -> None:
     """The process is gone: its locks are, too."""
-    manager._unlock_all()
+    manager.release_locks()
 
 
 def batches_of(log: Log) -> list[Sent]:

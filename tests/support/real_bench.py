@@ -40,6 +40,7 @@ class RealBench(Bench):
             config,
             clock,
             self.fs,
+            random=Random(1),
             on_offline=lambda offline: self.replicas.directory_offline(offline.path),
         )
         logs.startup(lambda _: TopicConfig())

@@ -20,17 +20,24 @@ class Job:
     peaks: dict[str, int]
     lock: threading.Lock
     barrier: threading.Barrier
+    clean: bool = False
     log: object = None
-    error: OSError | None = None
 
-    def run(self) -> None:
+    @property
+    def is_done(self) -> bool:
+        return self.log is not None
+
+    def run(self) -> object:
         with self.lock:
             self.counts[self.log_dir] += 1
             self.peaks[self.log_dir] = max(self.peaks[self.log_dir], self.counts[self.log_dir])
         self.barrier.wait(10)
         with self.lock:
             self.counts[self.log_dir] -= 1
-        self.log = object()
+        return object()
+
+    def complete(self, outcome: object) -> None:
+        self.log = outcome
 
 
 class Manager:

@@ -80,6 +80,7 @@ def test_all_logs_take_the_new_configs_of_their_topics() -> None:
         BrokerConfig.parse({"log.dirs": "/a"}),
         ManualClock(),
         MemoryFileSystem(),
+        random=Random(1),
         on_offline=lambda lost: None,
     )
     manager.startup(lambda topic: TopicConfig())
@@ -99,7 +100,9 @@ def test_a_change_reaches_every_part() -> None:
     async def scenario() -> None:
         cluster = await start_cluster(log_dirs="/a")
         fs, clock = MemoryFileSystem(), VirtualClock(Timeline())
-        manager = LogManager(cluster.config, clock, fs, on_offline=lambda lost: None)
+        manager = LogManager(
+            cluster.config, clock, fs, random=Random(1), on_offline=lambda lost: None
+        )
         manager.startup(lambda topic: TopicConfig())
         parts = Parts(
             cluster.configs,

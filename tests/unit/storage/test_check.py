@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -16,6 +17,7 @@ from storage.check.log_dir import LogDirCheck
 from storage.check.repair import Repaired
 from storage.checkpoint import OffsetCheckpoint
 from storage.errors import DirectoryLocked
+from storage.jobs import perform_all
 from storage.log_dir import LogDir
 from storage.log_manager import LogManager
 from storage.os_filesystem import OsFileSystem
@@ -50,12 +52,14 @@ class Bench:
             log.update_high_watermark(log.log_end_offset)
         assert log.segment_count >= 4
         self.bases = log.segments.base_offsets
-        manager.write_high_watermarks()
+        perform_all(manager.checkpoint_high_watermarks())
         manager.shutdown()
 
     def manager(self) -> LogManager:
         config = BrokerConfig.parse({"log.dirs": str(self.path)})
-        manager = LogManager(config, self.clock, FS, on_offline=lambda gone: pytest.fail(str(gone)))
+        manager = LogManager(
+            config, self.clock, FS, random=Random(1), on_offline=lambda gone: pytest.fail(str(gone))
+        )
         manager.startup(lambda _: CONFIG)
         return manager
 
@@ -68,12 +72,12 @@ class Bench:
         points.write({TP: recovery_point})
 
     def check(self, **options: bool) -> tuple[LogDirCheck, PartitionVerdict]:
-        check = LogDirCheck(FS, self.clock, [str(self.path)], **options)
+        check = LogDirCheck(FS, self.clock, Random(1), [str(self.path)], **options)
         (verdict,) = check.partitions()
         return check, verdict
 
     def repair(self, **options: bool) -> Repaired:
-        check = LogDirCheck(FS, self.clock, [str(self.path)], **options)
+        check = LogDirCheck(FS, self.clock, Random(1), [str(self.path)], **options)
         check.lock()
         try:
             return check.repair(list(check.partitions()), lambda d: f"{d}.fsck-backup-1")
@@ -363,7 +367,7 @@ def test_s_rec_7_a_partition_in_two_directories_is_found_and_not_repaired(
     bench: Bench, tmp_path: Path
 ) -> None:
     other = Bench(tmp_path / "other")
-    check = LogDirCheck(FS, bench.clock, [str(bench.path), str(other.path)])
+    check = LogDirCheck(FS, bench.clock, Random(1), [str(bench.path), str(other.path)])
     first, second = check.partitions()
     assert problems(first) == problems(second) == {Problem.DUPLICATE}
     assert first.verdict is second.verdict is Verdict.BLOCKED
@@ -407,7 +411,7 @@ def test_a_broker_in_the_directory_may_be_looked_at_and_keeps_repair_out(bench: 
 
 def test_one_partition_directory_can_be_checked_and_repaired_alone(bench: Bench) -> None:
     append(bench.file(-1), b"torn" * 20)
-    check = LogDirCheck(FS, bench.clock, [str(bench.directory)])
+    check = LogDirCheck(FS, bench.clock, Random(1), [str(bench.directory)])
     (verdict,) = check.partitions()
     assert problems(verdict) == {Problem.TORN_TAIL}
     check.lock()
@@ -423,7 +427,7 @@ def test_progress_within_a_segment_adds_up_to_its_size(
 ) -> None:
     monkeypatch.setattr(inspect, "_TICK", 100)
     told: list[int] = []
-    check = LogDirCheck(FS, bench.clock, [str(bench.path)], progress=told.append)
+    check = LogDirCheck(FS, bench.clock, Random(1), [str(bench.path)], progress=told.append)
     list(check.partitions())
     assert sum(told) == check.total_bytes()
     assert len(told) > 2 * len(list((bench.path / str(TP)).glob("*.log")))

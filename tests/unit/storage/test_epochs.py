@@ -1,5 +1,7 @@
 """Leader epochs: S-READ-12, S-REC-6, and what is durable when."""
 
+from random import Random
+
 import pytest
 
 from storage.epochs import EpochEntry, LeaderEpochCache
@@ -18,7 +20,7 @@ def fs() -> MemoryFileSystem:
 
 @pytest.fixture
 def cache(fs: MemoryFileSystem) -> LeaderEpochCache:
-    cache = LeaderEpochCache(fs, PATH)
+    cache = LeaderEpochCache(fs, PATH, Random(1))
     for epoch, start in ((2, 10), (4, 20), (7, 50)):
         assert cache.assign(epoch, start)
     return cache
@@ -50,7 +52,7 @@ def test_s_read_12_end_offset_of_an_epoch(
 
 
 def test_s_read_12_without_epochs_everything_is_undefined(fs: MemoryFileSystem) -> None:
-    cache = LeaderEpochCache(fs, PATH)
+    cache = LeaderEpochCache(fs, PATH, Random(1))
     assert cache.is_empty
     assert cache.end_offset_for(0, 5) == (-1, -1)
     assert cache.latest_epoch is None
@@ -84,12 +86,12 @@ def test_assigning_what_is_known_writes_nothing(
 def test_a_new_epoch_is_durable_when_flushed_and_no_append_waits_for_it(
     fs: MemoryFileSystem,
 ) -> None:
-    cache = LeaderEpochCache(fs, PATH)
+    cache = LeaderEpochCache(fs, PATH, Random(1))
     fs.operations.clear()
     cache.assign(3, 5)
     assert fs.operations == []
     cache.flush()
-    after = LeaderEpochCache(fs.crash(forget_names=True), PATH)
+    after = LeaderEpochCache(fs.crash(forget_names=True), PATH, Random(1))
     assert starts(after) == [(3, 5)]
 
 
@@ -147,10 +149,10 @@ def test_truncation_is_written_by_flush(fs: MemoryFileSystem, cache: LeaderEpoch
     cache.flush()
     cache.truncate_from_end(50)
     assert cache.is_dirty
-    assert len(LeaderEpochCache(fs, PATH).entries) == 3
+    assert len(LeaderEpochCache(fs, PATH, Random(1)).entries) == 3
     cache.flush()
     assert not cache.is_dirty
-    assert starts(LeaderEpochCache(fs, PATH)) == [(2, 10), (4, 20)]
+    assert starts(LeaderEpochCache(fs, PATH, Random(1))) == [(2, 10), (4, 20)]
     fs.operations.clear()
     cache.flush()
     assert fs.operations == []
@@ -165,11 +167,11 @@ def test_truncation_is_written_by_flush(fs: MemoryFileSystem, cache: LeaderEpoch
 def test_a_damaged_file_is_reported(fs: MemoryFileSystem, content: bytes) -> None:
     fs.write_bytes(PATH, content)
     with pytest.raises(CheckpointError, match="leader-epoch-checkpoint"):
-        LeaderEpochCache(fs, PATH)
+        LeaderEpochCache(fs, PATH, Random(1))
 
 
 def test_non_monotonic_entries_of_a_file_are_dropped(fs: MemoryFileSystem) -> None:
     fs.write_bytes(PATH, b"0\n3\n1 10\n2 20\n3 15\n")
-    cache = LeaderEpochCache(fs, PATH)
+    cache = LeaderEpochCache(fs, PATH, Random(1))
     assert starts(cache) == [(1, 10), (3, 15)]
     assert not cache.is_dirty

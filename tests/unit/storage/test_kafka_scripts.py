@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -234,7 +235,7 @@ def test_leader_epochs_answer_and_store_as_kafka() -> None:
     """S-READ-12, S-REC-6."""
     fs = MemoryFileSystem()
     fs.make_dirs("/p")
-    cache = LeaderEpochCache(fs, "/p/leader-epoch-checkpoint")
+    cache = LeaderEpochCache(fs, "/p/leader-epoch-checkpoint", Random(1))
     for number, (operation, *words), answer in script("epochs.script"):
         arguments = [int(word) for word in words]
         found: object
@@ -257,7 +258,7 @@ def test_leader_epochs_answer_and_store_as_kafka() -> None:
     cache.flush()
     golden = (GOLDEN / "leader-epoch-checkpoint").read_bytes()
     assert fs.read_bytes("/p/leader-epoch-checkpoint") == golden
-    assert LeaderEpochCache(fs, "/p/leader-epoch-checkpoint").entries == cache.entries
+    assert LeaderEpochCache(fs, "/p/leader-epoch-checkpoint", Random(1)).entries == cache.entries
 
 
 @pytest.mark.parametrize("name", ["00000000000000001000.index", "00000000000000001000.timeindex"])

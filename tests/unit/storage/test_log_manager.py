@@ -2,6 +2,7 @@
 
 import errno
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -10,11 +11,14 @@ from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.types import ZERO_UUID, TopicPartition
+from storage import log_tasks
 from storage.errors import DirectoryLocked, StorageError
+from storage.jobs import perform_all
 from storage.log.log import Log
 from storage.log.results import StartOffsetReason
 from storage.log_manager import LogManager, OfflineDir
 from storage.os_filesystem import OsFileSystem
+from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 
@@ -34,7 +38,9 @@ class Managed:
 
     def start(self) -> None:
         config = BrokerConfig.parse(self.properties)
-        self.manager = LogManager(config, self.clock, self.fs, on_offline=self.offline.append)
+        self.manager = LogManager(
+            config, self.clock, self.fs, random=Random(1), on_offline=self.offline.append
+        )
         self.manager.startup(lambda topic: CONFIG)
 
     def restart(self) -> None:
@@ -105,12 +111,16 @@ def test_s_rec_1_a_crash_while_loading_is_followed_by_recovery() -> None:
     managed.fill(managed.log())
     managed.manager.shutdown()
     config = BrokerConfig.parse(managed.properties)
-    manager = LogManager(config, managed.clock, managed.fs, on_offline=lambda gone: None)
+    manager = LogManager(
+        config, managed.clock, managed.fs, random=Random(1), on_offline=lambda gone: None
+    )
     manager.lock_and_check_dirs()
     jobs = manager.load_jobs(lambda topic: CONFIG)
     assert [job.clean for job in jobs] == [True]
     managed.fs = managed.fs.crash(keep_unsynced=True)
-    again = LogManager(config, managed.clock, managed.fs, on_offline=lambda gone: None)
+    again = LogManager(
+        config, managed.clock, managed.fs, random=Random(1), on_offline=lambda gone: None
+    )
     again.lock_and_check_dirs()
     assert [job.clean for job in again.load_jobs(lambda topic: CONFIG)] == [False]
 
@@ -121,7 +131,9 @@ def test_loading_tells_its_progress() -> None:
         managed.log(partition=partition)
     managed.manager.shutdown()
     config = BrokerConfig.parse(managed.properties)
-    manager = LogManager(config, managed.clock, managed.fs, on_offline=lambda gone: None)
+    manager = LogManager(
+        config, managed.clock, managed.fs, random=Random(1), on_offline=lambda gone: None
+    )
     manager.lock_and_check_dirs()
     seen: list[tuple[int, int]] = []
     manager.load_logs(lambda topic: CONFIG, lambda done, total: seen.append((done, total)))
@@ -222,6 +234,7 @@ def test_failures_reported_from_elsewhere_are_deferred() -> None:
         BrokerConfig.parse(managed.properties),
         managed.clock,
         managed.fs,
+        random=Random(1),
         on_offline=managed.offline.append,
         defer=waiting.append,
     )
@@ -245,9 +258,9 @@ def test_s_ret_8_deleting_a_topic_renames_now_and_removes_later() -> None:
     assert renamed.endswith("-delete")
     again = managed.log()
     assert again.log_end_offset == 0
-    assert manager.delete_logs() == 60_000
+    assert run_task(manager, log_tasks.DELETE_LOGS) == 60_000
     managed.clock.advance(60)
-    assert manager.delete_logs() > 0
+    assert run_task(manager, log_tasks.DELETE_LOGS) > 0
     assert not managed.fs.exists(f"/a/{renamed}")
     assert managed.fs.exists("/a/t-0")
 
@@ -258,7 +271,7 @@ def test_s_ret_8_left_over_directories_go_after_a_restart() -> None:
     managed.manager.async_delete(TopicPartition("t", 0))
     managed.kill()
     assert managed.manager.all_logs() == []
-    managed.manager.delete_logs()
+    run_task(managed.manager, log_tasks.DELETE_LOGS)
     assert [name for name in managed.fs.list_dir("/a") if name.startswith("t-")] == []
 
 
@@ -268,13 +281,13 @@ def test_s_ret_8_offsets_of_a_deleted_topic_do_not_haunt_its_successor(written_b
     log = managed.log()
     managed.fill(log)
     log.flush()
-    managed.manager.checkpoint_recovery_points()
+    run_task(managed.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
     managed.fs.operations.clear()
     managed.manager.async_delete(TopicPartition("t", 0))
     managed.fill(managed.log(), 1)
     assert not [op for op, _ in managed.fs.operations if op.startswith("fsync")]
     if written_by == "task":
-        managed.manager.flush_rolled()
+        run_task(managed.manager, log_tasks.FLUSH_ROLLED)
     else:
         # Before there is a second segment, which an old recovery point would be believed of.
         managed.log().roll()
@@ -288,7 +301,7 @@ def test_a_log_start_that_was_checkpointed_does_not_outlive_its_topic() -> None:
     log = managed.log()
     managed.fill(log)
     log.maybe_increment_log_start_offset(3, StartOffsetReason.CLIENT_RECORD_DELETION)
-    managed.manager.checkpoint_log_start_offsets()
+    run_task(managed.manager, log_tasks.LOG_START_CHECKPOINT)
     managed.manager.async_delete(TopicPartition("t", 0))
     managed.fill(managed.log(), 1)
     managed.kill()
@@ -306,7 +319,7 @@ def test_s_ret_1_retention_leaves_compacted_logs_alone() -> None:
     managed.fill(compacted)
     counts = compacted.segment_count
     managed.clock.advance(30 * 86_400)
-    managed.manager.cleanup_logs()
+    run_task(managed.manager, log_tasks.RETENTION)
     assert (plain.segment_count, plain.log_start_offset) == (1, 16)
     assert compacted.segment_count == counts
 
@@ -315,14 +328,14 @@ def test_s_ret_7_segment_files_are_unlinked_when_due() -> None:
     managed = Managed("/a")
     managed.fill(managed.log())
     managed.clock.advance(2 * 3600)
-    managed.manager.cleanup_logs()
+    run_task(managed.manager, log_tasks.RETENTION)
     deleted = [name for name in managed.fs.list_dir("/a/t-0") if name.endswith(".deleted")]
     assert deleted
     managed.clock.advance(59)
-    assert managed.manager.delete_logs() == 1000
+    assert run_task(managed.manager, log_tasks.DELETE_LOGS) == 1000
     assert all(managed.fs.exists(f"/a/t-0/{name}") for name in deleted)
     managed.clock.advance(1)
-    managed.manager.delete_logs()
+    run_task(managed.manager, log_tasks.DELETE_LOGS)
     assert not [name for name in managed.fs.list_dir("/a/t-0") if name.endswith(".deleted")]
 
 
@@ -332,10 +345,10 @@ def test_s_fl_1_flusher_goes_by_flush_ms() -> None:
     eager.update_config(TopicConfig(flush_ms=1000))
     managed.fill(lazy, 1)
     managed.fill(eager, 1)
-    managed.manager.flush_dirty_logs()
+    run_task(managed.manager, log_tasks.FLUSHER)
     assert eager.recovery_point == 0
     managed.clock.advance(1)
-    managed.manager.flush_dirty_logs()
+    run_task(managed.manager, log_tasks.FLUSHER)
     assert (eager.recovery_point, lazy.recovery_point) == (2, 0)
 
 
@@ -344,7 +357,7 @@ def test_s_roll_4_rolled_segments_are_flushed_soon() -> None:
     log = managed.log()
     managed.fill(log)
     assert log.recovery_point == 0
-    managed.manager.flush_rolled()
+    run_task(managed.manager, log_tasks.FLUSH_ROLLED)
     assert log.recovery_point == log.segments.active.base_offset > 0
 
 
@@ -355,9 +368,9 @@ def test_s_fl_3_checkpoints() -> None:
     managed.fill(other)
     moved.maybe_increment_log_start_offset(3, StartOffsetReason.CLIENT_RECORD_DELETION)
     other.flush()
-    managed.manager.checkpoint_recovery_points()
-    managed.manager.checkpoint_log_start_offsets()
-    managed.manager.write_high_watermarks()
+    run_task(managed.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
+    run_task(managed.manager, log_tasks.LOG_START_CHECKPOINT)
+    perform_all(managed.manager.checkpoint_high_watermarks())
     read = managed.fs.read_bytes
     assert read("/a/recovery-point-offset-checkpoint") == b"0\n2\nmoved 0 0\nother 0 16\n"
     assert read("/a/log-start-offset-checkpoint") == b"0\n1\nmoved 0 3\n"
@@ -372,7 +385,7 @@ def test_s_fl_3_checkpoints() -> None:
 def test_s_fl_3_a_garbled_checkpoint_costs_a_longer_recovery_only() -> None:
     managed = Managed("/a")
     managed.fill(managed.log())
-    managed.manager.checkpoint_recovery_points()
+    run_task(managed.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
     managed.fs.write_bytes("/a/recovery-point-offset-checkpoint", b"0\n7\nt 0")
     managed.fs.write_bytes("/a/log-start-offset-checkpoint", b"\xff\xfe")
     managed.kill()
@@ -384,12 +397,15 @@ def test_s_cfg_5_a_configuration_that_changes_while_a_log_is_opened_wins() -> No
     managed.fill(managed.log())
     managed.manager.shutdown()
     config = BrokerConfig.parse(managed.properties)
-    manager = LogManager(config, managed.clock, managed.fs, on_offline=lambda gone: None)
+    manager = LogManager(
+        config, managed.clock, managed.fs, random=Random(1), on_offline=lambda gone: None
+    )
     manager.lock_and_check_dirs()
     (job,) = manager.load_jobs(lambda topic: CONFIG)
-    job.run()
+    outcome = job.run()
     changed = TopicConfig(retention_ms=5)
     manager.update_topic_config("t", changed)
+    job.complete(outcome)
     manager.finish_loading()
     (log,) = manager.all_logs()
     assert log.config is changed
@@ -434,10 +450,10 @@ def test_s_idem_2_silent_producers_are_forgotten() -> None:
     now = managed.clock.wall_ms()
     batch = build_batch([(now, b"", b"", ())], producer_id=1, producer_epoch=0, base_sequence=0)
     log.append_as_leader(batch, leader_epoch=0)
-    managed.manager.remove_expired_producers()
+    run_task(managed.manager, log_tasks.PRODUCER_EXPIRATION)
     assert log.producers.entry(1) is not None
     managed.clock.advance(1)
-    managed.manager.remove_expired_producers()
+    run_task(managed.manager, log_tasks.PRODUCER_EXPIRATION)
     assert log.producers.entry(1) is None
 
 
@@ -449,7 +465,7 @@ def test_foreign_directories_are_left_alone() -> None:
     managed.start()
     assert managed.manager.all_logs() == []
     managed.clock.advance(1000)
-    managed.manager.delete_logs()
+    run_task(managed.manager, log_tasks.DELETE_LOGS)
     assert managed.fs.exists("/a/lost+found")
 
 
@@ -465,7 +481,9 @@ def test_s_rec_8_many_logs_are_closed_in_threads_and_all_are_clean(tmp_path: Pat
         config = BrokerConfig.parse(
             {"log.dirs": str(tmp_path / "logs"), "num.recovery.threads.per.data.dir": "3"}
         )
-        manager = LogManager(config, ManualClock(), OsFileSystem(), on_offline=lambda gone: None)
+        manager = LogManager(
+            config, ManualClock(), OsFileSystem(), random=Random(1), on_offline=lambda gone: None
+        )
         manager.startup(lambda topic: CONFIG)
         return manager
 
@@ -486,8 +504,8 @@ def test_a_flush_of_what_was_deleted_meanwhile_is_no_fault_of_the_disk() -> None
     log = managed.log()
     managed.fill(log)
     managed.manager.async_delete(log.topic_partition)
-    managed.manager.delete_logs()
-    assert managed.manager._rolled
-    managed.manager.flush_rolled()
+    run_task(managed.manager, log_tasks.DELETE_LOGS)
+    assert managed.manager._flusher.rolled == 0
+    run_task(managed.manager, log_tasks.FLUSH_ROLLED)
     log.flush()
     assert managed.offline == []

@@ -329,9 +329,25 @@ def test_a_snapshot_is_taken_only_when_something_was_appended(partition: Partiti
     assert partition.state.take_snapshot() is None
     assert partition.fs.list_dir("/p") == ["00000000000000000001.snapshot"]
     assert partition.fs.crash().read_bytes("/p/00000000000000000001.snapshot") == b""
-    partition.state.flush_snapshots(1)
-    partition.state.flush_snapshots(77)
-    assert len(partition.fs.crash().read_bytes("/p/00000000000000000001.snapshot")) == 56
+    snapshots = partition.state.snapshots
+    assert snapshots.unsynced(0) == ()
+    due = snapshots.unsynced(1)
+    assert [offset for offset, _ in due] == [1]
+    partition.produce(1, 0, 1)
+    partition.state.take_snapshot(sync=False)
+    snapshots.mark_synced(due)
+    assert [offset for offset, _ in snapshots.unsynced(77)] == [2]
+
+
+def test_a_snapshot_written_again_at_its_offset_is_not_taken_for_synced() -> None:
+    snapshots = Partition().state.snapshots
+    snapshots.add(5, is_synced=False)
+    due = snapshots.unsynced(5)
+    snapshots.delete(5)
+    assert snapshots.unsynced(5) == ()
+    snapshots.add(5, is_synced=False)
+    snapshots.mark_synced(due)
+    assert len(snapshots.unsynced(5)) == 1
 
 
 def test_s_rec_5_a_damaged_snapshot_is_deleted_and_an_older_one_used(
@@ -364,7 +380,7 @@ def test_s_rec_5_snapshots_outside_the_log_are_deleted(partition: Partition) -> 
         partition.produce(1, 0, n)
         partition.state.take_snapshot()
     partition.state.truncate_and_reload(2, 4, NOW)
-    assert partition.state.snapshots.offsets == (3, 4)
+    assert partition.state.snapshots.offsets == (2, 3, 4)
     assert partition.state.map_end_offset == 4
     entry = partition.state.entry(1)
     assert entry is not None

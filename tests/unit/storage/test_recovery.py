@@ -307,6 +307,33 @@ def test_s_idem_3_a_truncation_does_not_forget_a_producer_below_the_log_start() 
     assert built.append(producer_id=7, producer_epoch=0, base_sequence=1).duplicate
 
 
+@pytest.mark.parametrize("restarts", [0, 1, 2])
+def test_s_idem_3_a_producer_whose_segments_are_gone_outlives_starts_and_truncations(
+    restarts: int,
+) -> None:
+    built = LogBuilder(file_delete_delay_ms=0)
+    built.append(producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    built.log.roll()
+    built.append(producer_id=8, producer_epoch=0, base_sequence=0)
+    built.log.maybe_increment_log_start_offset(1, StartOffsetReason.CLIENT_RECORD_DELETION)
+    assert [gone.base_offset for gone in built.log.delete_old_segments()] == [0]
+    for _ in range(restarts):
+        built.killed(log_start_offset=1)
+    built.log.truncate_to(1)
+    # Only the snapshot at the base of what is left knows of it: Kafka deletes that, and forgets.
+    known = built.log.producers.entry(7)
+    assert known is not None
+    assert (known.current_txn_first_offset, known.last_sequence) == (0, 0)
+    assert built.log.producers.entry(8) is None
+    info = built.append(producer_id=7, producer_epoch=0, base_sequence=1, transactional=True)
+    assert info.first_offset == 1
+    built.killed(log_start_offset=1)
+    known = built.log.producers.entry(7)
+    assert known is not None
+    assert known.current_txn_first_offset == 0
+    assert built.log.producers.first_undecided_offset == 0
+
+
 @pytest.mark.parametrize("still_there", [True, False])
 def test_s_idem_3_deleted_records_do_not_make_recovery_forget_a_producer(
     still_there: bool,

@@ -4,6 +4,7 @@ import errno
 import json
 import shutil
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -33,7 +34,9 @@ def log_dir(tmp_path: Path) -> Path:
 
 def open_manager(directory: Path) -> LogManager:
     config = BrokerConfig.parse({"broker.id": "1", "log.dirs": str(directory)})
-    manager = LogManager(config, ManualClock(), OsFileSystem(), on_offline=lambda gone: None)
+    manager = LogManager(
+        config, ManualClock(), OsFileSystem(), random=Random(1), on_offline=lambda gone: None
+    )
     manager.lock_and_check_dirs()
     manager.load_logs(lambda topic: TopicConfig())
     return manager

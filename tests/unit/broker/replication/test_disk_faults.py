@@ -6,6 +6,8 @@ operations, which fails then and for ever, as a full or broken disk does.
 """
 
 import errno
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -13,9 +15,12 @@ from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
 from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.types import TopicPartition
+from storage import log_tasks
 from storage.append_origin import AppendOrigin
 from storage.errors import StorageError
+from storage.jobs import perform_all
 from tests.support.broker_bench import batch
+from tests.support.log_tasks import run_task
 from tests.support.memory_filesystem import FailureRule, MemoryFileSystem
 from tests.support.real_bench import RealBench
 
@@ -82,14 +87,14 @@ class Work:
 
     def run(self) -> None:
         logs = self.bench.logs
-        tasks = [
-            logs.flush_rolled,
-            logs.checkpoint_recovery_points,
-            logs.write_high_watermarks,
-            logs.cleanup_logs,
-            logs.checkpoint_log_start_offsets,
-            logs.delete_logs,
-            logs.flush_dirty_logs,
+        tasks: list[Callable[[], object]] = [
+            partial(run_task, logs, log_tasks.FLUSH_ROLLED),
+            partial(run_task, logs, log_tasks.RECOVERY_POINT_CHECKPOINT),
+            lambda: perform_all(logs.checkpoint_high_watermarks()),
+            partial(run_task, logs, log_tasks.RETENTION),
+            partial(run_task, logs, log_tasks.LOG_START_CHECKPOINT),
+            partial(run_task, logs, log_tasks.DELETE_LOGS),
+            partial(run_task, logs, log_tasks.FLUSHER),
         ]
         for number in range(14):
             self.produce(b"value %d" % number)

@@ -7,6 +7,7 @@ import trio.testing
 from broker.api.alter_replica_log_dirs import VERSIONS, AlterReplicaLogDirsHandler
 from broker.api.describe_log_dirs import DescribeLogDirsHandler
 from broker.replication.log_mover import LogMover
+from broker.world.machine import MachineWorkers
 from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
@@ -33,7 +34,7 @@ class Moves(RealBench):
     def __init__(self, log_dirs="/a,/b", fs=None, *, is_new=True):
         super().__init__(log_dirs, fs)
         (self.partition,) = self.topic(is_new=is_new, leader_epoch=int(not is_new))
-        self.mover = LogMover(self.replicas, self.logs)
+        self.mover = LogMover(self.replicas, self.logs, MachineWorkers())
 
     def fill(self, count=20):
         for _ in range(count):
@@ -145,7 +146,7 @@ def test_a_crash_between_the_two_renames_is_finished_by_the_next_start():
     future = moves.logs.future_log(TP)
     future.append_as_follower(moves.fetch(0).records)
     future.flush()
-    moves.logs.retire_source(TP)
+    moves.logs.moves.retire_source(TP)
     again = moves.killed()
     assert again.logs.future_log(TP) is None
     assert again.logs.get_log(TP).dir == "/b/t-0"
@@ -276,3 +277,125 @@ def test_the_api_answers_for_each_partition_and_describe_shows_the_future_log(ve
         for result in described.results
     }
     assert shown == {"/a": [(0, False, 0)], "/b": [(0, True, 60)]}
+
+
+def test_a_partition_moves_while_it_is_written_to():
+    moves = Moves()
+    moves.fill(3)
+    moves.mover.move(TP, "/b")
+    sent = []
+
+    async def produce():
+        for number in range(200):
+            append = moves.partition.append_as_leader(batch([b"%d" % number]))
+            info = append if hasattr(append, "first_offset") else await append
+            sent.append((info.first_offset, b"%d" % number))
+            await trio.sleep(0)
+            if moves.lies_in("/b")():
+                break
+
+    async def main():
+        with trio.fail_after(10):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(moves.mover.run)
+                await produce()
+                while not moves.lies_in("/b")():
+                    await trio.sleep(0.001)
+                nursery.cancel_scope.cancel()
+
+    trio.run(main)
+    assert moves.values(9) == sent
+    moves.partition.log._check()
+    again = moves.killed()
+    assert again.values(9) == sent
+
+
+def test_a_coordinators_partition_is_switched_without_a_pause():
+    moves = Moves()
+    (partition,) = moves.topic("__consumer_offsets")
+    tp = partition.topic_partition
+    target = "/a" if moves.logs.dir_of(tp) == "/b" else "/b"
+    partition.append_as_leader_nowait(batch([b"offsets"] * 3))
+    moves.mover.move(tp, target)
+
+    def arrived():
+        # It could append at any time.
+        assert not partition.must_wait(1 << 30)
+        return moves.logs.dir_of(tp) == target and moves.logs.future_log(tp) is None
+
+    moves.run(arrived)
+    assert partition.log.log_end_offset == 3
+
+
+def test_a_damaged_batch_stops_the_move_and_nothing_else():
+    moves = Moves()
+    moves.fill(3)
+    segment = moves.partition.log.segments.active
+    segment.file.pwrite(b"\xff", segment.size - 1)
+    moves.mover.move(TP, "/b")
+    moves.run(lambda: not moves.mover._moving)
+    assert moves.partition.log.dir == "/a/t-0"
+    assert moves.logs.future_log(TP) is not None
+    assert moves.logs.offline_dirs == ()
+
+
+def test_a_source_that_cannot_be_read_goes_offline():
+    moves = Moves()
+    moves.fill()
+    moves.mover.move(TP, "/b")
+    moves.fs.fail("pread", "/a/*.log", times=None)
+    moves.run(lambda: not moves.mover._moving)
+    assert moves.logs.offline_dirs == ("/a",)
+    assert moves.partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_copy_that_cannot_be_written_ends_the_move():
+    moves = Moves()
+    moves.fill()
+    moves.mover.move(TP, "/b")
+    moves.fs.fail("pwrite", "/b/*.log", times=None)
+    moves.run(lambda: not moves.mover._moving)
+    assert moves.logs.offline_dirs == ("/b",)
+    assert len(moves.values(0)) == 60
+
+
+def test_a_bug_in_a_move_is_not_hidden():
+    moves = Moves()
+    moves.fill()
+    moves.mover.move(TP, "/b")
+    moves.logs.future_log(TP)._appender = None
+    with pytest.raises(ExceptionGroup) as caught:
+        moves.run(lambda: False)
+    assert caught.group_contains(AttributeError)
+
+
+@pytest.mark.parametrize("give_up", ["delete", "cancel"])
+@pytest.mark.parametrize("hop", range(8))
+def test_a_move_that_is_given_up_between_two_steps_leaves_nothing(give_up, hop):
+    moves = Moves()
+    moves.fill(3)
+    moves.mover.move(TP, "/b")
+    hops = []
+
+    class GivingUp(MachineWorkers):
+        async def in_thread(self, work, *values, limiter=None):
+            result = await super().in_thread(work, *values, limiter=limiter)
+            hops.append(work)
+            if len(hops) == hop + 1:
+                if give_up == "delete":
+                    moves.replicas.delete_partition(TP)
+                elif moves.logs.future_log(TP) is not None:
+                    moves.mover.move(TP, moves.logs.dir_of(TP))
+            return result
+
+    moves.mover._workers = GivingUp()
+    moves.run(lambda: not moves.mover._moving)
+    assert moves.logs.future_log(TP) is None
+    assert moves.logs.offline_dirs == ()
+    if moves.logs.get_log(TP) is not None:
+        assert len(moves.values(0)) == 9
+        (directory,) = [d for d in ("/a", "/b") if "t-0" in moves.names(d)]
+        assert moves.partition.log.dir == f"{directory}/t-0"
+    else:
+        assert give_up == "delete"
+        assert all(name.endswith("-delete") for d in ("/a", "/b") for name in moves.names(d))

@@ -4,7 +4,9 @@ import pytest
 
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
+from storage import log_tasks
 from tests.support.broker_bench import batch
+from tests.support.log_tasks import run_task
 from tests.support.real_bench import RealBench
 
 CONFIG = TopicConfig(
@@ -24,8 +26,8 @@ def bench() -> RealBench:
     bench.topic("t", config=CONFIG)
     for _ in range(10):
         assert bench.produce(batch()).error_code == 0
-    bench.logs.flush_rolled()
-    bench.logs.checkpoint_recovery_points()
+    run_task(bench.logs, log_tasks.FLUSH_ROLLED)
+    run_task(bench.logs, log_tasks.RECOVERY_POINT_CHECKPOINT)
     bench.fs.operations.clear()
     return bench
 
@@ -40,7 +42,7 @@ def test_s_roll_4_appends_and_rolls_and_new_epochs_do_not_sync(bench: RealBench)
             assert bench.fetch(0).error_code == 0
     assert bench.logs.get_log(TP).segment_count > segments
     assert syncs(bench) == []
-    bench.logs.flush_rolled()
+    run_task(bench.logs, log_tasks.FLUSH_ROLLED)
     synced = {path.rsplit("/", 1)[-1].split(".")[-1] for _, path in syncs(bench)}
     assert synced >= {"log", "index", "timeindex", "snapshot", "t-0", "tmp"}
     log = bench.logs.get_log(TP)
@@ -55,6 +57,6 @@ def test_a_topic_is_made_without_a_sync(bench: RealBench) -> None:
 
 
 def test_retention_does_not_sync(bench: RealBench) -> None:
-    bench.logs.cleanup_logs()
+    run_task(bench.logs, log_tasks.RETENTION)
     assert bench.logs.get_log(TP).log_start_offset > 0
     assert syncs(bench) == []

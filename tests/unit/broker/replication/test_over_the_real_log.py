@@ -13,6 +13,7 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.message_set import build_message_set
 from protocol.types import TopicPartition
+from storage.jobs import perform_all
 from tests.support.broker_bench import NOW, batch
 from tests.support.memory_filesystem import UnreliableFile
 from tests.support.real_bench import RealBench, fetched, produced
@@ -344,7 +345,7 @@ def test_deleting_a_topic_in_the_middle_of_a_threaded_append_harms_nobody(monkey
 def test_watermarks_survive_a_restart():
     bench = made()
     bench.produce(batch([b"a", b"b"]))
-    bench.replicas.checkpoint_high_watermarks()
+    perform_all(bench.replicas.checkpoint_high_watermarks())
     bench.logs.shutdown()
     again = RealBench(fs=bench.fs)
     again.topic("t", is_new=False, replicas=(1, 2), isr=(1, 2), leader_epoch=1)

@@ -10,6 +10,7 @@ import trio.testing
 from broker.replication.offset_lookup import offset_for_timestamp
 from broker.replication.partition import Partition
 from broker.replication.topic_statistics import TopicStatistics
+from broker.world.machine import MachineWorkers
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -30,6 +31,7 @@ def make(config=None, leader_epoch=0, threaded=256 * 1024, **leadership):
         leader_epoch=leader_epoch,
         broker_id=1,
         statistics=TopicStatistics(),
+        workers=MachineWorkers(),
         threaded_append_bytes=threaded,
     )
     log.leader_epochs.assign(leader_epoch, 0)

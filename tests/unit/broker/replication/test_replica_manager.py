@@ -7,6 +7,7 @@ from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.errors import StorageError
+from storage.jobs import perform_all
 from storage.log.results import AppendOrigin
 from tests.support.broker_bench import Bench, batch
 
@@ -97,11 +98,11 @@ def test_s_fl_3_high_watermarks_are_checkpointed_when_they_moved():
     bench.topic("b")
     one.append_as_leader(batch())
     for _ in range(2):
-        bench.replicas.checkpoint_high_watermarks()
+        perform_all(bench.replicas.checkpoint_high_watermarks())
     assert bench.logs.writes == 1
     assert bench.logs.watermarks == {TopicPartition("t", 0): 1, TopicPartition("b", 0): 0}
     one.append_as_leader(batch())
-    bench.replicas.checkpoint_high_watermarks()
+    perform_all(bench.replicas.checkpoint_high_watermarks())
     assert bench.logs.writes == 2
 
 

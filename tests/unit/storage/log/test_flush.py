@@ -1,10 +1,14 @@
 """The recovery point follows the syncs and never leads them."""
 
 import errno
+from random import Random
+from typing import Any
 
 import pytest
 
 from storage.errors import StorageError
+from storage.jobs import Job, perform
+from storage.log.flushing import FlushJob
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 
@@ -52,3 +56,195 @@ def test_a_flush_syncs_what_an_earlier_process_wrote() -> None:
     log.flush()
     built.fs = built.fs.crash()
     assert built.open(clean=False, recovery_point=3).log_end_offset == 3
+
+
+def test_s_fl_2_what_a_failed_flush_has_not_synced_is_left_for_the_next() -> None:
+    built = LogBuilder(segment_bytes=300)
+    for _ in range(10):
+        built.append()
+    log = built.log
+    built.fs.fail("fsync_dir")
+    with pytest.raises(StorageError):
+        log.flush()
+    assert (log.recovery_point, log.names_are_synced) == (0, False)
+    log.flush()
+    assert (log.recovery_point, log.names_are_synced) == (10, True)
+    after = built.fs.crash(forget_names=True)
+    built.fs = after
+    assert built.open(clean=False, recovery_point=10).log_end_offset == 10
+
+
+@pytest.mark.parametrize("operation", ["open", "pwrite", "fsync", "rename", "fsync_dir"])
+def test_s_fl_2_the_epochs_come_before_the_recovery_point(operation: str) -> None:
+    built = LogBuilder()
+    built.append()
+    log = built.log
+    log.flush()
+    log.append_as_leader(built.batch(), leader_epoch=7)
+    pattern = "*/leader-epoch-checkpoint*" if operation != "fsync_dir" else "*"
+    built.fs.fail(operation, pattern)
+    with pytest.raises(StorageError):
+        log.flush()
+    assert log.recovery_point == 1
+    built.fs.heal()
+    log.flush()
+    assert log.recovery_point == 2
+    after = built.fs.crash(forget_names=True)
+    assert after.read_bytes(f"{DIRECTORY}/leader-epoch-checkpoint") == b"0\n2\n0 0\n7 1\n"
+    assert [name for name in built.names() if name.endswith(".tmp")] == []
+
+
+def test_a_log_out_of_service_has_nothing_to_flush() -> None:
+    built = LogBuilder()
+    built.append()
+    job = built.log.begin_flush()
+    assert job is not None
+    built.log.take_out_of_service()
+    assert built.log.begin_flush() is None
+    assert built.log.begin_close() is None
+    # The disk may fail as it likes: nobody asks for these files any more.
+    assert job.complete(OSError(errno.EIO, "gone")) is None
+
+
+def test_a_flush_that_was_overtaken_is_begun_anew() -> None:
+    built = LogBuilder()
+    for _ in range(6):
+        built.append()
+    job = built.log.begin_flush()
+    assert job is not None
+    result = job.run()
+    generation = built.log.generation
+    built.log.truncate_to(3)
+    assert built.log.generation > generation
+    for _ in range(6):
+        built.append()
+    following = job.complete(result)
+    assert following is not None
+    assert built.log.recovery_point == 0
+    perform(following)
+    assert built.log.recovery_point == 9
+
+
+def test_a_mark_stays_until_the_flush_that_took_it_is_complete() -> None:
+    built = LogBuilder()
+    log = built.log
+    built.append()
+    log.flush()
+    log.roll()
+    first = log.begin_flush()
+    assert first is not None
+    assert not log.names_are_synced
+    second = log.begin_flush()
+    assert second is not None
+    assert "fsync_dir" in {operation for operation, _ in operations_of(built, second)}
+    perform(first)
+    assert not log.names_are_synced
+    second.complete(None)
+    assert log.names_are_synced
+    assert log.begin_flush() is None
+
+
+def test_a_flush_syncs_what_is_marked_wherever_it_ends() -> None:
+    """The last time index entry of a segment is written when it ends, maybe after it was synced."""
+    built = LogBuilder()
+    log = built.log
+    built.append()
+    log.roll()
+    built.append()
+    full = log.begin_flush()
+    assert full is not None
+    result = full.run()
+    log.roll()
+    lower = log.begin_flush(1)
+    assert lower is not None
+    synced = {path for operation, path in operations_of(built, lower) if operation == "fsync"}
+    assert f"{DIRECTORY}/{1:020d}.timeindex" in synced
+    perform(full.complete(result))
+    assert not log.names_are_synced
+    perform(lower.complete(None))
+    assert (log.recovery_point, log.names_are_synced) == (2, True)
+
+
+def operations_of(built: LogBuilder, job: FlushJob) -> list[tuple[str, str]]:
+    built.fs.operations.clear()
+    job.run()
+    return built.fs.operations
+
+
+def test_epochs_that_are_written_beside_each_other_end_with_the_newest() -> None:
+    built = LogBuilder()
+    log = built.log
+    log.append_as_leader(built.batch(), leader_epoch=1)
+    first = log.begin_flush()
+    log.append_as_leader(built.batch(), leader_epoch=2)
+    second = log.begin_flush()
+    assert first is not None
+    assert second is not None
+    results = first.run(), second.run()
+    followings = second.complete(results[1]), first.complete(results[0])
+    for following in reversed(followings):
+        perform(following)
+    path = f"{DIRECTORY}/leader-epoch-checkpoint"
+    assert built.fs.read_bytes(path) == b"0\n2\n1 0\n2 1\n"
+    assert not log.leader_epochs.is_dirty
+    # Between an old table's installation and its sync nobody knows which one a crash would leave.
+    log.append_as_leader(built.batch(), leader_epoch=3)
+    third = log.begin_flush()
+    assert third is not None
+    assert third.complete(third.run()) is not None
+    log.truncate_to(2)
+    assert log.leader_epochs.is_dirty
+    log.flush()
+    assert built.fs.read_bytes(path) == b"0\n2\n1 0\n2 1\n"
+
+
+SMALL = {"segment_bytes": 300, "index_interval_bytes": 0, "segment_index_bytes": 480}
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_s_fl_2_any_number_of_flushes_side_by_side(seed: int) -> None:
+    """At each moment a power loss leaves what lies below the recovery point."""
+    random = Random(seed)
+    built = LogBuilder(**SMALL)
+    running: list[tuple[Job[Any], Any]] = []
+    begun: list[Job[Any]] = []
+    for number in range(40):
+        act = random.choice(("append", "append", "roll", "begin", "run", "complete", "truncate"))
+        if act == "append":
+            built.log.append_as_leader(built.batch(), leader_epoch=number // 8)
+        elif act == "roll":
+            built.log.roll()
+        elif act == "begin":
+            job = built.log.begin_flush(random.choice((None, built.log.log_end_offset // 2)))
+            begun += [job] if job is not None else []
+        elif act == "run" and begun:
+            job = begun.pop(random.randrange(len(begun)))
+            running.append((job, job.run()))
+        elif act == "complete" and running:
+            job, result = running.pop(random.randrange(len(running)))
+            following = job.complete(result)
+            begun += [following] if following is not None else []
+        elif act == "truncate" and random.random() < 0.3:
+            built.log.truncate_to(random.randint(0, built.log.log_end_offset))
+        if act in ("complete", "truncate"):
+            assert survives_power_loss(built)
+    for job in begun:
+        perform(job)
+    for job, result in running:
+        perform(job.complete(result))
+    built.log.flush()
+    assert built.log.recovery_point == built.log.log_end_offset
+    assert built.log.names_are_synced
+    assert survives_power_loss(built)
+
+
+def survives_power_loss(built: LogBuilder) -> bool:
+    """Whatever lies below the recovery point is there."""
+    log = built.log
+    wanted = [r.offset for r in built.records() if r.offset < log.recovery_point]
+    other = LogBuilder(**SMALL)
+    other.fs = built.fs.crash(forget_names=True)
+    other.fs.make_dirs(DIRECTORY)
+    other.open(clean=False, recovery_point=log.recovery_point)
+    found = [record.offset for record in other.records(other.log.log_start_offset)]
+    return found[: len(wanted)] == wanted

@@ -81,9 +81,7 @@ def test_s_ret_4_below_the_log_start_whatever_the_policy() -> None:
 def test_s_ret_5_nothing_at_or_above_the_watermark() -> None:
     built = LogBuilder(retention_ms=HOUR)
     segments_of(built, 1, 1, 1)
-    built.log.update_high_watermark(0)
-    built.log._high_watermark = 1  # as a leader has it whose followers lag
-    built.log._hw_place = None
+    built.log.update_high_watermark(1)  # as a leader has it whose followers lag
     built.clock.advance(9 * 3600)
     assert [base for base, _ in went(built)] == [0]
 

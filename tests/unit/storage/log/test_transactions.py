@@ -58,6 +58,19 @@ def test_s_txn_1_the_oldest_open_transaction_holds_back_what_follows(log: Transa
     assert log.log.last_stable_offset == log.log.log_end_offset == 6
 
 
+def test_s_txn_1_a_truncation_to_the_high_watermark_leaves_what_is_decided(
+    log: Transactions,
+) -> None:
+    log.write(A)
+    log.end(A, commit=True)
+    log.write(B)
+    log.log.append_as_leader(log.batch(), leader_epoch=0)
+    for cut in (3, 2):
+        log.log.truncate_to(cut)
+        # Read back from the log, the transaction of A seems to wait for the high watermark.
+        assert (log.log.high_watermark, log.log.last_stable_offset) == (cut, 2)
+
+
 def test_s_txn_1_a_decision_counts_when_its_marker_is_replicated(log: Transactions) -> None:
     log.write(A)
     marker = log.end(A, commit=True, replicated=False)

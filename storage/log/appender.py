@@ -1,0 +1,327 @@
+"""Appending to a log: what may be appended, where it goes, and what it changes once it is written.
+
+An append has three steps (`storage.log.appending`); while one is pending only reads and moves of
+offsets are allowed, and `expect_idle` says so. Small appends go through all three in one call.
+
+This runs for every batch of every produce request: no step makes a call that another one could
+have saved.
+"""
+
+from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT, verify_crc
+from protocol.records.errors import RecordsError
+from protocol.types import TopicPartition
+from storage.epochs import LeaderEpochCache
+from storage.log import replay
+from storage.log.appending import PendingAppend, settled
+from storage.log.durability import Durability
+from storage.log.following import FollowerBatches, UnexpectedAppendOffset
+from storage.log.guard import DiskGuard
+from storage.log.offsets import LogOffsets
+from storage.log.results import AppendInfo, AppendOrigin, RollReason
+from storage.log.rolling import Roller
+from storage.log.store import SegmentStore
+from storage.log.validation import (
+    LATEST_PRODUCE,
+    Bytes,
+    LeaderValidator,
+    RejectedRecords,
+    bad_crc,
+    refusal,
+)
+from storage.producers.state import ProducerStateManager
+
+
+class Appender:
+    """See the module docstring. Offsets are absolute, sizes bytes, times milliseconds."""
+
+    __slots__ = (
+        "_clock",
+        "_config",
+        "_durability",
+        "_epochs",
+        "_guard",
+        "_offsets",
+        "_pending",
+        "_producers",
+        "_roller",
+        "_segment_ms",
+        "_segments",
+        "_topic_partition",
+        "_validator",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        store: SegmentStore,
+        offsets: LogOffsets,
+        producers: ProducerStateManager,
+        epochs: LeaderEpochCache,
+        durability: Durability,
+        roller: Roller,
+        guard: DiskGuard,
+    ) -> None:
+        self._topic_partition = topic_partition
+        self._segments = store.segments
+        self._clock = store.clock
+        self._offsets = offsets
+        self._producers = producers
+        self._epochs = epochs
+        self._durability = durability
+        self._roller = roller
+        self._guard = guard
+        self._pending: PendingAppend | None = None
+        self.configure(store.config)
+
+    def configure(self, config: TopicConfig) -> None:
+        """From now on these rules hold."""
+        self._config = config
+        # A compacted topic rolls early enough for its records to be cleaned in time (S-ROLL-2).
+        self._segment_ms = (
+            min(config.segment_ms, config.max_compaction_lag_ms)
+            if config.compact
+            else config.segment_ms
+        )
+        self._validator = LeaderValidator(config, self._clock, str(self._topic_partition))
+
+    @property
+    def is_idle(self) -> bool:
+        """No append is pending."""
+        return self._pending is None
+
+    def expect_idle(self) -> None:
+        """Raises StorageError out of service, RuntimeError while an append is pending: a bug."""
+        self._guard.check()
+        if self._pending is not None:
+            raise RuntimeError(f"{self._topic_partition}: an append is under way")
+
+    # As leader.
+
+    def append_as_leader(
+        self,
+        records: Bytes,
+        *,
+        leader_epoch: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        request_version: int = LATEST_PRODUCE,
+    ) -> AppendInfo:
+        """Validate one batch, give it offsets, write it (checklist B4.1). All or nothing.
+
+        A writable `records` is patched in place. Raises KafkaError with the client's code:
+        validation (`validation`), sequence and epoch errors (`storage.producers`), StorageError.
+        """
+        pending = self.begin_append(
+            records, leader_epoch=leader_epoch, origin=origin, request_version=request_version
+        )
+        pending.write()
+        return self.complete_append(pending)
+
+    def begin_append(
+        self,
+        records: Bytes,
+        *,
+        leader_epoch: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        request_version: int = LATEST_PRODUCE,
+    ) -> PendingAppend:
+        """The first third of `append_as_leader`: everything but the write. Raises as it does.
+
+        The order is Kafka's: analyse, assign, epoch, size, roll, producer state. After this and
+        until `complete_append` only reads and offset moves are allowed.
+        """
+        if self._pending is not None or self._guard.offline is not None:
+            self.expect_idle()  # raises
+        offsets = self._offsets
+        first = offsets.end
+        prepared = self._validator.prepare(
+            records,
+            base_offset=first,
+            leader_epoch=leader_epoch,
+            origin=origin,
+            request_version=request_version,
+        )
+        if prepared is None:
+            return self._nothing_to_append()
+        header, data = prepared.header, prepared.data
+        last = first + header.last_offset_delta
+        try:
+            if leader_epoch != self._epochs.latest:
+                self._epochs.assign(leader_epoch, first)
+            reason = self._make_room(len(data), first, last, header.max_timestamp)
+            info = AppendInfo(
+                first,
+                last,
+                header.max_timestamp,
+                last,
+                prepared.log_append_time,
+                offsets.start,
+                leader_epoch,
+                header.record_count,
+                prepared.valid_bytes,
+                False,
+                reason,
+            )
+            pending = PendingAppend(
+                data, (header,), self._segments.active, info, prepared.check_crc
+            )
+        except OSError as error:
+            self._guard.fail(error)
+        if header.producer_id >= 0:
+            marker = replay.marker_of(data, 0)[0] if header.attributes & CONTROL_BIT else None
+            try:
+                repeated = self._producers.analyze(header, origin, marker).duplicate_of
+            except KafkaError:
+                self._insist_on_crc(pending)
+                raise
+            if repeated is not None:
+                self._insist_on_crc(pending)
+                # Answered as the first time (S-APP-10).
+                info.duplicate = True
+                info.first_offset, info.last_offset = repeated.first_offset, repeated.last_offset
+                info.log_append_time = repeated.timestamp
+                pending.settled = True
+        self._pending = pending
+        return pending
+
+    def _nothing_to_append(self) -> PendingAppend:
+        info = AppendInfo(-1, -1, log_start_offset=self._offsets.start)
+        with self._guard.writing():
+            return settled(info, self._segments.active)
+
+    def _insist_on_crc(self, pending: PendingAppend) -> None:
+        """The checksum is checked with the write, but what is never written has one, too: a damaged
+        batch is CORRUPT_MESSAGE before its producer fields mean anything (S-APP-2)."""
+        header = pending.headers[0]
+        if pending.check_crc and not verify_crc(pending.data, 0, header):
+            raise refusal(bad_crc(header, str(self._topic_partition)))
+
+    # As follower.
+
+    def append_as_follower(self, records: Bytes) -> AppendInfo:
+        """Append batches copied from the leader, offsets and epochs as they are (S-APP-9).
+
+        Raises CORRUPT_MESSAGE, OffsetsOutOfOrder, UnexpectedAppendOffset, StorageError.
+        """
+        self.expect_idle()
+        try:
+            batches = FollowerBatches(records, str(self._topic_partition))
+        except RecordsError as error:
+            raise refusal(error) from error
+        pending = self.begin_append_as_follower(batches)
+        pending.write()
+        return self.complete_append(pending)
+
+    def begin_append_as_follower(self, batches: FollowerBatches) -> PendingAppend:
+        """The first third of `append_as_follower`, of batches that were looked at elsewhere.
+
+        Raises UnexpectedAppendOffset, RECORD_LIST_TOO_LARGE, StorageError.
+        """
+        self.expect_idle()
+        if not batches.headers:
+            return self._nothing_to_append()
+        first, last = batches.first_offset, batches.last_offset
+        if first < self._offsets.end:
+            raise UnexpectedAppendOffset(str(self._topic_partition), first, last, self._offsets.end)
+        try:
+            for header in batches.headers:
+                if header.magic >= 2 and header.partition_leader_epoch > self._epochs.latest:
+                    self._epochs.assign(header.partition_leader_epoch, header.base_offset)
+            reason = self._make_room(len(batches.data), first, last, batches.max_timestamp)
+            info = AppendInfo(
+                first,
+                last,
+                batches.max_timestamp,
+                batches.offset_of_max_timestamp,
+                leader_epoch=batches.headers[-1].partition_leader_epoch,
+                log_start_offset=self._offsets.start,
+                record_count=batches.record_count,
+                valid_bytes=len(batches.data),
+                rolled=reason,
+            )
+            pending = PendingAppend(batches.data, batches.headers, self._segments.active, info)
+        except OSError as error:
+            self._guard.fail(error)
+        self._pending = pending
+        return pending
+
+    # Both.
+
+    def _make_room(self, size: int, first: int, last: int, max_timestamp: int) -> RollReason | None:
+        """See to it that the active segment takes `size` bytes; says why it had to be rolled."""
+        config = self._config
+        if size > config.segment_bytes:
+            raise RejectedRecords(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {size} bytes in append to partition "
+                f"{self._topic_partition}, which exceeds the maximum configured segment size of "
+                f"{config.segment_bytes}.",
+            )
+        reason = self._segments.active.roll_reason(
+            size,
+            max_timestamp,
+            last,
+            segment_bytes=config.segment_bytes,
+            segment_ms=self._segment_ms,
+            clock=self._clock,
+        )
+        if reason is not None:
+            self._roller.roll(first, reason)
+        return reason
+
+    def complete_append(self, pending: PendingAppend) -> AppendInfo:
+        """The last third: the batch counts now. Raises CORRUPT_MESSAGE, StorageError.
+
+        The log end offset moves before the transaction index is written: should that fail, offsets
+        still grow and the stable offset stays behind (S-TXN-3).
+        """
+        self._pending = None
+        info = pending.info
+        if pending.settled:
+            return info
+        if pending.error is not None:
+            self._guard.fail(pending.error)
+        if self._guard.offline is not None:
+            self._guard.check()  # raises
+        if pending.bad_crc:
+            raise refusal(bad_crc(pending.headers[0], str(self._topic_partition)))
+        segment, producers = pending.segment, self._producers
+        try:
+            for header in pending.headers:
+                segment.note_batch(
+                    header.batch_length + LOG_OVERHEAD,
+                    header.base_offset + header.last_offset_delta,
+                    header.max_timestamp,
+                )
+            end = info.last_offset + 1
+            self._offsets.end = end
+            self._remember_producers(pending)
+            producers.map_end_offset = end
+            durability = self._durability
+            if end - durability.recovery_point >= self._config.flush_messages:
+                durability.flush()
+        except OSError as error:
+            self._guard.fail(error)
+        return info
+
+    def _remember_producers(self, pending: PendingAppend) -> None:
+        """Producer state, transaction index and first unstable offset after an append."""
+        producers = self._producers
+        at, changed = 0, False
+        for header in pending.headers:
+            if header.producer_id >= 0:
+                attributes = header.attributes
+                if attributes & CONTROL_BIT:
+                    completed = replay.remember(producers, header, pending.data, at)
+                    if completed is not None:
+                        replay.settle(producers, pending.segment, completed)
+                else:
+                    first = header.base_offset
+                    last = first + header.last_offset_delta
+                    producers.update(header, first, last, header.max_timestamp)
+                if attributes & TRANSACTIONAL_BIT:
+                    changed = True
+            at += header.batch_length + LOG_OVERHEAD
+        if changed:
+            self._offsets.refresh_first_unstable()

@@ -1,0 +1,117 @@
+"""Taking segments out of a log: retention (checklist B4.5), and what goes with any segment.
+
+Files are renamed `.deleted` at once and unlinked later (`storage.log.store`). A segment's producer
+snapshot goes with it; readers forget the places they remember.
+"""
+
+import logging
+
+from protocol.types import TopicPartition
+from storage.log import retention
+from storage.log.durability import Durability
+from storage.log.guard import DiskGuard
+from storage.log.offsets import LogOffsets
+from storage.log.reading import LogReader
+from storage.log.results import Deleted, DeletionReason, RollReason, StartOffsetReason
+from storage.log.rolling import Roller
+from storage.log.store import SegmentStore
+from storage.producers.state import ProducerStateManager
+
+_log = logging.getLogger(__name__)
+
+
+class SegmentDeleter:
+    """See the module docstring."""
+
+    __slots__ = (
+        "_durability",
+        "_guard",
+        "_offsets",
+        "_producers",
+        "_reader",
+        "_roller",
+        "_store",
+        "_topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        store: SegmentStore,
+        offsets: LogOffsets,
+        producers: ProducerStateManager,
+        durability: Durability,
+        reader: LogReader,
+        roller: Roller,
+        guard: DiskGuard,
+    ) -> None:
+        self._topic_partition = topic_partition
+        self._store = store
+        self._offsets = offsets
+        self._producers = producers
+        self._durability = durability
+        self._reader = reader
+        self._roller = roller
+        self._guard = guard
+
+    def delete_old_segments(self) -> list[Deleted]:
+        """Apply retention: what went, and why. Raises StorageError."""
+        gone: list[Deleted] = []
+        config, segments = self._store.config, self._store.segments
+        with self._guard.writing():
+            gone += self._delete(
+                retention.below_start(self._offsets.start), DeletionReason.LOG_START_OFFSET
+            )
+            if not config.delete:
+                return gone
+            if 0 <= config.retention_bytes <= segments.size:
+                gone += self._delete(
+                    retention.beyond_size(config.retention_bytes, segments.size),
+                    DeletionReason.RETENTION_SIZE,
+                )
+            if config.retention_ms >= 0:
+                gone += self._delete(
+                    retention.older_than(config.retention_ms, self._store.clock.wall_ms()),
+                    DeletionReason.RETENTION_TIME,
+                )
+        return gone
+
+    def _delete(self, expired: retention.Expired, reason: DeletionReason) -> list[Deleted]:
+        segments, offsets = self._store.segments, self._offsets
+        doomed = retention.deletable(
+            segments,
+            expired,
+            high_watermark=offsets.high_watermark,
+            log_end_offset=offsets.end,
+        )
+        if not doomed:
+            return []
+        if len(doomed) == len(segments):
+            # There must always be one.
+            self._roller.roll(offsets.end, RollReason.REQUESTED)
+        following = segments.higher(doomed[-1].base_offset)
+        assert following is not None
+        offsets.maybe_increment_log_start_offset(
+            following.base_offset, StartOffsetReason.SEGMENT_DELETION
+        )
+        gone = self._store.delete(doomed, reason)
+        self._durability.note_change(segments.active)
+        for one in gone:
+            _log.info(
+                "Deleted segment %d (%d bytes) of %s due to %s",
+                one.base_offset,
+                one.size,
+                self._topic_partition,
+                reason.value,
+            )
+        self.forget(gone)
+        return gone
+
+    def forget(self, gone: list[Deleted]) -> None:
+        """What belonged to these segments goes as well. Raises OSError."""
+        due = self._store.clock.wall_ms() + self._store.config.file_delete_delay_ms
+        for one in gone:
+            path = self._producers.mark_snapshot_deleted(one.base_offset)
+            if path is not None:
+                self._store.pend(path, due)
+        self._reader.forget()

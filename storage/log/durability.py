@@ -1,0 +1,185 @@
+"""How much of a log a power loss cannot take: the recovery point, and what a flush has to sync.
+
+What holds
+  1. Everything below the recovery point was synced (S-FL-2): records and indexes, the producer
+     snapshots up to there, the names of the files, the leader epochs; in that order, and then only
+     the recovery point moves.
+  2. A change of a segment's files below the recovery point, or of names, leaves a mark at the
+     segment (`note_change`); a flush syncs all that are marked, wherever it ends. What a running
+     flush has taken counts as marked until it is complete: whoever begins another one meanwhile
+     syncs it as well.
+  3. A flush that failed, or was overtaken by a truncation, a move or a replacement of segments
+     (`SegmentStore.generation`), gives its marks back and moves nothing. An overtaken one is begun
+     anew, so that who waits for it knows that all is synced, or that the log is out of service.
+
+A flush in steps is a job (`FlushJob`) that sees paths and numbers; all state is changed here, on
+the loop. Only `Log` and its parts use this.
+"""
+
+from typing import Any
+
+from storage.epochs import LeaderEpochCache
+from storage.jobs import Job, perform
+from storage.log.flushing import FlushJob
+from storage.log.guard import DiskGuard
+from storage.log.offsets import LogOffsets
+from storage.log.segment import LogSegment
+from storage.log.store import SegmentStore
+from storage.paths import parent_dir
+from storage.producers.state import ProducerStateManager
+
+
+class Durability:
+    """See the module docstring. Times are milliseconds."""
+
+    __slots__ = (
+        "_epochs",
+        "_guard",
+        "_marks",
+        "_offsets",
+        "_producers",
+        "_running",
+        "_store",
+        "last_flush_ms",
+        "recovery_point",
+    )
+
+    def __init__(
+        self,
+        store: SegmentStore,
+        offsets: LogOffsets,
+        producers: ProducerStateManager,
+        epochs: LeaderEpochCache,
+        guard: DiskGuard,
+        *,
+        recovery_point: int,
+        unsynced_from: int | None,
+    ) -> None:
+        """`unsynced_from`: the base of the first segment that may not be on the disk as it is."""
+        self._store = store
+        self._offsets = offsets
+        self._producers = producers
+        self._epochs = epochs
+        self._guard = guard
+        self.recovery_point = recovery_point
+        self.last_flush_ms = store.clock.wall_ms()
+        self._marks: frozenset[int] = frozenset()
+        """Bases of marked segments that no running flush has taken. Some may be gone by now: their
+        names are to be synced."""
+        if unsynced_from is not None:
+            bases = store.segments.base_offsets
+            self._marks = frozenset(base for base in bases if base >= unsynced_from)
+        self._running: tuple[FlushJob, ...] = ()
+
+    def note_change(self, segment: LogSegment) -> None:
+        """Files of `segment`, or names, were changed: the next flush has to sync them."""
+        self._marks |= {segment.base_offset}
+
+    @property
+    def names_are_synced(self) -> bool:
+        """Whether segments that were deleted stay so after a crash."""
+        return not self._marks and not self._running
+
+    def cut_to(self, offset: int) -> None:
+        """The log was truncated: what is appended from here on was never synced."""
+        self.recovery_point = min(self.recovery_point, offset)
+
+    def flush(self, offset: int | None = None) -> None:
+        """`begin_flush` and all that follows, here and now. Raises StorageError."""
+        perform(self.begin_flush(offset))
+
+    def begin_flush(self, offset: int | None = None) -> FlushJob | None:
+        """A job that syncs everything below `offset`, by default the log end; None: it is synced.
+
+        None as well when the log is out of service. Completing it raises StorageError.
+        """
+        if self._guard.offline is not None:
+            return None
+        store = self._store
+        end = self._offsets.end if offset is None else min(offset, self._offsets.end)
+        start = self.recovery_point
+        marks = self._marks.union(*(job.taken for job in self._running))
+        snapshots = self._producers.snapshots.unsynced(end)
+        if not marks and end <= start and not snapshots:
+            return None
+        paths = self._paths_of(marks, start, end)
+        paths += [self._producers.snapshots.path(offset) for offset, _ in snapshots]
+        job = FlushJob(
+            ran=self._ran,
+            fs=store.fs,
+            paths=tuple(paths),
+            directories=self._directories(names_changed=bool(marks)),
+            epochs=self._epochs.begin_flush(),
+            asked=offset,
+            end=end,
+            generation=store.generation,
+            taken=marks,
+            snapshots=snapshots,
+        )
+        self._marks = frozenset()
+        self._running += (job,)
+        return job
+
+    def _paths_of(self, marks: frozenset[int], start: int, end: int) -> list[str]:
+        """All files of the segments that are marked, or hold offsets in [start, end)."""
+        segments = self._store.segments
+        due = set(marks)
+        if start < end:
+            due |= {s.base_offset for s in segments.snapshot_from(start) if s.base_offset < end}
+        found = (segments.get(base) for base in sorted(due))
+        return [path for segment in found if segment is not None for path in segment.paths]
+
+    def _directories(self, *, names_changed: bool) -> tuple[str, ...]:
+        directory = self._store.directory
+        if not self._store.dir_is_synced:
+            return directory, parent_dir(directory)
+        return (directory,) if names_changed else ()
+
+    # What a job brings back.
+
+    def _ran(self, job: FlushJob, error: OSError | None) -> Job[Any] | None:
+        """All was synced but the epochs, or that failed. Raises StorageError."""
+        if error is not None or job.generation != self._store.generation:
+            return self._give_back(job, error)
+        if job.epochs is None:
+            self._settle(job)
+            return None
+        try:
+            job.epochs.install()
+        except OSError as failure:
+            return self._give_back(job, failure)
+        # After the names: a segment that comes back must find its epochs.
+        return job.epochs.replacement.sync_job(lambda error: self._epochs_synced(job, error))
+
+    def _epochs_synced(self, job: FlushJob, error: OSError | None) -> Job[Any] | None:
+        if error is not None or job.generation != self._store.generation:
+            return self._give_back(job, error)
+        if job.epochs is not None:
+            job.epochs.settle()
+        self._settle(job)
+        return None
+
+    def _settle(self, job: FlushJob) -> None:
+        self._ended(job)
+        self._producers.snapshots.mark_synced(job.snapshots)
+        if job.directories:
+            self._store.dir_is_synced = True
+        self.recovery_point = max(self.recovery_point, job.end)
+        self.last_flush_ms = self._store.clock.wall_ms()
+
+    def _ended(self, job: FlushJob) -> None:
+        self._running = tuple(other for other in self._running if other is not job)
+
+    def _give_back(self, job: FlushJob, error: OSError | None) -> FlushJob | None:
+        self._ended(job)
+        self._marks |= job.taken
+        if job.epochs is not None:
+            job.epochs.replacement.discard()
+        if self._guard.offline is not None:
+            return None  # deleted, moved away or given up meanwhile: no fault of the disk
+        if job.generation == self._store.generation and error is not None:
+            self._guard.fail(error)
+        return self.begin_flush(job.asked)
+
+    def _check(self) -> None:
+        assert self.recovery_point <= self._offsets.end

@@ -1,0 +1,66 @@
+"""Between a log and its disk: what a failure means, and refusing once there was one.
+
+An OSError becomes a `StorageError` and is reported to the owner of the log directory, which takes
+the directory offline (S-REC-11). From then on, and after the partition was deleted, the log refuses
+everything.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from protocol.records.errors import RecordsError
+from storage.errors import StorageError
+from storage.log.store import SegmentStore
+from storage.log.validation import refusal
+
+Failed = Callable[[str, OSError], None]
+"""Told (partition directory, cause) when the disk failed."""
+
+
+class DiskGuard:
+    """See the module docstring."""
+
+    __slots__ = ("_store", "failed", "offline")
+
+    def __init__(self, store: SegmentStore) -> None:
+        self._store = store
+        self.failed: Failed | None = None
+        self.offline: OSError | None = None
+        """Why the log is out of service."""
+
+    def close(self, cause: OSError) -> None:
+        """Refuse everything from now on. What jobs bring back is not wanted any more."""
+        self.offline = cause
+        self._store.generation += 1
+
+    def check(self) -> None:
+        """Raises StorageError when the log is out of service."""
+        if self.offline is not None:
+            raise StorageError(self._store.directory, self.offline)
+
+    def fail(self, error: OSError) -> NoReturn:
+        """The disk failed. Raises StorageError."""
+        directory = self._store.directory
+        if self.failed is not None:
+            self.failed(directory, error)
+        raise StorageError(directory, error) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Raises StorageError for an OSError inside."""
+        try:
+            yield
+        except OSError as error:
+            self.fail(error)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Also refuses when out of service; CORRUPT_MESSAGE for damaged batches."""
+        self.check()
+        try:
+            yield
+        except OSError as error:
+            self.fail(error)
+        except RecordsError as error:
+            raise refusal(error) from error

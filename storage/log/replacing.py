@@ -1,0 +1,83 @@
+"""Putting other segments in the place of some of a log's: how compaction takes effect.
+
+A job has written the new segments as `.cleaned` files and synced them; they hold no offset that the
+old ones did not span. On the loop, in Kafka's order (`LocalLog.replaceSegments`):
+
+  1. `.cleaned` becomes `.swap`, the last segment first. A crash before the last of these renames
+     leaves a `.cleaned` file, which tells the next start to undo: the old segments are whole.
+  2. From then on a start finishes the replacement (`storage.leftovers`). The old segments become
+     `.deleted`, and are unlinked later; so do the producer snapshots of bases that vanish.
+  3. `.swap` becomes final.
+
+Nothing is synced here: directories keep the order of renames, so a power loss leaves one of these
+moments. The mark at the lowest new segment sees to the rest. What readers were handed stays
+readable: their slices hold the old files.
+
+A failure in the middle leaves the log as the disk has it: its directory goes offline, and the next
+start finishes or undoes (S-REC-2).
+"""
+
+from collections.abc import Sequence
+
+from storage.errors import StaleGeneration
+from storage.log.deleting import SegmentDeleter
+from storage.log.durability import Durability
+from storage.log.results import Deleted, DeletionReason
+from storage.log.segment import LogSegment
+from storage.log.segments import LogSegments
+from storage.log.store import SegmentStore
+
+
+class Replacer:
+    """See the module docstring."""
+
+    __slots__ = ("_deleter", "_durability", "_store")
+
+    def __init__(
+        self, store: SegmentStore, durability: Durability, deleter: SegmentDeleter
+    ) -> None:
+        self._store = store
+        self._durability = durability
+        self._deleter = deleter
+
+    def replace_segments(
+        self, new: Sequence[LogSegment], old: Sequence[LogSegment], *, generation: int
+    ) -> list[Deleted]:
+        """Returns the segments that were taken out. Raises StaleGeneration, ValueError, OSError.
+
+        `generation` is the log's when `old` was read: if it has moved on, or any of `old` is gone,
+        nothing is done; the `.cleaned` files are the caller's to remove.
+        """
+        store = self._store
+        new = sorted(new, key=lambda segment: segment.base_offset)
+        old = sorted(old, key=lambda segment: segment.base_offset)
+        if generation != store.generation or any(
+            store.segments.get(segment.base_offset) is not segment for segment in old
+        ):
+            raise StaleGeneration(store.directory)
+        _check_places(store.segments, new, old)
+        vanishing = {s.base_offset for s in old} - {s.base_offset for s in new}
+        gone = store.replace(new, old, DeletionReason.COMPACTION)
+        self._durability.note_change(new[0])
+        self._deleter.forget([one for one in gone if one.base_offset in vanishing])
+        return gone
+
+
+def _check_places(
+    segments: LogSegments, new: Sequence[LogSegment], old: Sequence[LogSegment]
+) -> None:
+    """Raises ValueError: a bug of the caller."""
+    if not new or not old:
+        raise ValueError("segments are replaced by segments")
+    if old[-1] is segments.active:
+        raise ValueError(f"{old[-1]!r} is the active segment")
+    following = segments.higher(old[-1].base_offset)
+    assert following is not None
+    spanned = segments.between(old[0].base_offset, following.base_offset)
+    if list(old) != spanned:
+        raise ValueError(f"{old} are not all segments of that range: {spanned}")
+    bases = [segment.base_offset for segment in new]
+    if len(set(bases)) < len(bases) or not (
+        old[0].base_offset <= bases[0] and bases[-1] < following.base_offset
+    ):
+        raise ValueError(f"segments at {bases} do not fit into the place of {old}")

@@ -1,0 +1,82 @@
+"""Ending the active segment and starting the next one (S-ROLL-3, S-ROLL-4).
+
+Nothing is synced here: a roll happens in the middle of an append. What it leaves unsynced is marked
+(`storage.log.durability`), and `ended` is told, so that somebody flushes soon.
+"""
+
+import logging
+from collections.abc import Callable
+
+from protocol.types import TopicPartition
+from storage.log.durability import Durability
+from storage.log.offsets import LogOffsets
+from storage.log.results import RollReason
+from storage.log.segment import LogSegment
+from storage.log.store import SegmentStore
+from storage.producers.state import ProducerStateManager
+
+_log = logging.getLogger(__name__)
+
+
+class Roller:
+    """See the module docstring. `beginning` and `ended` are set by the owner of the log."""
+
+    __slots__ = (
+        "_durability",
+        "_offsets",
+        "_producers",
+        "_store",
+        "_topic_partition",
+        "beginning",
+        "ended",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        store: SegmentStore,
+        offsets: LogOffsets,
+        producers: ProducerStateManager,
+        durability: Durability,
+    ) -> None:
+        self._topic_partition = topic_partition
+        self._store = store
+        self._offsets = offsets
+        self._producers = producers
+        self._durability = durability
+        self.beginning: Callable[[], None] | None = None
+        """Called before a segment is started."""
+        self.ended: Callable[[int], None] | None = None
+        """Told the offset below which everything should be flushed soon."""
+
+    def roll(self, first_offset: int, reason: RollReason) -> LogSegment:
+        """Start a segment for the batch to come, whose offset may lie beyond the log end when it
+        is a follower's. Raises OSError.
+        """
+        store, offsets = self._store, self._offsets
+        old = store.segments.active
+        base = max(first_offset, offsets.end)
+        self.before_new_segment()
+        segment = store.roll(base)
+        _log.debug(
+            "Rolled %s at offset %d: %s (segment %d, %d bytes)",
+            self._topic_partition,
+            base,
+            reason.value,
+            old.base_offset,
+            old.size,
+        )
+        self._durability.note_change(old)
+        # A snapshot at the new base lets recovery start there (S-ROLL-4).
+        self._producers.map_end_offset = base
+        self._producers.take_snapshot(sync=False)
+        if offsets.high_watermark >= offsets.end:
+            offsets.high_watermark_place = None
+        if self.ended is not None:
+            self.ended(base)
+        return segment
+
+    def before_new_segment(self) -> None:
+        """Until now a crash led to the recovery of the active segment, whatever the checkpoint."""
+        if self.beginning is not None:
+            self.beginning()

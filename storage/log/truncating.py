@@ -1,0 +1,84 @@
+"""Making a log end earlier, or start over: what a follower does that has other records than its
+leader.
+
+The one thing that syncs on the event loop: it is rare, and what was cut must not come back behind
+what is appended next.
+"""
+
+from storage.epochs import LeaderEpochCache
+from storage.log import replay
+from storage.log.deleting import SegmentDeleter
+from storage.log.durability import Durability
+from storage.log.offsets import LogOffsets
+from storage.log.reading import LogReader
+from storage.log.rolling import Roller
+from storage.log.store import SegmentStore
+from storage.producers.state import ProducerStateManager
+
+
+class Truncator:
+    """See the module docstring. Everything raises OSError."""
+
+    __slots__ = (
+        "_deleter",
+        "_durability",
+        "_epochs",
+        "_offsets",
+        "_producers",
+        "_reader",
+        "_roller",
+        "_store",
+    )
+
+    def __init__(
+        self,
+        store: SegmentStore,
+        offsets: LogOffsets,
+        producers: ProducerStateManager,
+        epochs: LeaderEpochCache,
+        durability: Durability,
+        reader: LogReader,
+        roller: Roller,
+        deleter: SegmentDeleter,
+    ) -> None:
+        self._store = store
+        self._offsets = offsets
+        self._producers = producers
+        self._epochs = epochs
+        self._durability = durability
+        self._reader = reader
+        self._roller = roller
+        self._deleter = deleter
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop all batches from the one that holds `offset` on; True when there were any."""
+        offsets = self._offsets
+        if offset >= offsets.end:
+            # A leader that was never heard may have left an epoch without records.
+            self._epochs.truncate_from_end(offsets.end)
+            return False
+        if self._store.segments.first.base_offset > offset:
+            self.truncate_fully_and_start_at(offset, offset)
+            return True
+        # Before the segments: none may come back once these are cut, and the names are synced.
+        self._producers.snapshots.delete_above(offset)
+        self._deleter.forget(self._store.truncate_to(offset))
+        self._epochs.truncate_from_end(offset)
+        self._shrunk_to(min(offset, offsets.start), offset)
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int) -> None:
+        """Drop everything; the next record gets `offset`."""
+        self._roller.before_new_segment()
+        self._producers.truncate_fully_and_start_at(offset)
+        self._deleter.forget(self._store.restart_at(offset))
+        self._epochs.clear()
+        self._shrunk_to(log_start_offset, offset)
+        self._offsets.update_high_watermark(offset)
+
+    def _shrunk_to(self, start: int, end: int) -> None:
+        self._durability.cut_to(end)
+        self._durability.note_change(self._store.segments.active)
+        self._reader.forget()
+        replay.rebuild(self._producers, self._store.segments, end, self._store.clock.wall_ms())
+        self._offsets.cut(start, end)

@@ -1,0 +1,1 @@
+"""The parts of `storage.log_manager.LogManager`, each with its own state."""

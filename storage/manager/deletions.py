@@ -1,0 +1,128 @@
+"""Removing what was renamed out of the way: partition directories and segment files, when due.
+
+Renaming is what deletes them for everybody else (S-RET-7, S-RET-8); this only gives the space back.
+A crash before it leaves names that the next start recognises.
+"""
+
+import heapq
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from storage.clock import Clock
+from storage.filesystem import FileSystem
+from storage.jobs import Steps
+from storage.log.log import Log
+from storage.manager.directories import LogDirectories
+from storage.manager.log_table import LogTable
+from storage.paths import parent_dir
+
+_log = logging.getLogger(__name__)
+
+_FILES_A_JOB: Final = 256
+_LOGS_A_TURN: Final = 1000
+
+Failures = list[tuple[str, OSError]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveJob:
+    """Calls `remove` with each path; `failed` is told what could not be removed."""
+
+    paths: tuple[str, ...]
+    remove: Callable[[str], None]
+    failed: Callable[[str, OSError], None]
+
+    def run(self) -> Failures:
+        """See `storage.jobs`."""
+        failures: Failures = []
+        for path in self.paths:
+            try:
+                self.remove(path)
+            except FileNotFoundError:
+                continue  # its directory was renamed or removed with it
+            except OSError as error:
+                failures.append((path, error))
+            else:
+                _log.debug("Deleted %s", path)
+        return failures
+
+    def complete(self, failures: Failures, /) -> None:
+        """See `storage.jobs`."""
+        for path, error in failures:
+            self.failed(path, error)
+
+
+class Deletions:
+    """See the module docstring. Times are milliseconds."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        clock: Clock,
+        directories: LogDirectories,
+        table: LogTable,
+        *,
+        delay_ms: int,
+    ) -> None:
+        self._fs = fs
+        self._clock = clock
+        self._log_dirs = directories
+        self._table = table
+        self.delay_ms = delay_ms
+        """`log.segment.delete.delay.ms`; may be changed at any time."""
+        self._directories: list[tuple[int, str]] = []
+        self._files: list[tuple[int, str]] = []
+        """Both are heaps of (when due, path)."""
+
+    @property
+    def waiting_directories(self) -> int:
+        """How many deleted logs are still on the disk."""
+        return len(self._directories)
+
+    def add_log(self, directory: str) -> None:
+        """The `-delete` directory of a log that is out of service."""
+        heapq.heappush(self._directories, (self._clock.wall_ms() + self.delay_ms, directory))
+
+    def add_leftovers(self, directories: Iterable[str]) -> None:
+        """`-delete` directories of an earlier life: due at once."""
+        now = self._clock.wall_ms()
+        for directory in directories:
+            heapq.heappush(self._directories, (now, directory))
+
+    def collect(self, log: Log) -> None:
+        """Take over what the log has renamed."""
+        for pending in log.take_pending_deletions():
+            heapq.heappush(self._files, (pending.due_ms, pending.path))
+
+    def remove_due(self) -> Steps:
+        """Remove what is due; asks to be called again when the next one is."""
+        for count, log in enumerate(self._table.everything(), start=1):
+            self.collect(log)
+            if count % _LOGS_A_TURN == 0:
+                yield None
+        now = self._clock.wall_ms()
+        while paths := _pop_due(self._directories, now, 1):
+            yield RemoveJob(paths=paths, remove=self._fs.remove_tree, failed=self._failed)
+        while paths := _pop_due(self._files, now, _FILES_A_JOB):
+            yield RemoveJob(paths=paths, remove=self._fs.unlink, failed=self._failed)
+        delay = max(self.delay_ms, 1)
+        for waiting in (self._directories, self._files):
+            if waiting:
+                delay = min(delay, waiting[0][0] - now)
+        return max(delay, 1)
+
+    def _failed(self, path: str, error: OSError) -> None:
+        _log.error("Exception while deleting %s: %s", path, error)
+        log_dirs = self._log_dirs.paths
+        owner = next((d for d in log_dirs if path.startswith(d + "/")), parent_dir(path))
+        self._log_dirs.report_failure(owner, error)
+
+
+def _pop_due(waiting: list[tuple[int, str]], now_ms: int, most: int) -> tuple[str, ...]:
+    """Out of a heap of (when due, path)."""
+    due: list[str] = []
+    while waiting and waiting[0][0] <= now_ms and len(due) < most:
+        due.append(heapq.heappop(waiting)[1])
+    return tuple(due)

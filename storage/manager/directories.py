@@ -1,0 +1,115 @@
+"""The directories of `log.dirs`: which are in service, and what happens when one fails.
+
+A directory is live or offline. The first disk error of anything in it takes the whole directory
+offline (S-REC-11); nothing brings it back but a restart. A failure may be seen in the middle of an
+append, where nobody can do without the log yet: so it is reported, and its consequence comes as an
+action of its own (`defer`).
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from storage.errors import DirectoryLocked, StorageError
+from storage.filesystem import FileSystem
+from storage.log_dir import LogDir
+from storage.paths import parent_dir
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class LiveDir:
+    """One directory in service."""
+
+    log_dir: LogDir
+    was_clean: bool = False
+    """Found with the marker of a clean shutdown."""
+    loaded: bool = False
+    """All its logs were opened, so a clean stop may be promised."""
+
+
+def run_at_once(action: Callable[[], None]) -> None:
+    """The `defer` of a manager with nobody to disturb."""
+    action()
+
+
+@dataclass(slots=True)
+class LogDirectories:
+    """See the module docstring. `live` keeps the order of `log.dirs`."""
+
+    fs: FileSystem
+    paths: tuple[str, ...]
+    """All of `log.dirs`."""
+    defer: Callable[[Callable[[], None]], None]
+    failed: Callable[[str, OSError], None]
+    """What a failure leads to: told (log directory, cause), once a directory."""
+    live: dict[str, LiveDir] = field(default_factory=dict)
+    offline: dict[str, OSError] = field(default_factory=dict)
+    _reported: set[str] = field(default_factory=set)
+
+    def lock_and_check(self) -> None:
+        """Make, lock and list every directory; bad ones are offline from the start.
+
+        Raises DirectoryLocked when another broker uses one, StorageError when none is left
+        (S-REC-7).
+        """
+        for path in self.paths:
+            log_dir = LogDir(self.fs, path)
+            try:
+                if not self.fs.exists(path):
+                    _log.info("Log directory %s not found, creating it.", path)
+                    self.fs.make_dirs(path)
+                self.fs.list_dir(path)
+                log_dir.lock()
+            except OSError as error:
+                _log.error("Failed to create or validate data directory %s: %s", path, error)
+                self.offline[path] = error
+            except DirectoryLocked:
+                self.unlock_all()
+                raise
+            else:
+                self.live[path] = LiveDir(log_dir)
+        if not self.live:
+            raise StorageError(
+                ", ".join(self.paths),
+                "none of the specified log dirs can be created or validated: "
+                + "; ".join(str(error) for error in self.offline.values()),
+            )
+
+    def unlock_all(self) -> None:
+        """Give all of them up."""
+        for state in self.live.values():
+            state.log_dir.unlock()
+
+    def report_failure(self, log_dir: str, error: OSError) -> None:
+        """A disk error in `log_dir`; the first one counts."""
+        if log_dir not in self._reported:
+            self._reported.add(log_dir)
+            self.defer(lambda: self.failed(log_dir, error))
+
+    def report_failure_in(self, directory: str, error: OSError) -> None:
+        """The same, seen in a partition directory."""
+        self.report_failure(parent_dir(directory), error)
+
+    def take_offline(self, log_dir: str, error: OSError) -> bool:
+        """Out of service, without its lock; False when it was already."""
+        self._reported.add(log_dir)
+        state = self.live.pop(log_dir, None)
+        if state is None:
+            return False
+        _log.error("Stopping serving logs in dir %s: %s", log_dir, error)
+        self.offline[log_dir] = error
+        state.log_dir.unlock()
+        if not self.live:
+            _log.critical("All log dirs in %s have failed", ", ".join(self.paths))
+        return True
+
+    def emptiest_first(self, used: Callable[[], Iterable[str]]) -> list[str]:
+        """Live directories by how often `used` names them; ties in the order of `log.dirs`."""
+        if len(self.live) == 1:
+            return list(self.live)
+        counts = dict.fromkeys(self.live, 0)
+        for log_dir in used():
+            counts[log_dir] += 1
+        return sorted(counts, key=counts.__getitem__)

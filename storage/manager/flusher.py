@@ -1,0 +1,75 @@
+"""Syncing logs in the background: what was rolled, soon (S-ROLL-4), and by `flush.ms` (S-FL-1).
+
+One log after the other: syncs side by side would only make appends wait longer for the disk.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from storage.clock import Clock
+from storage.errors import StorageError
+from storage.jobs import Job, Steps, Watched
+from storage.log.log import Log
+from storage.manager.log_table import LogTable
+
+_log = logging.getLogger(__name__)
+
+_LOGS_A_TURN: Final = 1000
+"""Asked whether they are due before others have their turn: a few hundred microseconds."""
+
+
+class Flusher:
+    """See the module docstring."""
+
+    def __init__(self, table: LogTable, clock: Clock) -> None:
+        self._table = table
+        self._clock = clock
+        self._rolled: deque[tuple[Log, int]] = deque()
+        """Logs, and the offset below which each is to be synced."""
+
+    def note_rolled(self, log: Log, offset: int) -> None:
+        """A segment ended there."""
+        self._rolled.append((log, offset))
+
+    def forget(self, log: Log) -> None:
+        """It was deleted or replaced."""
+        self._rolled = deque(entry for entry in self._rolled if entry[0] is not log)
+
+    @property
+    def rolled(self) -> int:
+        """How many ended segments wait for their sync."""
+        return len(self._rolled)
+
+    def flush_rolled(self) -> Steps:
+        """Sync what lies below the segments that were started until now."""
+        while self._rolled:
+            log, offset = self._rolled.popleft()
+            yield self._flush(log, offset)
+        return None
+
+    def flush_due(self) -> Steps:
+        """Sync every log whose last sync is `flush.ms` ago."""
+        now = self._clock.wall_ms()
+        for count, log in enumerate(self._table.everything(), start=1):
+            if now - log.last_flush_ms >= log.config.flush_ms:
+                yield self._flush(log, None)
+            elif count % _LOGS_A_TURN == 0:
+                yield None
+        return None
+
+    def _flush(self, log: Log, offset: int | None) -> Job[OSError | None] | None:
+        job = log.begin_flush(offset)
+        return None if job is None else Watched(job, failed=logged("Error flushing", log))
+
+
+def logged(what: str, log: Log) -> Callable[[StorageError], None]:
+    """For the failure of one log that must not keep a task from the others: its directory is
+    reported by the log itself.
+    """
+
+    def failed(error: StorageError) -> None:
+        _log.error("%s %s: %s", what, log.topic_partition, error)
+
+    return failed

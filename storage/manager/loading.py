@@ -1,0 +1,113 @@
+"""Opening all logs at start: what there is, as jobs (`storage.log_loading`), and taking it over."""
+
+import logging
+from random import Random
+
+from storage.clock import Clock
+from storage.filesystem import FileSystem
+from storage.log_loading import Loading, TopicConfigs, jobs_of
+from storage.manager.checkpoints import RECOVERY_POINTS, Checkpoints
+from storage.manager.deletions import Deletions
+from storage.manager.directories import LogDirectories
+from storage.manager.log_configs import LogConfigs
+from storage.manager.log_moves import LogMoves
+from storage.manager.log_table import LogTable
+
+_log = logging.getLogger(__name__)
+
+
+class LogLoader:
+    """Between `start` and `finish` the jobs are run, by whoever has hands for it."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        clock: Clock,
+        random: Random,
+        directories: LogDirectories,
+        table: LogTable,
+        configs: LogConfigs,
+        deletions: Deletions,
+        checkpoints: Checkpoints,
+        moves: LogMoves,
+    ) -> None:
+        self._fs = fs
+        self._clock = clock
+        self._random = random
+        self._directories = directories
+        self._table = table
+        self._configs = configs
+        self._deletions = deletions
+        self._checkpoints = checkpoints
+        self._moves = moves
+        self._loading: Loading | None = None
+
+    @property
+    def left(self) -> int:
+        """Partition directories that are not open yet."""
+        if self._loading is None:
+            return 0
+        return sum(not job.is_done for job in self._loading.jobs)
+
+    def start(self, topic_configs: TopicConfigs, *, producer_expiration_ms: int) -> Loading:
+        """What has to be opened. Takes the clean-shutdown markers away first (S-REC-1)."""
+        everything = Loading()
+        for path, state in self._directories.live.items():
+            try:
+                state.was_clean = state.log_dir.take_clean_shutdown_marker()
+                found = jobs_of(
+                    self._fs,
+                    self._clock,
+                    self._random,
+                    path,
+                    topic_configs,
+                    clean=state.was_clean,
+                    producer_expiration_ms=producer_expiration_ms,
+                )
+            except OSError as error:
+                everything.failed[path] = error
+                continue
+            _log.info(
+                "%s %d logs in %s",
+                "Skipping recovery of" if state.was_clean else "Recovering",
+                len(found.jobs),
+                path,
+            )
+            everything.jobs += found.jobs
+            everything.to_delete += found.to_delete
+            for job in found.jobs:
+                self._configs.initializing(job.topic_partition)
+        self._loading = everything
+        return everything
+
+    def finish(self) -> None:
+        """Take over what the jobs found. Raises StorageError when a partition is found twice."""
+        loading = self._loading
+        if loading is None:
+            return
+        failed = dict(loading.failed)
+        for job in loading.jobs:
+            if job.error is not None:
+                _log.error("Error while loading log dir %s: %s", job.directory, job.error)
+                failed.setdefault(job.log_dir, job.error)
+        for job in loading.jobs:
+            self._configs.finished_initializing(job.topic_partition, job.log)
+            if job.log is not None and job.log_dir not in failed:
+                if job.is_future:
+                    self._table.adopt_future(job.log)
+                else:
+                    self._table.adopt(job.log)
+        self._deletions.add_leftovers(loading.to_delete)
+        self._loading = None
+        for path, state in self._directories.live.items():
+            state.loaded = path not in failed
+        for path, error in failed.items():
+            self._directories.failed(path, error)
+        lowered = {
+            job.log_dir: None
+            for job in loading.jobs
+            if job.log is not None and job.log.recovery_point < job.recovery_point
+        }
+        # What is appended next must not be taken for synced after another crash.
+        self._checkpoints.write_now(*lowered, files=RECOVERY_POINTS)
+        self._moves.adopt_orphans()

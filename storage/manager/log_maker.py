@@ -1,0 +1,141 @@
+"""Making logs that are not there yet: a partition's directory, and the copy of one that moves."""
+
+import logging
+from random import Random
+
+from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import ZERO_UUID, TopicPartition, uuid_to_text
+from storage.clock import Clock
+from storage.errors import StorageError
+from storage.filesystem import FileSystem
+from storage.log.log import Log
+from storage.log_dir import write_partition_metadata
+from storage.manager.directories import LogDirectories
+from storage.manager.log_table import LogTable
+from storage.paths import DirState, join, parent_dir, partition_dir_name, state_dir_name
+from storage.recovery import LoadOptions, load_log
+
+_log = logging.getLogger(__name__)
+
+
+class LogMaker:
+    """See the module docstring."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        clock: Clock,
+        random: Random,
+        directories: LogDirectories,
+        table: LogTable,
+        *,
+        producer_expiration_ms: int,
+    ) -> None:
+        self._fs = fs
+        self._clock = clock
+        self._random = random
+        self._directories = directories
+        self._table = table
+        self.producer_expiration_ms = producer_expiration_ms
+        """`producer.id.expiration.ms`; may be changed at any time."""
+
+    def unique_name(self, topic_partition: TopicPartition, state: DirState) -> str:
+        """Of a directory in this state."""
+        return state_dir_name(topic_partition, state, f"{self._random.getrandbits(128):032x}")
+
+    def get_or_create(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        config: TopicConfig,
+        *,
+        is_new: bool,
+    ) -> Log:
+        """See `LogManager.get_or_create_log`."""
+        log = self._table.logs.get(topic_partition)
+        if log is None:
+            offline = self._directories.offline
+            if offline and not is_new:
+                raise StorageError(
+                    partition_dir_name(topic_partition),
+                    f"Can not create log for {topic_partition} because log directories "
+                    f"{', '.join(offline)} are offline",
+                )
+            log = self._create(topic_partition, topic_id, config)
+            self._table.adopt(log)
+        elif topic_id != ZERO_UUID:
+            self._insist_on_topic_id(log, topic_id)
+        return log
+
+    def _create(self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig) -> Log:
+        def used() -> list[str]:
+            return [parent_dir(log.dir) for log in self._table.everything()]
+
+        for log_dir in self._directories.emptiest_first(used):
+            directory = join(log_dir, partition_dir_name(topic_partition))
+            try:
+                return self._make(directory, topic_partition, topic_id, config)
+            except OSError as error:
+                self._directories.report_failure(log_dir, error)
+        raise StorageError(
+            partition_dir_name(topic_partition),
+            f"No log directories available. Tried {', '.join(self._directories.paths)}",
+        )
+
+    def create_future(self, source: Log, target: str) -> Log:
+        """An empty log in `target` that begins where `source` does. Raises StorageError."""
+        directory = join(target, self.unique_name(source.topic_partition, DirState.FUTURE))
+        try:
+            future = self._make(
+                directory,
+                source.topic_partition,
+                source.topic_id,
+                source.config,
+                log_start_offset=source.log_start_offset,
+            )
+        except OSError as error:
+            self._directories.report_failure(target, error)
+            raise StorageError(directory, error) from error
+        self._table.adopt_future(future)
+        return future
+
+    def _make(
+        self,
+        directory: str,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        config: TopicConfig,
+        *,
+        log_start_offset: int = 0,
+    ) -> Log:
+        self._fs.make_dirs(directory)
+        if topic_id != ZERO_UUID:
+            write_partition_metadata(self._fs, directory, topic_id, sync=False)
+        options = LoadOptions(
+            config=config,
+            clean=False,  # should there be files, they are not taken on trust
+            log_start_offset=log_start_offset,
+            topic_id=topic_id,
+            producer_expiration_ms=self.producer_expiration_ms,
+        )
+        log = load_log(self._fs, self._clock, directory, topic_partition, options, self._random)
+        _log.info("Created log for partition %s in %s", topic_partition, directory)
+        return log
+
+    def _insist_on_topic_id(self, log: Log, topic_id: bytes) -> None:
+        """A log of before topic ids is given one. Raises INCONSISTENT_TOPIC_ID, StorageError."""
+        if log.topic_id == ZERO_UUID:
+            try:
+                write_partition_metadata(self._fs, log.dir, topic_id, sync=False)
+            except OSError as error:
+                self._directories.report_failure_in(log.dir, error)
+                raise StorageError(log.dir, error) from error
+            log.topic_id = topic_id
+        elif log.topic_id != topic_id:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"Tried to assign topic ID {uuid_to_text(topic_id)} to log for topic partition "
+                f"{log.topic_partition}, but log already contained topic ID "
+                f"{uuid_to_text(log.topic_id)}",
+            )

@@ -1,0 +1,198 @@
+"""Logs on their way from one log directory to another (Kafka's future logs).
+
+A partition that is moved has two logs for a while: the one that is served, and its *future log* in
+the target directory, `<topic>-<partition>.<32 hex>-future`, which a copier (`broker.replication`)
+fills from the first. When it holds the same, the two change places: the served one becomes a
+`-delete` directory, the future log gets its name.
+
+    moves.create_future_log(tp, target)         the empty copy
+    ...                                         the copier appends to it and flushes it
+    moves.retire_source(tp)                     the served log becomes -delete, and is still used
+    moves.sync_dir_of(source)                   a job: that is durable
+    moves.promote_future(tp)                    the future log takes its place
+    moves.checkpoint(both log directories)      steps: what lies where
+
+In this order a crash leaves either both, and the move goes on after the start, or the future log
+alone: then it is complete, as nothing is retired before its copy was synced, and takes the place
+when logs are loaded (`adopt_orphans`). Never are there two logs of one name. (Kafka renames the
+future log first.) An append between `retire_source` and `promote_future` would be lost in a crash;
+the caller lets none happen.
+"""
+
+import logging
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+from storage.errors import StorageError
+from storage.filesystem import FileSystem
+from storage.jobs import Steps
+from storage.log.log import Log
+from storage.manager.checkpoints import Checkpoints
+from storage.manager.deletions import Deletions
+from storage.manager.directories import LogDirectories
+from storage.manager.flusher import Flusher
+from storage.manager.log_maker import LogMaker
+from storage.manager.log_table import LogTable
+from storage.paths import (
+    FUTURE_DIR_SUFFIX,
+    MAX_NAME_LENGTH,
+    DirState,
+    join,
+    parent_dir,
+    partition_dir_name,
+)
+from storage.syncing import SyncDirectory
+
+_log = logging.getLogger(__name__)
+
+_STATE_SUFFIX_LENGTH = 1 + 32 + len(FUTURE_DIR_SUFFIX)
+
+
+class LogMoves:
+    """See the module docstring."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directories: LogDirectories,
+        table: LogTable,
+        maker: LogMaker,
+        flusher: Flusher,
+        deletions: Deletions,
+        checkpoints: Checkpoints,
+    ) -> None:
+        self._fs = fs
+        self._directories = directories
+        self._table = table
+        self._maker = maker
+        self._flusher = flusher
+        self._deletions = deletions
+        self._checkpoints = checkpoints
+
+    def check(self, topic_partition: TopicPartition, target: str) -> None:
+        """May this partition be told to lie in `target`?
+
+        Raises KafkaError: INVALID_TOPIC_EXCEPTION when the name leaves no room for the suffix of a
+        future log, LOG_DIR_NOT_FOUND for what is not in `log.dirs`, KAFKA_STORAGE_ERROR when it is
+        offline.
+        """
+        if len(partition_dir_name(topic_partition)) + _STATE_SUFFIX_LENGTH > MAX_NAME_LENGTH:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long to be moved."
+            )
+        if target not in self._directories.paths:
+            raise KafkaError(
+                ErrorCode.LOG_DIR_NOT_FOUND, f"Log dir {target} is not found in the config."
+            )
+        if target not in self._directories.live:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {target} is offline.")
+
+    def create_future_log(self, topic_partition: TopicPartition, target: str) -> Log:
+        """An empty log in `target` that begins where the served one does. Raises StorageError."""
+        return self._maker.create_future(self._table.logs[topic_partition], target)
+
+    def cancel(self, topic_partition: TopicPartition) -> None:
+        """Give the copy up; its directory is removed later. No error when there is none.
+
+        Raises StorageError.
+        """
+        future = self._table.future.pop(topic_partition, None)
+        if future is None:
+            return
+        self._retire(future)
+        self._let_go(future)
+        log_dir = parent_dir(future.dir)
+        if self._checkpoints.may_name(log_dir, topic_partition):
+            # An old recovery point would be taken for one of the next copy.
+            self._checkpoints.write_now(log_dir)
+
+    def retire_source(self, topic_partition: TopicPartition) -> None:
+        """Name the served log `-delete`. It is served on until `promote_future`.
+
+        Raises StorageError.
+        """
+        self._retire(self._table.logs[topic_partition])
+
+    def restore_source(self, topic_partition: TopicPartition) -> None:
+        """The opposite of `retire_source`: the move failed at the last moment.
+
+        Raises StorageError.
+        """
+        source = self._table.logs[topic_partition]
+        name = partition_dir_name(topic_partition)
+        if source.dir != join(parent_dir(source.dir), name):
+            self._rename(source, name)
+
+    def _retire(self, log: Log) -> None:
+        self._rename(log, self._maker.unique_name(log.topic_partition, DirState.DELETE))
+
+    def _rename(self, log: Log, name: str) -> None:
+        """Within its log directory. Raises StorageError."""
+        directory = join(parent_dir(log.dir), name)
+        try:
+            self._fs.rename(log.dir, directory)
+        except OSError as error:
+            self._directories.report_failure_in(log.dir, error)
+            raise StorageError(log.dir, error) from error
+        log.moved_to(directory)
+
+    def sync_dir_of(self, log: Log) -> SyncDirectory:
+        """A job: the name of `log` is durable. Completing it raises StorageError."""
+        directory = log.dir
+
+        def done(error: OSError | None) -> None:
+            if error is not None:
+                self._directories.report_failure_in(directory, error)
+                raise StorageError(directory, error) from error
+
+        return SyncDirectory(self._fs, parent_dir(directory), done)
+
+    def promote_future(self, topic_partition: TopicPartition) -> Log:
+        """The future log takes the place of the retired one, which is let go of. Returns it.
+
+        Both must end at the same offset. Raises StorageError: then the source is as it was.
+        """
+        table = self._table
+        source, future = table.logs[topic_partition], table.future[topic_partition]
+        if future.log_end_offset != source.log_end_offset:
+            raise ValueError(f"{future!r} does not end where {source!r} does")
+        for epoch, start in source.leader_epochs.entries:
+            # Epochs without records are in no batch.
+            future.leader_epochs.assign(epoch, start)
+        self._rename(future, partition_dir_name(topic_partition))
+        future.update_config(source.config)
+        future.update_high_watermark(source.high_watermark)
+        del table.future[topic_partition]
+        table.logs[topic_partition] = future
+        self._let_go(source)
+        _log.info("Partition %s lies in %s now", topic_partition, future.dir)
+        return future
+
+    def _let_go(self, log: Log) -> None:
+        """It lies in a `-delete` directory by now."""
+        self._flusher.forget(log)
+        log.take_out_of_service()
+        self._deletions.add_log(log.dir)
+
+    def checkpoint(self, *log_dirs: str) -> Steps:
+        """After a swap: both directories' checkpoints name what lies there now."""
+        return self._checkpoints.steps(log_dirs)
+
+    def adopt_orphans(self) -> None:
+        """After loading: a future log whose source was retired before a crash takes its place.
+
+        Not while a directory is offline: the source may be there.
+        """
+        if self._directories.offline:
+            return
+        table = self._table
+        for topic_partition, future in list(table.future.items()):
+            if topic_partition in table.logs:
+                continue
+            _log.warning("Finishing the move of %s: only %s is left", topic_partition, future.dir)
+            try:
+                self._rename(future, partition_dir_name(topic_partition))
+            except StorageError:
+                continue
+            del table.future[topic_partition]
+            table.logs[topic_partition] = future

@@ -1,0 +1,51 @@
+"""What grows old in logs: segments, by retention (S-RET-1), and producers that are silent
+(S-IDEM-2).
+
+Both change what appends and reads rely on, so they run on the loop, some logs a turn.
+"""
+
+import logging
+from typing import Final
+
+from storage.clock import Clock
+from storage.errors import StorageError
+from storage.jobs import Steps
+from storage.manager.deletions import Deletions
+from storage.manager.log_table import LogTable
+
+_log = logging.getLogger(__name__)
+
+_RETENTION_A_TURN: Final = 16
+"""Logs: each may open a time index, a few ten microseconds."""
+_EXPIRATION_A_TURN: Final = 64
+
+
+class Upkeep:
+    """See the module docstring."""
+
+    def __init__(self, table: LogTable, deletions: Deletions, clock: Clock) -> None:
+        self._table = table
+        self._deletions = deletions
+        self._clock = clock
+
+    def apply_retention(self) -> Steps:
+        """To every log that is not compacted."""
+        for count, log in enumerate(self._table.logs.copy().values(), start=1):
+            if count % _RETENTION_A_TURN == 0:
+                yield None
+            if log.config.compact or not self._table.holds(log):
+                continue
+            try:
+                log.delete_old_segments()
+            except StorageError as error:
+                _log.error("Error while deleting segments for %s: %s", log.topic_partition, error)
+            self._deletions.collect(log)
+        return None
+
+    def remove_expired_producers(self) -> Steps:
+        """Forget producers that were silent for `producer.id.expiration.ms`."""
+        for count, log in enumerate(self._table.logs.copy().values(), start=1):
+            if count % _EXPIRATION_A_TURN == 0:
+                yield None
+            log.producers.remove_expired(self._clock.wall_ms())
+        return None

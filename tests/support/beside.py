@@ -1,0 +1,90 @@
+"""Somebody else at work while a job runs: between any two lines of it, one after the other.
+
+    def scenario(moment):
+        world = ...                                 a fresh one for each moment
+        job = world.begin()
+        moment.perform(job, world.interloper)
+        ...                                         look at what came of it
+
+    at_every_moment(scenario)
+
+What interrupts is run in full, as the event loop runs it while a thread is between two lines of
+`run`; the interrupted code then goes on with what it has read before. Between the end of a `run`
+and its completion is a moment, too. Completions are not interrupted: they are the loop's.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+from storage.jobs import Job
+
+ROOM = str(Path(__file__).resolve().parents[2] / "storage") + "/"
+"""Whose lines count."""
+DISK = ROOM + "memory_filesystem.py"
+"""What a file system in memory does between two of its lines, the kernel does in one call."""
+
+Result = TypeVar("Result")
+
+
+class Moment:
+    """The one before line `number`."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._lines = 0
+        self.place = "never"
+        """Where it was, for messages."""
+
+    @property
+    def came(self) -> bool:
+        """There are that many lines."""
+        return self.place != "never"
+
+    def perform(self, job: Job[Any] | None, interloper: Callable[[], object]) -> None:
+        """A job from its run to its last completion."""
+        while job is not None:
+            job = job.complete(self.run(job.run, interloper))
+
+    def run(self, work: Callable[[], Result], interloper: Callable[[], object]) -> Result:
+        """Any code of the room."""
+
+        def pass_by(place: str) -> None:
+            if self._lines == self._number:
+                self.place = place
+                interloper()
+            self._lines += 1
+
+        def trace(frame: FrameType, event: str, _: Any) -> Any:
+            code = frame.f_code.co_filename
+            if code == DISK or not code.startswith(ROOM):
+                return None
+            if event == "line":
+                pass_by(f"{code.removeprefix(ROOM)}:{frame.f_lineno}")
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            result = work()
+        finally:
+            sys.settrace(before)
+        pass_by("after the last line")
+        return result
+
+
+def at_every_moment(scenario: Callable[[Moment], None], *, step: int = 1, first: int = 0) -> int:
+    """Every `step`th moment until there are no more lines; how many there were."""
+    number = first
+    while True:
+        moment = Moment(number)
+        try:
+            scenario(moment)
+        except BaseException as error:
+            error.add_note(f"interrupted before line {number}, {moment.place}")
+            raise
+        if not moment.came:
+            return number
+        number += step

@@ -1,0 +1,32 @@
+"""What the job of a cleaner does: segments written anew, without some of their batches."""
+
+from collections.abc import Callable, Sequence
+
+from storage.log.log import Log
+from storage.log.scan import Walk
+from storage.log.segment import LogSegment
+
+Keep = Callable[[int], bool]
+"""Base offset of a batch -> whether it stays."""
+
+
+def keep_all(_: int) -> bool:
+    return True
+
+
+def cleaned(
+    log: Log, old: Sequence[LogSegment], keep: Keep = keep_all, base_offset: int | None = None
+) -> LogSegment:
+    """One segment with what `old` hold, as `.cleaned` files that are synced."""
+    new = log.open_cleaned(old[0].base_offset if base_offset is None else base_offset)
+    new.ensure_files()
+    for segment in old:
+        for position, header, _, _ in Walk(segment.file, 0, segment.size):
+            if keep(header.base_offset):
+                new.write(segment.file.pread(header.size, position))
+                new.note_batch(header.size, header.last_offset, header.max_timestamp)
+        for aborted in segment.txn_index.all_aborted() if new.size else ():
+            new.txn_index.append(aborted)
+    new.become_inactive()
+    new.flush()
+    return new

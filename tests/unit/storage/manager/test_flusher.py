@@ -1,0 +1,105 @@
+"""Flushes in the background, beside what the event loop does with the logs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from config.broker_config import BrokerConfig
+from config.topic_config import TopicConfig
+from protocol.records.builder import build_batch
+from protocol.types import TopicPartition
+from storage import log_tasks
+from storage.jobs import Job, perform
+from storage.log.log import Log
+from storage.log.results import FetchIsolation, FileSlice
+from storage.log_manager import LogManager
+from tests.support.beside import Moment, at_every_moment
+from tests.support.log_tasks import run_task
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_filesystem import MemoryFileSystem
+
+TP, OTHER = TopicPartition("t", 0), TopicPartition("u", 0)
+CONFIG = TopicConfig()
+
+
+class Broker:
+    """Two directories; one partition, with segments that wait for their sync, in the first."""
+
+    def __init__(self) -> None:
+        config = BrokerConfig.parse({"log.dirs": "/a,/b"})
+        self.fs = MemoryFileSystem()
+        self.failed: list[object] = []
+        self.manager = LogManager(
+            config, ManualClock(), self.fs, random=Random(1), on_offline=self.failed.append
+        )
+        self.manager.startup(lambda topic: CONFIG)
+        self.log = self.made(TP)
+
+    def made(self, tp: TopicPartition) -> Log:
+        log = self.manager.get_or_create_log(tp, bytes(16), CONFIG, is_new=True)
+        for _ in range(3):
+            log.append_as_leader(build_batch([(1, b"k", b"v" * 50, ())]), leader_epoch=0)
+            log.roll()  # on request: the copy of a moved log has but one segment
+        log.update_high_watermark(log.log_end_offset)
+        return log
+
+    def move(self) -> None:
+        """All of it, as the mover does it step by step."""
+        manager, source = self.manager, self.log
+        future = manager.moves.create_future_log(TP, "/b")
+        while future.log_end_offset < source.log_end_offset:
+            found = source.read(future.log_end_offset, 1 << 20, FetchIsolation.LOG_END).records
+            assert isinstance(found, FileSlice)
+            future.append_as_follower(found.read())
+        future.flush()
+        manager.moves.retire_source(TP)
+        manager.moves.promote_future(TP)
+
+    def delete(self) -> None:
+        self.manager.async_delete(TP)
+
+    def fail(self) -> None:
+        self.manager.handle_dir_failure("/a", OSError(5, "gone"))
+
+    def jobs(self) -> Iterator[Job[Any]]:
+        """Those of the task, one after the other."""
+        (task,) = [t for t in self.manager.tasks() if t.name == log_tasks.FLUSH_ROLLED]
+        for step in task.run():
+            if step is not None:
+                assert not isinstance(step, Sequence)
+                yield step
+
+
+@pytest.mark.parametrize("interloper", [Broker.move, Broker.delete, Broker.fail])
+def test_a_log_that_goes_away_does_not_disturb_the_flush_of_rolled_segments(
+    interloper: Callable[[Broker], None],
+) -> None:
+    def scenario(moment: Moment) -> None:
+        broker = Broker()
+        other = broker.made(OTHER)
+        for job in broker.jobs():
+            moment.perform(job, lambda: interloper(broker))
+        assert len(broker.failed) == (moment.came and interloper is Broker.fail)
+        assert other.recovery_point == other.segments.active.base_offset
+        if moment.came:
+            assert (broker.manager.get_log(TP) is None) == (interloper is not Broker.move)
+        run_task(broker.manager, log_tasks.FLUSH_ROLLED)
+        for log in broker.manager.all_logs():
+            log.flush()
+            assert log.recovery_point == log.log_end_offset
+
+    assert at_every_moment(scenario, step=7) > 20
+
+
+def test_the_queue_may_be_emptied_between_two_jobs() -> None:
+    broker = Broker()
+    jobs = broker.jobs()
+    first = next(jobs)
+    broker.move()
+    perform(first)
+    for job in jobs:
+        perform(job)
+    assert broker.manager._flusher.rolled == 0
+    assert broker.failed == []

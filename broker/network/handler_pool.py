@@ -8,6 +8,7 @@ client asked for and a worker began is finished (an append half done is nobody's
 
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,9 +94,18 @@ class HandlerPool:
 
     async def run(self) -> None:
         """Serve until cancelled, or until `close` and everything queued is done."""
-        async with trio.open_nursery() as self._nursery:
-            for _ in range(self._workers):
-                self._nursery.start_soon(self._worker)
+        try:
+            async with trio.open_nursery() as self._nursery:
+                for _ in range(self._workers):
+                    self._nursery.start_soon(self._worker)
+        finally:
+            self._drop_queued()
+
+    def _drop_queued(self) -> None:
+        """Cancelled: what no worker has begun, none will."""
+        with suppress(trio.WouldBlock, trio.EndOfChannel):
+            while True:
+                self._receive.receive_nowait().coroutine.close()
 
     def resize(self, workers: int) -> None:
         """Have so many workers from now on; those too many end after their next request."""

@@ -1,6 +1,8 @@
 """Making logs that are not there yet: a partition's directory, and the copy of one that moves."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 
 from config.topic_config import TopicConfig
@@ -72,35 +74,37 @@ class LogMaker:
         def used() -> list[str]:
             return [parent_dir(log.dir) for log in self._table.everything()]
 
+        name = partition_dir_name(topic_partition)
         for log_dir in self._directories.emptiest_first(used):
-            directory = join(log_dir, partition_dir_name(topic_partition))
+            directory = join(log_dir, name)
             try:
-                return self._make(directory, topic_partition, topic_id, config)
+                self._fs.make_dirs(directory)
             except OSError as error:
                 self._directories.report_failure(log_dir, error)
+            else:
+                # It is there from now on, whatever happens: a second one in another log directory
+                # would not let the next start know which of them is the partition.
+                return self._fill(directory, topic_partition, topic_id, config)
         raise StorageError(
-            partition_dir_name(topic_partition),
-            f"No log directories available. Tried {', '.join(self._directories.paths)}",
+            name, f"No log directories available. Tried {', '.join(self._directories.paths)}"
         )
 
     def create_future(self, source: Log, target: str) -> Log:
         """An empty log in `target` that begins where `source` does. Raises StorageError."""
         directory = join(target, self.unique_name(source.topic_partition, DirState.FUTURE))
-        try:
-            future = self._make(
-                directory,
-                source.topic_partition,
-                source.topic_id,
-                source.config,
-                log_start_offset=source.log_start_offset,
-            )
-        except OSError as error:
-            self._directories.report_failure(target, error)
-            raise StorageError(directory, error) from error
+        with self._writing(directory):
+            self._fs.make_dirs(directory)
+        future = self._fill(
+            directory,
+            source.topic_partition,
+            source.topic_id,
+            source.config,
+            log_start_offset=source.log_start_offset,
+        )
         self._table.adopt_future(future)
         return future
 
-    def _make(
+    def _fill(
         self,
         directory: str,
         topic_partition: TopicPartition,
@@ -109,9 +113,7 @@ class LogMaker:
         *,
         log_start_offset: int = 0,
     ) -> Log:
-        self._fs.make_dirs(directory)
-        if topic_id != ZERO_UUID:
-            write_partition_metadata(self._fs, directory, topic_id, sync=False)
+        """A log in a new partition directory. Raises StorageError."""
         options = LoadOptions(
             config=config,
             clean=False,  # should there be files, they are not taken on trust
@@ -119,18 +121,18 @@ class LogMaker:
             topic_id=topic_id,
             producer_expiration_ms=self.producer_expiration_ms,
         )
-        log = load_log(self._fs, self._clock, directory, topic_partition, options, self._random)
+        with self._writing(directory):
+            if topic_id != ZERO_UUID:
+                write_partition_metadata(self._fs, directory, topic_id, sync=False)
+            log = load_log(self._fs, self._clock, directory, topic_partition, options, self._random)
         _log.info("Created log for partition %s in %s", topic_partition, directory)
         return log
 
     def _insist_on_topic_id(self, log: Log, topic_id: bytes) -> None:
         """A log of before topic ids is given one. Raises INCONSISTENT_TOPIC_ID, StorageError."""
         if log.topic_id == ZERO_UUID:
-            try:
+            with self._writing(log.dir):
                 write_partition_metadata(self._fs, log.dir, topic_id, sync=False)
-            except OSError as error:
-                self._directories.report_failure_in(log.dir, error)
-                raise StorageError(log.dir, error) from error
             log.topic_id = topic_id
         elif log.topic_id != topic_id:
             raise KafkaError(
@@ -139,3 +141,12 @@ class LogMaker:
                 f"{log.topic_partition}, but log already contained topic ID "
                 f"{uuid_to_text(log.topic_id)}",
             )
+
+    @contextmanager
+    def _writing(self, directory: str) -> Iterator[None]:
+        """An OSError inside is reported. Raises StorageError for it."""
+        try:
+            yield
+        except OSError as error:
+            self._directories.report_failure_in(directory, error)
+            raise StorageError(directory, error) from error

@@ -226,6 +226,27 @@ def test_s_rec_11_the_last_directory() -> None:
     assert [gone.last for gone in managed.offline] == [True]
 
 
+def test_s_rec_11_a_partition_that_has_no_place_in_one_directory_goes_to_the_next() -> None:
+    managed = Managed()
+    managed.fs.fail("make_dirs", "/a/*")
+    assert managed.log().dir == "/b/t-0"
+    assert [gone.path for gone in managed.offline] == ["/a"]
+    managed.restart()
+    assert managed.manager.dir_of(TopicPartition("t", 0)) == "/b"
+
+
+@pytest.mark.parametrize("name", ["partition.metadata*", "*.log"])
+def test_s_rec_11_a_partition_is_never_in_two_directories(name: str) -> None:
+    managed = Managed()
+    managed.fs.fail("open", f"/a/t-0/{name}", errno=errno.ENOSPC)
+    with pytest.raises(StorageError):
+        managed.log()
+    assert [gone.path for gone in managed.offline] == ["/a"]
+    assert managed.fs.list_dir("/b") == [".lock"]
+    managed.restart()
+    assert managed.manager.dir_of(TopicPartition("t", 0)) == "/a"
+
+
 def test_failures_reported_from_elsewhere_are_deferred() -> None:
     managed = Managed()
     managed.manager.shutdown()

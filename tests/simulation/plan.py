@@ -127,7 +127,7 @@ _WEIGHTS: Final = {
     Kind.KILL_BROKER: 2.0,
     Kind.RESTART_BROKER: 1.0,
     Kind.PAUSE_BROKER: 1.0,
-    Kind.LOSE_POWER: 2.0,
+    Kind.LOSE_POWER: 4.0,
     Kind.BREAK_DISK: 0.7,
     Kind.FILL_DISK: 0.5,
     Kind.SHIFT_WALL: 0.5,
@@ -177,6 +177,7 @@ def _settings(random: Random, *, is_durable: bool) -> dict[str, str]:
         "log.index.interval.bytes": str(random.choice((0, 200, 4096))),
         "offsets.topic.num.partitions": str(random.choice((1, 3))),
         "transaction.state.log.num.partitions": str(random.choice((1, 3))),
+        "group.min.session.timeout.ms": "1000",
         "group.initial.rebalance.delay.ms": str(random.choice((0, 100, 1000))),
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
         "log.flush.offset.checkpoint.interval.ms": str(random.choice((500, 60000))),
@@ -191,15 +192,14 @@ def _settings(random: Random, *, is_durable: bool) -> dict[str, str]:
 
 
 def _events(random: Random, seconds: float, *, is_durable: bool) -> tuple[Event, ...]:
-    weights = dict(_WEIGHTS)
-    if not is_durable:
-        del weights[Kind.LOSE_POWER]
     # Most seeds know a few kinds only: together they would hide each other's effects.
-    kinds = random.sample(list(weights), random.randint(1, min(5, len(weights))))
+    kinds = random.sample([k for k in Kind if k is not Kind.LOSE_POWER], random.randint(1, 5))
+    if is_durable and random.random() < 0.5:
+        kinds.append(Kind.LOSE_POWER)
     events = []
     at = random.uniform(0.02, 0.2) * seconds
     while at < seconds:
-        (kind,) = random.choices(kinds, [weights[kind] for kind in kinds])
+        (kind,) = random.choices(kinds, [_WEIGHTS[kind] for kind in kinds])
         lasts = random.uniform(*_LASTS.get(kind, (0.0, 0.8)))
         events.append(Event(at=at, kind=kind, lasts=lasts, pick=random.random()))
         at += random.uniform(0.02, 0.25) * seconds

@@ -41,9 +41,12 @@ MIN_BYTES: Final = (1, 500, 1000)
 """Some wait for more: fewer requests, and fetches that are parked."""
 _FIND, _JOIN, _SYNC, _HEARTBEAT, _LEAVE, _COMMIT, _OFFSETS = 3, 5, 3, 3, 3, 7, 7
 _PAUSE_S: Final = 0.3
-SESSION_MS: Final = 6000
-REBALANCE_MS: Final = 8000
-HEARTBEAT_S: Final = 1.5
+SESSION_MS: Final = 3000
+REBALANCE_MS: Final = 4000
+HEARTBEAT_S: Final = 0.8
+_SLOW_SHARE: Final = 0.05
+_SLOWEST_S: Final = 12.0
+"""A member that works so long on what it has read that others may have taken its place."""
 _LOST: Final = frozenset(
     (
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -376,6 +379,7 @@ class MemberReader:
     ) -> None:
         """`keeps_ledger` False: offsets are committed in transactions, in no order of their own."""
         self._wire = wire
+        self._random = random
         self._keys = tuple(keys)
         self._on_move = on_move
         self._group = group
@@ -400,6 +404,8 @@ class MemberReader:
 
     async def commit(self, offsets: Mapping[str, int]) -> None:
         """Where a successor goes on; when it is refused the member joins again."""
+        if self._random.random() < _SLOW_SHARE:
+            await self._wire.pause(self._random.uniform(0, _SLOWEST_S))
         code = await self._offsets.commit(
             offsets, member_id=self.member_id, generation=self.generation
         )

@@ -268,7 +268,7 @@ class SimulatedDisk(MemoryFileSystem):
     def after_power_loss(self, random: Random) -> "SimulatedDisk":
         """Some legal state: all that was synced is there, and any part of the rest."""
         after = SimulatedDisk(self._now_ms, self.random)
-        after._fill("/", self._tree["/"], Chance(random))
+        after._fill("/", self._tree["/"], Chance(random, hollow=0.7))
         self.failure = is_dead
         return after
 

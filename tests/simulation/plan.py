@@ -137,6 +137,8 @@ _WEIGHTS: Final = {
     Kind.DROP_CONNECTIONS: 1.5,
 }
 _LASTS: Final = {
+    Kind.KILL_BROKER: (0.1, 3.0),
+    Kind.LOSE_POWER: (0.1, 3.0),
     Kind.PAUSE_BROKER: (0.1, 9.0),
     Kind.PAUSE_CLIENT: (0.2, 20.0),
     Kind.ZOMBIE: (0.1, 6.0),
@@ -155,7 +157,7 @@ def drawn(seed: int) -> Plan:
     """The plan of a seed."""
     random = Random(f"plan {seed}")
     pace = random.choice((6.0, 15.0, 50.0))
-    seconds = pace * random.uniform(0.25, 0.5)
+    seconds = pace * random.uniform(0.15, 0.33)
     is_durable = random.random() < 0.5
     return Plan(
         seed=seed,
@@ -194,7 +196,7 @@ def _settings(random: Random, *, is_durable: bool) -> dict[str, str]:
 def _events(random: Random, seconds: float, *, is_durable: bool) -> tuple[Event, ...]:
     # Most seeds know a few kinds only: together they would hide each other's effects.
     kinds = random.sample([k for k in Kind if k is not Kind.LOSE_POWER], random.randint(1, 5))
-    if is_durable and random.random() < 0.5:
+    if is_durable and random.random() < 0.9:
         kinds.append(Kind.LOSE_POWER)
     events = []
     at = random.uniform(0.02, 0.2) * seconds
@@ -202,14 +204,14 @@ def _events(random: Random, seconds: float, *, is_durable: bool) -> tuple[Event,
         (kind,) = random.choices(kinds, [_WEIGHTS[kind] for kind in kinds])
         lasts = random.uniform(*_LASTS.get(kind, (0.0, 0.8)))
         events.append(Event(at=at, kind=kind, lasts=lasts, pick=random.random()))
-        at += random.uniform(0.02, 0.25) * seconds
+        at += random.uniform(0.04, 0.3) * seconds
     return tuple(events)
 
 
 def _crowd(random: Random) -> tuple[Member, ...]:
     copiers = random.choice(("none", "assigned", "members"))
     return (
-        *(_sender(random, number) for number in range(random.randint(1, 3))),
+        *(_sender(random, number) for number in range(random.choice((1, 2, 2)))),
         *(_mixer(random) for _ in range(random.random() < 0.3)),
         *(_copier(random, number, copiers) for number in range(2) if copiers != "none"),
         Member(role="poller", name="read-0", keys=ALL),

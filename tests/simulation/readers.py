@@ -35,17 +35,17 @@ from tests.simulation.offsets import GroupLedger
 from tests.simulation.wire import Wire
 
 FETCH_VERSIONS: Final = (4, 6, 7, 11, 12)
-PARTITION_BYTES: Final = (150, 400, 2000)
+PARTITION_BYTES: Final = (250, 600, 2000)
 """Small answers: each must tell of the aborted transactions that reach into it."""
 MIN_BYTES: Final = (1, 500, 1000)
 """Some wait for more: fewer requests, and fetches that are parked."""
 _FIND, _JOIN, _SYNC, _HEARTBEAT, _LEAVE, _COMMIT, _OFFSETS = 3, 5, 3, 3, 3, 7, 7
-_PAUSE_S: Final = 0.3
-SESSION_MS: Final = 3000
-REBALANCE_MS: Final = 4000
-HEARTBEAT_S: Final = 0.8
-_SLOW_SHARE: Final = 0.05
-_SLOWEST_S: Final = 12.0
+_PAUSE_S: Final = 0.5
+SESSION_MS: Final = 1500
+REBALANCE_MS: Final = 3000
+HEARTBEAT_S: Final = 0.5
+_SLOW_SHARE: Final = 0.15
+_SLOWEST_S: Final = 5.0
 """A member that works so long on what it has read that others may have taken its place."""
 _LOST: Final = frozenset(
     (

@@ -62,8 +62,12 @@ class NamesOnly(Nothing):
 class Chance(Everything):
     """Some files and directories are lost or kept whole, some are torn: drawn anew for each."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, hollow: float = 0.3) -> None:
+        """`hollow`: how often the last of a few operations has its length there, and not all of
+        its data.
+        """
         self._random = random
+        self._hollow = hollow
         # A state in which all are torn has no room for the interplay of torn and whole ones.
         self._weights = random.choice([(1, 1, 2, 2), (0, 3, 1, 1), (3, 1, 1, 1), (0, 0, 1, 1)])
 
@@ -92,8 +96,7 @@ class Chance(Everything):
         cut = self._random.randint(0, len(data))
         if self._random.random() < 0.5:
             cut = max(0, (last.position + cut) // SECTOR * SECTOR - last.position)
-        if self._random.random() < 0.3:
-            # The length is there, the data is not.
+        if self._random.random() < self._hollow:
             content = content.ljust(last.position + len(data), b"\0")
         return applied(content, last.position, data[:cut])
 

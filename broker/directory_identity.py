@@ -4,8 +4,9 @@ Called once by the server, after the metadata store is open and before any log i
 (S-START-6, S-START-7).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from broker.cluster.identity import (
     NewUuid,
@@ -34,6 +35,15 @@ class Identity:
     cluster_id: str
 
 
+Failed = Callable[[str, OSError], None]
+"""Told (log directory, cause) when its `meta.properties` cannot be read or written."""
+
+
+def refuse(directory: str, error: OSError) -> NoReturn:
+    """A `Failed` for who cannot do without any of them."""
+    raise error
+
+
 async def settle_identity(
     store: MetadataStore,
     config: BrokerConfig,
@@ -42,13 +52,15 @@ async def settle_identity(
     *,
     new_uuid: NewUuid,
     record: bool = True,
+    failed: Failed = refuse,
 ) -> Identity:
     """Agree on the ids and write them to every directory that does not have them yet.
 
-    Without `record` the directories stay as they are.
+    Without `record` the directories stay as they are. A directory whose disk fails has no say
+    (Kafka's MetaPropertiesEnsemble).
     Raises InconsistentBrokerId, InconsistentClusterId, InconsistentMetaProperties, ConfigError.
     """
-    stored = {directory: read_meta_properties(fs, directory) for directory in directories}
+    stored = _read_all(fs, directories, failed)
     known = reconcile(stored, node_id=config.broker_id)
     cluster_id = await resolve_cluster_id(store, new_uuid, known.cluster_id)
     broker_id = await resolve_broker_id(store, config, known.node_id)
@@ -61,8 +73,23 @@ async def settle_identity(
             directory_id=_directory_id(agreed, found, new_uuid),
         )
         if record and wanted != found:
-            write_meta_properties(fs, directory, wanted)
+            try:
+                write_meta_properties(fs, directory, wanted)
+            except OSError as error:
+                failed(directory, error)
     return Identity(broker_id=broker_id, cluster_id=cluster_id)
+
+
+def _read_all(
+    fs: FileSystem, directories: Iterable[str], failed: Failed
+) -> dict[str, MetaProperties | None]:
+    stored = {}
+    for directory in directories:
+        try:
+            stored[directory] = read_meta_properties(fs, directory)
+        except OSError as error:
+            failed(directory, error)
+    return stored
 
 
 def locate_store(

@@ -193,7 +193,12 @@ class BrokerServer:
         self._at_stop(self.log_manager.shutdown_steps, trio.CapacityLimiter(threads))
         self.store = await self._open_store()
         identity = await settle_identity(
-            self.store, config, world.fs, self.log_manager.live_dirs, new_uuid=self._new_uuid
+            self.store,
+            config,
+            world.fs,
+            self.log_manager.live_dirs,
+            new_uuid=self._new_uuid,
+            failed=self.log_manager.handle_dir_failure,
         )
         logger.info("Cluster ID = %s, broker id = %d", identity.cluster_id, identity.broker_id)
         self.config = config = _with_identity(config, identity)

@@ -17,6 +17,10 @@ removed, producer state is replayed up to it. The recovery point is not advanced
 because what was kept was not synced (S-REC-10): a crash in the middle starts over. What is taken
 away is, in this order: later segments, then the end of the file.
 
+At last, more than `flush.messages` lets be unsynced is synced. A process that was killed leaves
+records that only the page cache has; they are read, relied on by other logs, and acknowledged when
+a producer sends them again: a power loss must not take them then.
+
 `load_log` is synchronous and touches one directory only, so that several may run in threads. Raises
 OSError; damaged data is repaired, not reported by exception.
 """
@@ -31,7 +35,7 @@ from config.topic_config import TopicConfig
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.clock import Clock
 from storage.epochs import LeaderEpochCache
-from storage.errors import CheckpointError, CorruptIndex
+from storage.errors import CheckpointError, CorruptIndex, StorageError
 from storage.filesystem import FileSystem
 from storage.leftovers import finish_swaps, remove_leftovers, segment_files
 from storage.log import replay
@@ -96,7 +100,15 @@ def load_log(
 
     `random` may be shared by logs that are loaded in several threads.
     """
-    return _Loader(fs, clock, directory, topic_partition, options, random).load()
+    log = _Loader(fs, clock, directory, topic_partition, options, random).load()
+    if log.log_end_offset - log.recovery_point >= options.config.flush_messages:
+        try:
+            log.flush()
+        except StorageError as error:
+            if isinstance(error.cause, OSError):
+                raise error.cause from None
+            raise
+    return log
 
 
 class _Loader:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from broker.directory_identity import Identity, settle_identity
+from broker.directory_identity import Failed, Identity, refuse, settle_identity
 from config.broker_config import BrokerConfig
 from storage.errors import InconsistentBrokerId, InconsistentClusterId
 from storage.log_dir import MetaProperties, read_meta_properties, write_meta_properties
@@ -16,7 +16,7 @@ from tests.support.stores import new_uuid, open_store
 FS = OsFileSystem()
 
 
-def settle(tmp_path: Path, names: list[str], **settings: Any) -> Identity:
+def settle(tmp_path: Path, names: list[str], failed: Failed = refuse, **settings: Any) -> Identity:
     directories = [str(tmp_path / name) for name in names]
     for directory in directories:
         FS.make_dirs(directory)
@@ -27,7 +27,9 @@ def settle(tmp_path: Path, names: list[str], **settings: Any) -> Identity:
     async def main() -> Identity:
         store = await open_store(str(tmp_path / "store.sqlite"))
         try:
-            return await settle_identity(store, config, FS, directories, new_uuid=new_uuid)
+            return await settle_identity(
+                store, config, FS, directories, new_uuid=new_uuid, failed=failed
+            )
         finally:
             await store.close()
 
@@ -79,3 +81,14 @@ def test_a_directory_of_kafka_2_keeps_its_ids_and_its_version(tmp_path: Path) ->
     identity = settle(tmp_path, ["a"], broker_id="3")
     assert identity.cluster_id == "abcdefghijklmnopqrstuv"
     assert stored(tmp_path, "a") == old
+
+
+@pytest.mark.parametrize("name", ["meta.properties", "meta.properties.tmp"])
+def test_s_rec_7_a_directory_whose_disk_fails_has_no_say(tmp_path: Path, name: str) -> None:
+    FS.make_dirs(str(tmp_path / "b" / name))  # can be neither read nor written
+    failed: list[str] = []
+    identity = settle(tmp_path, ["a", "b"], lambda path, error: failed.append(path), broker_id="5")
+    assert failed == [str(tmp_path / "b")]
+    assert stored(tmp_path, "a").node_id == identity.broker_id == 5
+    with pytest.raises(IsADirectoryError):
+        settle(tmp_path, ["a", "b"], broker_id="5")

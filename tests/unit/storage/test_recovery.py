@@ -2,7 +2,9 @@
 
 import pytest
 
+from config.topic_config import TopicConfig
 from protocol.records.control import ControlType, build_end_transaction_marker
+from storage.errors import StorageError
 from storage.log.results import AppendOrigin, FetchIsolation, StartOffsetReason
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
@@ -403,6 +405,30 @@ def test_power_loss_keeps_what_was_flushed() -> None:
     assert log.log_end_offset == 24
     assert offsets(built) == list(range(24))
     assert log.read(0, 100, FetchIsolation.LOG_END).records
+
+
+def test_s_fl_1_what_a_kill_leaves_unsynced_is_synced_before_it_is_relied_on() -> None:
+    built = LogBuilder()
+    built.append(3)
+    built.config = TopicConfig(flush_messages=4)
+    assert built.killed().recovery_point == 0
+    built.config = TopicConfig(flush_messages=3)
+    assert built.killed().recovery_point == 3
+    built.fs = built.fs.crash()
+    built.open(clean=False, recovery_point=3)
+    assert offsets(built) == [0, 1, 2]
+
+
+def test_s_fl_1_a_disk_that_fails_then_is_an_error_of_the_start() -> None:
+    built = LogBuilder(flush_messages=1)
+    built.fs.fail("fsync", "*.log", times=None)
+    with pytest.raises(StorageError):
+        built.append()
+    built.fs = built.fs.crash(keep_unsynced=True)
+    built.fs.fail("fsync", "*.log")
+    with pytest.raises(OSError, match="Input/output"):
+        built.open(clean=False)
+    assert built.killed().recovery_point == 1
 
 
 def test_s_roll_4_the_last_time_entry_of_a_segment_rolled_after_its_sync_is_synced_later() -> None:

@@ -157,7 +157,7 @@ def drawn(seed: int) -> Plan:
     """The plan of a seed."""
     random = Random(f"plan {seed}")
     pace = random.choice((6.0, 15.0, 50.0))
-    seconds = pace * random.uniform(0.15, 0.33)
+    seconds = pace * random.uniform(0.15, 0.35)
     is_durable = random.random() < 0.5
     return Plan(
         seed=seed,

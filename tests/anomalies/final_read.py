@@ -6,19 +6,13 @@ import confluent_kafka
 from confluent_kafka import TopicPartition
 
 from protocol.api_keys import ApiKey
-from protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from tests.anomalies import log_ends
 from tests.anomalies.history import Recorder
 from tests.anomalies.workload.clients import joined
 from tests.anomalies.workload.crowd import TOPICS
 from tests.support.wire_client import WireClient
 
 PATIENCE_S = 20.0
-_LIST_OFFSETS_VERSION = 7
-_LATEST = -1
 
 
 def read_everything(port: int, history: Path) -> None:
@@ -62,24 +56,6 @@ def read_everything(port: int, history: Path) -> None:
 
 def _ends(port: int, isolation: int) -> dict[str, int]:
     """Key to the last offset that a reader of this isolation may reach."""
-    request = ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=isolation,
-        topics=[
-            ListOffsetsTopic(
-                name=topic,
-                partitions=[
-                    ListOffsetsPartition(partition_index=number, timestamp=_LATEST)
-                    for number in range(count)
-                ],
-            )
-            for topic, count in TOPICS.items()
-        ],
-    )
+    question = log_ends.question(isolation=isolation, topics=TOPICS)
     with WireClient(port) as client:
-        answer = client.call(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request)
-    return {
-        joined(topic.name, part.partition_index): part.offset
-        for topic in answer.topics
-        for part in topic.partitions
-    }
+        return log_ends.found_in(client.call(ApiKey.LIST_OFFSETS, log_ends.VERSION, question))

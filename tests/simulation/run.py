@@ -12,15 +12,10 @@ from broker.world.virtual_time import Timeline, VirtualClock
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from tests.anomalies import log_ends
 from tests.anomalies.checker import check
 from tests.anomalies.faults.plan import NO_FAULTS
 from tests.anomalies.findings import Report
-from tests.anomalies.workload.clients import joined
 from tests.anomalies.workload.raw import RawProducer
 from tests.simulation.clients import Client, Incarnation, Stage
 from tests.simulation.lives import DIRECTORIES, Lives, bugs_told
@@ -31,8 +26,7 @@ from tests.simulation.wire import Network
 
 PATIENCE_S: Final = 120.0
 """Virtual seconds in which anything must have come to its end when all faults are over."""
-_CREATE, _LIST = 5, 7
-_LATEST: Final = -1
+_CREATE: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,29 +367,11 @@ class _Run:
         return found
 
     async def _ends(self, wire: Any, *, isolation: int) -> dict[str, int]:
-        request = ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=isolation,
-            topics=[
-                ListOffsetsTopic(
-                    name=topic,
-                    partitions=[
-                        ListOffsetsPartition(partition_index=number, timestamp=_LATEST)
-                        for number in range(count)
-                    ],
-                )
-                for topic, count in TOPICS.items()
-            ],
-        )
         answer = await persistent(
             wire,
             ApiKey.LIST_OFFSETS,
-            _LIST,
-            request,
+            log_ends.VERSION,
+            log_ends.question(isolation=isolation, topics=TOPICS),
             lambda said: max(p.error_code for t in said.topics for p in t.partitions),
         )
-        return {
-            joined(topic.name, part.partition_index): part.offset
-            for topic in answer.topics
-            for part in topic.partitions
-        }
+        return log_ends.found_in(answer)

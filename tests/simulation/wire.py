@@ -5,7 +5,6 @@ fault meets a request is drawn from the plan (`tests.anomalies.faults.plan`) wit
 that client; late and repeated requests travel on connections of their own.
 """
 
-import struct
 import zlib
 from collections import Counter
 from random import Random
@@ -14,19 +13,18 @@ from typing import Any, Final
 import trio
 
 from broker.world.memory_transport import MemoryNetwork, MemoryTransport
-from broker.world.streams import receive_some, send_all
-from broker.world.transport import Stream
+from broker.world.streams import send_all
 from broker.world.virtual_time import VirtualClock
 from protocol.api_keys import ApiKey
 from tests.anomalies.faults.frames import RequestFrame, answer_codes
 from tests.anomalies.faults.plan import NO_FAULTS, Fault
 from tests.anomalies.workload.clients import REQUEST_TIMEOUT_MS
 from tests.simulation.trace import Trace
+from tests.support.memory_client import receive_frame
 from tests.support.wire_client import read_response, request_frame
 
 HOST: Final = "broker"
 PORT: Final = 9092
-_SIZE: Final = struct.Struct(">i")
 _ANSWER_TIMEOUT_S: Final = 5.0
 
 
@@ -169,20 +167,3 @@ class Wire:
             await send_all(self._stream, framed)
             return await receive_frame(self._stream)
         raise Unanswered("in time")
-
-
-async def receive_frame(stream: Stream) -> bytes:
-    """The next frame, without its size. Raises ConnectionError when the stream ends."""
-    (size,) = _SIZE.unpack(await _receive(stream, _SIZE.size))
-    return bytes(await _receive(stream, size))
-
-
-async def _receive(stream: Stream, size: int) -> bytearray:
-    received = bytearray(size)
-    view, have = memoryview(received), 0
-    while have < size:
-        some = await receive_some(stream, view[have:])
-        if some == 0:
-            raise ConnectionResetError("the broker hung up")
-        have += some
-    return received

@@ -19,6 +19,9 @@ from tests.simulation.trace import Trace
 from tests.simulation.wire import Network
 
 CRASH_WITHIN_S: Final = 0.004
+SESSION_MS: Final = 1500
+HANGS: Final = 0.15
+"""Of its commits: a member of a group comes too late with them (`MemberReader`)."""
 _AGAIN_S: Final = 0.1
 
 
@@ -166,6 +169,8 @@ class Incarnation:
             who=self.name,
             ledger=self._stage.ledger,
             stretch=self._stretch,
+            session_ms=SESSION_MS,
+            hangs=HANGS,
         )
 
     async def _copy(
@@ -190,6 +195,7 @@ class Incarnation:
                 ledger=self._stage.ledger,
                 stretch=self._stretch,
                 keeps_ledger=False,
+                session_ms=SESSION_MS,
             )
         else:
             # The transactional id was taken over before: the last owner's transaction is decided.

@@ -41,12 +41,8 @@ MIN_BYTES: Final = (1, 500, 1000)
 """Some wait for more: fewer requests, and fetches that are parked."""
 _FIND, _JOIN, _SYNC, _HEARTBEAT, _LEAVE, _COMMIT, _OFFSETS = 3, 5, 3, 3, 3, 7, 7
 _PAUSE_S: Final = 0.5
-SESSION_MS: Final = 1500
-REBALANCE_MS: Final = 3000
-HEARTBEAT_S: Final = 0.5
-_SLOW_SHARE: Final = 0.15
-_SLOWEST_S: Final = 5.0
-"""A member that works so long on what it has read that others may have taken its place."""
+SESSION_MS: Final = 6000
+"""The shortest that a broker allows unless it is told otherwise."""
 _LOST: Final = frozenset(
     (
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -376,10 +372,17 @@ class MemberReader:
         ledger: GroupLedger,
         stretch: float = 1.0,
         keeps_ledger: bool = True,
+        session_ms: int = SESSION_MS,
+        hangs: float = 0.0,
     ) -> None:
-        """`keeps_ledger` False: offsets are committed in transactions, in no order of their own."""
+        """`keeps_ledger` False: offsets are committed in transactions, in no order of their own.
+        `hangs`: how often it works so long on what it has read that others may have taken its place
+        when it commits.
+        """
         self._wire = wire
         self._random = random
+        self._session_ms = session_ms
+        self._hangs = hangs
         self._keys = tuple(keys)
         self._on_move = on_move
         self._group = group
@@ -404,8 +407,8 @@ class MemberReader:
 
     async def commit(self, offsets: Mapping[str, int]) -> None:
         """Where a successor goes on; when it is refused the member joins again."""
-        if self._random.random() < _SLOW_SHARE:
-            await self._wire.pause(self._random.uniform(0, _SLOWEST_S))
+        if self._random.random() < self._hangs:
+            await self._wire.pause(self._random.uniform(0, 3 * self._session_ms / 1000))
         code = await self._offsets.commit(
             offsets, member_id=self.member_id, generation=self.generation
         )
@@ -443,7 +446,7 @@ class MemberReader:
                 self.member_id = ""
 
     async def _heartbeat(self) -> None:
-        self._heartbeat_at = self._wire.monotonic() + HEARTBEAT_S
+        self._heartbeat_at = self._wire.monotonic() + self._session_ms / 3000
         request = HeartbeatRequest(
             group_id=self._group, generation_id=self.generation, member_id=self.member_id
         )
@@ -475,14 +478,14 @@ class MemberReader:
         )
         request = JoinGroupRequest(
             group_id=self._group,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
+            session_timeout_ms=self._session_ms,
+            rebalance_timeout_ms=2 * self._session_ms,
             member_id=self.member_id,
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
         )
         answer = await self._wire.call(
-            ApiKey.JOIN_GROUP, _JOIN, request, patience_s=2 * REBALANCE_MS / 1000
+            ApiKey.JOIN_GROUP, _JOIN, request, patience_s=4 * self._session_ms / 1000
         )
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.MEMBER_ID_REQUIRED:
@@ -500,7 +503,7 @@ class MemberReader:
         positions = await self._offsets.committed(keys) if keys else {}
         self._fetcher.assign(positions)
         self._is_member = True
-        self._heartbeat_at = self._wire.monotonic() + HEARTBEAT_S
+        self._heartbeat_at = self._wire.monotonic() + self._session_ms / 3000
         self._on_move(keys)
         return True
 
@@ -523,7 +526,7 @@ class MemberReader:
             assignments=assignments,
         )
         answer = await self._wire.call(
-            ApiKey.SYNC_GROUP, _SYNC, request, patience_s=2 * REBALANCE_MS / 1000
+            ApiKey.SYNC_GROUP, _SYNC, request, patience_s=4 * self._session_ms / 1000
         )
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.UNKNOWN_MEMBER_ID:

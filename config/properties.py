@@ -1,8 +1,8 @@
 """`server.properties`: the text format of `java.util.Properties`, and `--override key=value`.
 
 S-CFG-1: `#` and `!` comments, `\\` continuation, `\\uXXXX`, `:` `=` or blanks between key and
-value; of a key that is given twice the later one wins. The parser is the javaproperties package,
-imported when a file is read.
+value; of a key that is given twice the later one wins. The parser is the javaproperties package
+(`config.java_properties`), imported when a file is read.
 """
 
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ from config.definition import ConfigError
 
 def load_properties(text: str) -> dict[str, str]:
     """Keys and values of a properties file's text. Raises ConfigError for a broken escape."""
-    import javaproperties
+    from config import java_properties
 
     try:
-        return dict(javaproperties.loads(text))
-    except javaproperties.InvalidUEscapeError as error:
+        return dict(java_properties.loads(text))
+    except java_properties.InvalidUEscapeError as error:
         raise ConfigError(f"Malformed \\uxxxx encoding: {error}") from None
 
 

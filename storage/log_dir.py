@@ -72,12 +72,12 @@ def read_meta_properties(fs: FileSystem, directory: str) -> MetaProperties | Non
         raw = fs.read_bytes(path)
     except FileNotFoundError:
         return None
-    import javaproperties
+    from config import java_properties
 
     try:
         # Properties files are Latin-1 with \\u escapes, whatever the machine's locale.
-        return _parse_meta(javaproperties.loads(raw.decode("latin-1")))
-    except (ValueError, javaproperties.InvalidUEscapeError) as error:
+        return _parse_meta(java_properties.loads(raw.decode("latin-1")))
+    except (ValueError, java_properties.InvalidUEscapeError) as error:
         raise InconsistentMetaProperties(f"{path}: {error}") from error
 
 
@@ -112,7 +112,7 @@ def _integer(key: str, text: str) -> int:
 
 def write_meta_properties(fs: FileSystem, directory: str, meta: MetaProperties) -> None:
     """Replace `meta.properties`, durably. Raises OSError."""
-    import javaproperties
+    from config import java_properties
 
     items = {
         "version": str(meta.version),
@@ -121,7 +121,7 @@ def write_meta_properties(fs: FileSystem, directory: str, meta: MetaProperties) 
         "directory.id": meta.directory_id,
     }
     lines = [
-        javaproperties.join_key_value(key, str(value))
+        java_properties.join_key_value(key, str(value))
         for key, value in sorted(items.items())
         if value is not None
     ]

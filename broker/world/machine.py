@@ -6,7 +6,6 @@ a low priority, and stay. They are spawned, not forked: a fork would inherit soc
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
@@ -14,7 +13,7 @@ import trio
 from broker.world.workers import WorkerDied
 
 if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 Result = TypeVar("Result")
 

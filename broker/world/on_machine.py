@@ -4,13 +4,11 @@ import os
 from random import SystemRandom
 
 from broker.world.clock import SystemClock
-from broker.world.journal_medium import JournalMedia
 from broker.world.machine import MachineWorkers
 from broker.world.sockets import SocketTransport
 from broker.world.sqlite_medium import SqliteMedia
 from broker.world.world import World
 from config.broker_config import BrokerConfig
-from storage.memory_filesystem import MemoryFileSystem
 from storage.os_filesystem import OsFileSystem
 
 
@@ -27,6 +25,9 @@ def machine_world(config: BrokerConfig) -> World:
             media=SqliteMedia(),
             workers=workers,
         )
+    from broker.world.journal_medium import JournalMedia
+    from storage.memory_filesystem import MemoryFileSystem
+
     memory = MemoryFileSystem(
         clock.wall_ms, total_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     )

@@ -163,10 +163,6 @@ class LogManager:
         """All copies of partitions that are being moved."""
         return list(self._table.future.values())
 
-    def logs_in(self, log_dir: str) -> list[Log]:
-        """Logs of one log directory, those that are being moved there included."""
-        return self._table.in_dir(log_dir)
-
     def dir_of(self, topic_partition: TopicPartition) -> str | None:
         """The log directory that holds the partition."""
         log = self.get_log(topic_partition)
@@ -294,11 +290,8 @@ class LogManager:
         name = self._maker.unique_name(log.topic_partition, DirState.DELETE)
         target = join(parent_dir(log.dir), name)
         log.take_out_of_service()
-        try:
+        with self._directories.writing(log.dir):
             self._fs.rename(log.dir, target)
-        except OSError as error:
-            self._directories.report_failure_in(log.dir, error)
-            raise StorageError(log.dir, error) from error
         _log.info(
             "Log for partition %s is renamed to %s and is scheduled for deletion",
             log.topic_partition,

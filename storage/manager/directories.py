@@ -7,7 +7,8 @@ action of its own (`defer`).
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from storage.errors import DirectoryLocked, StorageError
@@ -91,6 +92,15 @@ class LogDirectories:
     def report_failure_in(self, directory: str, error: OSError) -> None:
         """The same, seen in a partition directory."""
         self.report_failure(parent_dir(directory), error)
+
+    @contextmanager
+    def writing(self, directory: str) -> Iterator[None]:
+        """An OSError inside is one of that partition directory: reported. Raises StorageError."""
+        try:
+            yield
+        except OSError as error:
+            self.report_failure_in(directory, error)
+            raise StorageError(directory, error) from error
 
     def take_offline(self, log_dir: str, error: OSError) -> bool:
         """Out of service, without its lock; False when it was already."""

@@ -1,8 +1,6 @@
 """Making logs that are not there yet: a partition's directory, and the copy of one that moves."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from random import Random
 
 from config.topic_config import TopicConfig
@@ -92,7 +90,7 @@ class LogMaker:
     def create_future(self, source: Log, target: str) -> Log:
         """An empty log in `target` that begins where `source` does. Raises StorageError."""
         directory = join(target, self.unique_name(source.topic_partition, DirState.FUTURE))
-        with self._writing(directory):
+        with self._directories.writing(directory):
             self._fs.make_dirs(directory)
         future = self._fill(
             directory,
@@ -121,7 +119,7 @@ class LogMaker:
             topic_id=topic_id,
             producer_expiration_ms=self.producer_expiration_ms,
         )
-        with self._writing(directory):
+        with self._directories.writing(directory):
             if topic_id != ZERO_UUID:
                 write_partition_metadata(self._fs, directory, topic_id, sync=False)
             log = load_log(self._fs, self._clock, directory, topic_partition, options, self._random)
@@ -131,7 +129,7 @@ class LogMaker:
     def _insist_on_topic_id(self, log: Log, topic_id: bytes) -> None:
         """A log of before topic ids is given one. Raises INCONSISTENT_TOPIC_ID, StorageError."""
         if log.topic_id == ZERO_UUID:
-            with self._writing(log.dir):
+            with self._directories.writing(log.dir):
                 write_partition_metadata(self._fs, log.dir, topic_id, sync=False)
             log.topic_id = topic_id
         elif log.topic_id != topic_id:
@@ -141,12 +139,3 @@ class LogMaker:
                 f"{log.topic_partition}, but log already contained topic ID "
                 f"{uuid_to_text(log.topic_id)}",
             )
-
-    @contextmanager
-    def _writing(self, directory: str) -> Iterator[None]:
-        """An OSError inside is reported. Raises StorageError for it."""
-        try:
-            yield
-        except OSError as error:
-            self._directories.report_failure_in(directory, error)
-            raise StorageError(directory, error) from error

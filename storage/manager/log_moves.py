@@ -129,11 +129,8 @@ class LogMoves:
     def _rename(self, log: Log, name: str) -> None:
         """Within its log directory. Raises StorageError."""
         directory = join(parent_dir(log.dir), name)
-        try:
+        with self._directories.writing(log.dir):
             self._fs.rename(log.dir, directory)
-        except OSError as error:
-            self._directories.report_failure_in(log.dir, error)
-            raise StorageError(log.dir, error) from error
         log.moved_to(directory)
 
     def sync_dir_of(self, log: Log) -> SyncDirectory:
@@ -141,9 +138,9 @@ class LogMoves:
         directory = log.dir
 
         def done(error: OSError | None) -> None:
-            if error is not None:
-                self._directories.report_failure_in(directory, error)
-                raise StorageError(directory, error) from error
+            with self._directories.writing(directory):
+                if error is not None:
+                    raise error
 
         return SyncDirectory(self._fs, parent_dir(directory), done)
 

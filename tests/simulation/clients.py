@@ -160,17 +160,29 @@ class Incarnation:
             return await AssignedReader(
                 self._wire, self._random, member.keys, moved, stretch=self._stretch
             ).open()
+        return self._member_reader(self._wire, member.keys, moved, commits=True)
+
+    def _member_reader(
+        self,
+        wire: Any,
+        keys: Sequence[str],
+        moved: Callable[[Sequence[str]], None],
+        *,
+        commits: bool,
+    ) -> MemberReader:
+        """`commits` False: its offsets are sent in transactions."""
         return MemberReader(
-            self._wire,
+            wire,
             self._random,
-            member.keys,
+            keys,
             moved,
-            group=member.group,
+            group=self._member.group,
             who=self.name,
             ledger=self._stage.ledger,
             stretch=self._stretch,
+            keeps_ledger=commits,
             session_ms=SESSION_MS,
-            hangs=HANGS,
+            hangs=HANGS if commits else 0.0,
         )
 
     async def _copy(
@@ -185,18 +197,7 @@ class Incarnation:
         member = self._member
         reader: Any
         if member.subscribe:
-            reader = MemberReader(
-                wire,
-                self._random,
-                member.inputs,
-                moved,
-                group=member.group,
-                who=self.name,
-                ledger=self._stage.ledger,
-                stretch=self._stretch,
-                keeps_ledger=False,
-                session_ms=SESSION_MS,
-            )
+            reader = self._member_reader(wire, member.inputs, moved, commits=False)
         else:
             # The transactional id was taken over before: the last owner's transaction is decided.
             assigned = AssignedReader(

@@ -13,7 +13,6 @@ import gc
 import os
 import sys
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from multiprocessing import get_context
 from pathlib import Path
@@ -58,8 +57,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def prepare(sabotage: str | None) -> None:
     """Of each process that simulates."""
-    # A broker that is killed leaves coroutines behind: that is what a kill does.
-    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     if sabotage is not None:
         ALL_SABOTAGES[sabotage](setattr)
     simulate(drawn(0))  # imports what is imported at first use

@@ -13,8 +13,6 @@ from tests.simulation.run import Result, simulate
 from tests.simulation.sabotage import ALL_SABOTAGES
 from tests.simulation.shrink import shrunk, smaller_plans
 
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
-
 SEEDS = int(os.environ.get("PYKAFKALOG_SIMULATION_SEEDS", "300"))
 FOUND_WITHIN = 120
 """Seeds; most are found by the first."""

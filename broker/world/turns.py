@@ -1,0 +1,48 @@
+"""Long work on the event loop, cut into turns, so that others wait for milliseconds only.
+
+Whatever a request, a file or a timer may name by the thousand is gone through in turns: after
+`TURN_S` seconds of work whoever else is ready comes first.
+
+    turns = Turns(clock)
+    for name in request.names:
+        ...                       # never suspended in here: a plain critical section
+        await turns.next()        # suspended here, when the turn is over: the world may have changed
+
+What is read before a `next` may be different after it: look things up again, never keep an iterator
+over a table that others change.
+"""
+
+from typing import Final
+
+import trio
+
+from storage.clock import Clock
+
+TURN_S: Final = 0.002
+"""Work between two checkpoints. A tenth of it would be felt by nobody, and ten times as many
+switches would be paid for."""
+
+ITEMS: Final = 256
+"""A turn ends after so many items at the latest, also in virtual time, which work does not move."""
+
+
+class Turns:
+    """One piece of work. Event loop only."""
+
+    __slots__ = ("_began", "_items", "_monotonic")
+
+    def __init__(self, clock: Clock) -> None:
+        self._monotonic = clock.monotonic
+        self._began = self._monotonic()
+        self._items = 0
+
+    async def next(self) -> None:
+        """Between two items: a checkpoint if the turn is over, and nothing if not.
+
+        Raises trio.Cancelled at that checkpoint: shield what must be finished.
+        """
+        self._items += 1
+        if self._items >= ITEMS or self._monotonic() - self._began >= TURN_S:
+            await trio.lowlevel.checkpoint()
+            self._items = 0
+            self._began = self._monotonic()

@@ -5,8 +5,8 @@ Whatever a request, a file or a timer may name by the thousand is gone through i
 
     turns = Turns(clock)
     for name in request.names:
-        ...                       # never suspended in here: a plain critical section
-        await turns.next()        # suspended here, when the turn is over: the world may have changed
+        ...                   # never suspended in here: a critical section
+        await turns.next()    # suspended here, if the turn is over: the world may have changed
 
 What is read before a `next` may be different after it: look things up again, never keep an iterator
 over a table that others change.

@@ -38,8 +38,12 @@ class BrokerProcess:
         environment: Mapping[str, str] | None = None,
         command: Sequence[str] | None = None,
         installation: Installation | None = None,
+        wrapper: Sequence[str] = (),
     ) -> None:
-        """`command`: another program of the checkout that is a broker, as words for Python."""
+        """`command`: another program of the checkout that is a broker, as words for Python.
+
+        `wrapper`: words before it, of a program that becomes the broker (`prlimit`).
+        """
         self.directory = directory
         self.log_dir = directory / "kafka-logs"
         self.properties = directory / "server.properties"
@@ -48,6 +52,7 @@ class BrokerProcess:
         self.process: subprocess.Popen[bytes] | None = None
         self.python_options = tuple(python_options)
         self.command = command
+        self.wrapper = tuple(wrapper)
         self.installation = installation or (under_test() if command is None else CHECKOUT)
         self.environment = dict(environment or {})
         self.settings = {
@@ -84,7 +89,7 @@ class BrokerProcess:
         begin = self.output_file.stat().st_size if self.output_file.exists() else 0
         with self.output_file.open("ab") as out:
             self.process = subprocess.Popen(
-                [*self._command(), str(self.properties), *self._keep_port()],
+                [*self.wrapper, *self._command(), str(self.properties), *self._keep_port()],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,

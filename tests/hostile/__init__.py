@@ -1,0 +1,8 @@
+"""Whatever one client sends may cost that client its connection; it costs the others milliseconds.
+
+Each test starts a broker process, lets a good client work beside it (`good_client`), does one
+hostile thing, and asks four questions (`watch`): did the good client ever wait longer than 250 ms,
+did the broker's memory grow by more than 300 MB or not come back, was anything acknowledged lost,
+is the process the same. What is done to the broker lies in `attacks` (requests) and `bombs`
+(batches).
+"""

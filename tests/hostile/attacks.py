@@ -1,0 +1,171 @@
+"""Requests that are small to send and large to serve. Each returns when the broker has answered.
+
+What the answer has to say is asserted where Kafka's is known; otherwise any answer, and the end of
+the connection, will do.
+"""
+
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.support.wire_client import WireClient
+
+PATIENCE_S = 120
+BROKER = 4
+"""The resource type of DescribeConfigs."""
+
+
+def ask(port: int, key: ApiKey, version: int, request: Any) -> Any:
+    """The answer, or None when the broker closed the connection instead."""
+    with WireClient(port, timeout_s=PATIENCE_S) as client:
+        try:
+            return client.call(key, version, request)
+        except ConnectionError:
+            return None
+
+
+def create_topic(
+    port: int,
+    name: str,
+    partitions: int = 1,
+    *,
+    missing_only: bool = False,
+    validate_only: bool = False,
+) -> ErrorCode:
+    """What the broker said to it."""
+    wish = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    request = CreateTopicsRequest(topics=[wish], validate_only=validate_only)
+    code = ErrorCode(ask(port, ApiKey.CREATE_TOPICS, 4, request).topics[0].error_code)
+    if missing_only:
+        assert code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS), code.name
+    return code
+
+
+def more_partitions(port: int, name: str, count: int) -> ErrorCode:
+    """CreatePartitions; what the broker said."""
+    wish = CreatePartitionsTopic(name=name, count=count, assignments=None)
+    request = CreatePartitionsRequest(topics=[wish], timeout_ms=60_000)
+    answer = ask(port, ApiKey.CREATE_PARTITIONS, 1, request)
+    return ErrorCode(answer.results[0].error_code)
+
+
+def describe_one_broker(port: int, times: int, broker_id: str = "1") -> None:
+    """DescribeConfigs that names one broker again and again."""
+    resource = DescribeConfigsResource(
+        resource_type=BROKER, resource_name=broker_id, configuration_keys=None
+    )
+    request = DescribeConfigsRequest(resources=[resource] * times)
+    ask(port, ApiKey.DESCRIBE_CONFIGS, 2, request)
+
+
+def metadata(port: int, names: Sequence[str], *, auto_create: bool = False) -> Any:
+    """Metadata of topics that are not there."""
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=auto_create)
+    return ask(port, ApiKey.METADATA, 5, request)
+
+
+def offsets_of(port: int, group: str, topic: str, partitions: int) -> None:
+    """OffsetFetch of so many partitions."""
+    wanted = OffsetFetchRequestTopic(name=topic, partition_indexes=list(range(partitions)))
+    request = OffsetFetchRequest(group_id=group, topics=[wanted])
+    ask(port, ApiKey.OFFSET_FETCH, 5, request)
+
+
+def produce(port: int, topic: str, batch: bytes, *, version: int = 9) -> ErrorCode | None:
+    """One batch for partition 0; None when the broker closed the connection."""
+    data = PartitionProduceData(index=0, records=batch)
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=30_000,
+        topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+    )
+    answer = ask(port, ApiKey.PRODUCE, version, request)
+    if answer is None:
+        return None
+    return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+
+def fetch(port: int, topic: str, *, version: int, offset: int = 0, size: int = 1 << 30) -> bytes:
+    """The records of one fetch from partition 0."""
+    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=size)
+    request = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=2**31 - 1,
+        topics=[FetchTopic(topic=topic, partitions=[wanted])],
+    )
+    answer = ask(port, ApiKey.FETCH, version, request)
+    (part,) = answer.responses[0].partitions
+    assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name
+    return bytes(part.records or b"")
+
+
+def offset_at(port: int, topic: str, timestamp: int) -> int:
+    """ListOffsets by time, of partition 0."""
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]
+    )
+    answer = ask(port, ApiKey.LIST_OFFSETS, 5, request)
+    (part,) = answer.topics[0].partitions
+    assert part.error_code == ErrorCode.NONE, ErrorCode(part.error_code).name
+    return int(part.offset)
+
+
+@contextmanager
+def idle_connections(port: int, count: int) -> Iterator[list[socket.socket]]:
+    """So many that say nothing; those that the broker refuses count as well."""
+    held: list[socket.socket] = []
+    try:
+        while len(held) < count:
+            one = socket.create_connection(("127.0.0.1", port), 10)
+            held.append(one)
+        yield held
+    finally:
+        for one in held:
+            one.close()
+
+
+@contextmanager
+def half_frames(port: int, count: int, announced: int, sent: int) -> Iterator[None]:
+    """So many connections, each of which announces a frame and sends a part of it."""
+    with idle_connections(port, count) as held:
+        piece = bytes(1 << 16)
+        for one in held:
+            one.setblocking(False)
+        left = dict.fromkeys(held, sent)
+        head = struct.pack(">ihhi", announced, ApiKey.PRODUCE, 9, 1)
+        for one in held:
+            one.send(head)
+        for _ in range(sent // len(piece) * 4):
+            for one in list(left):
+                try:
+                    left[one] -= one.send(piece[: left[one]])
+                except BlockingIOError:
+                    continue  # the broker does not read on: that is one of its ways out
+                except ConnectionError:
+                    del left[one]
+                    continue
+                if left[one] <= 0:
+                    del left[one]
+            if not left:
+                break
+        yield

@@ -1,0 +1,44 @@
+"""More connections than descriptors, and frames that are never finished."""
+
+from pathlib import Path
+
+from protocol.errors import ErrorCode
+from tests.hostile.attacks import create_topic, half_frames, idle_connections, produce
+from tests.hostile.bombs import honest_records
+from tests.hostile.watch import TOPIC, watched
+from tests.support.broker_process import BrokerProcess
+
+DESCRIPTORS = 256
+
+
+def test_more_connections_than_descriptors(tmp_path: Path) -> None:
+    """The log directory stays online, segments roll, checkpoints are written."""
+    limit = ("prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}")
+    settings = {
+        "log.segment.bytes": "20000",
+        "log.flush.offset.checkpoint.interval.ms": "200",
+        "log.flush.start.offset.checkpoint.interval.ms": "200",
+        "log.initial.task.delay.ms": "0",
+    }
+    with BrokerProcess(tmp_path, settings, wrapper=limit) as broker:
+        create_topic(broker.port, TOPIC)
+        create_topic(broker.port, "rolling")
+        batch = honest_records(100, b"v" * 150)
+        with watched(broker), idle_connections(broker.port, 2 * DESCRIPTORS) as held:
+            for one in held[: DESCRIPTORS // 2]:
+                one.close()
+            for _ in range(50):
+                assert produce(broker.port, "rolling", batch) == ErrorCode.NONE
+        assert create_topic(broker.port, "afterwards") == ErrorCode.NONE
+        assert produce(broker.port, "afterwards", batch) == ErrorCode.NONE
+
+
+def test_twenty_frames_of_almost_100_megabytes(broker: BrokerProcess) -> None:
+    size = 100 * 1024 * 1024
+    with watched(broker), half_frames(broker.port, 20, size, size - 1_000):
+        pass
+
+
+def test_a_thousand_halves_of_a_megabyte(broker: BrokerProcess) -> None:
+    with watched(broker), half_frames(broker.port, 1_000, 1 << 20, 1 << 19):
+        pass

@@ -20,6 +20,7 @@ from protocol.records.batch import (
     CODEC_MASK,
     CRC_OFFSET,
     LOG_OVERHEAD,
+    MAGIC_OFFSET,
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
     crc_of,
@@ -124,6 +125,11 @@ class Opening(NamedTuple):
         except RecordsError as error:
             raise refusal(error) from error
 
+    @property
+    def is_old(self) -> bool:
+        """A set of format 0 or 1."""
+        return self.records[MAGIC_OFFSET] < 2
+
     def copied(self) -> "Opening":
         """The same, of bytes of its own: to be kept, or sent to another process."""
         return self._replace(records=bytes(self.records))
@@ -131,7 +137,7 @@ class Opening(NamedTuple):
 
 def open_batch(records: BytesLike, rules: TopicRules, effort: Effort | None = None) -> Opened:
     """See `Opening`. Raises KafkaError, RecordsError, EffortSpent."""
-    if records[16] < 2:
+    if records[MAGIC_OFFSET] < 2:
         return _convert(records, rules, effort)
     header = read_header(records)
     if not verify_crc(records, 0, header):

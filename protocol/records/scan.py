@@ -34,6 +34,7 @@ from typing import Final
 from protocol.records.batch import BatchHeader, TimestampType, read_header
 from protocol.records.chain import record_starts
 from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
+from protocol.records.effort import Effort
 from protocol.records.payload import payload_of
 from protocol.records.scan_fields import NO_RECORDS, Fields, TimestampScan
 
@@ -177,11 +178,22 @@ def _dated_by_log(header: BatchHeader, count: int) -> TimestampScan:
     return TimestampScan(header.max_timestamp, header.max_timestamp, header.base_offset)
 
 
-def _fields(payload: bytes, starts: Sequence[int], base_timestamp: int) -> Fields:
+def fields_of(payload: bytes, header: BatchHeader, effort: Effort | None = None) -> Fields:
+    """The columns of `payload`, the plain records of a batch with this header.
+
+    Raises InvalidRecord unless exactly `record_count` sound records fill it, EffortSpent.
+    """
+    starts = record_starts(payload, header.record_count)
+    return _fields(payload, starts, header.base_timestamp, effort)
+
+
+def _fields(
+    payload: bytes, starts: Sequence[int], base_timestamp: int, effort: Effort | None = None
+) -> Fields:
     if len(starts) > NUMPY_FROM:
         from protocol.records.scan_numpy import read_fields
 
-        return read_fields(payload, starts, base_timestamp)
+        return read_fields(payload, starts, base_timestamp, effort)
     from protocol.records.scan_python import read_fields as read_few_fields
 
-    return read_few_fields(payload, starts, base_timestamp)
+    return read_few_fields(payload, starts, base_timestamp, effort)

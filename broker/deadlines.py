@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import trio
 
 from broker.world.clock import Clock
+from broker.world.loop_watch import NOTED_S, LoopWatch, name_of
 from broker.world.turns import Turns
 
 _COMPACT_FROM = 64
@@ -77,8 +78,10 @@ class DeadlinesStatistics:
 class Deadlines:
     """A heap of timers."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, watch: LoopWatch | None = None) -> None:
+        """`watch` hears of callbacks that hold the loop for long."""
         self._clock = clock
+        self._watch = watch or LoopWatch(clock)
         self._heap: list[tuple[float, int, Handle]] = []
         self._due: deque[Handle] = deque()
         """Taken out of the heap, to be fired in this order."""
@@ -137,7 +140,11 @@ class Deadlines:
         callback = self._due.popleft()._take()
         if callback is not None:  # else an earlier one of this round has cancelled it
             self._fired += 1
+            began = self._clock.monotonic()
             callback()
+            ended = self._clock.monotonic()
+            if ended - began >= NOTED_S:
+                self._watch.note(began, ended, lambda: f"the timer {name_of(callback)}")
 
     async def run(self) -> None:
         """Fire timers until cancelled. Started once, by the server."""

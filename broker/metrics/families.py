@@ -79,6 +79,8 @@ class Sources:
     """`BackgroundStatistics`"""
     deadlines: Callable[[], Any]
     """`DeadlinesStatistics`"""
+    loop: Callable[[], Any]
+    """`LoopStatistics`"""
 
 
 def all_families(sources: Sources) -> Iterator[Family]:
@@ -345,3 +347,16 @@ def _background(sources: Sources) -> Iterator[Family]:
         )
     timers = sources.deadlines()
     yield gauge("kafka_server_timers_active", "Timers that wait", timers.active)
+    loop = sources.loop()
+    prefix = "kafka_server_eventloop_"
+    yield gauge(
+        prefix + "longestturn_seconds",
+        "How long the event loop was held at most in the last minute or two",
+        loop.longest_turn_s,
+    )
+    yield CounterMetricFamily(
+        prefix + "longturns", "Turns of the event loop above 50 ms", value=loop.long_turns
+    )
+    yield CounterMetricFamily(
+        prefix + "longturns_seconds", "What they took together", value=loop.long_turns_s
+    )

@@ -82,6 +82,7 @@ def sources(**changes: Any) -> Sources:
         ),
         "background": lambda: Stub(tasks={"x": Stub(runs=1, failures=0, seconds=0.1)}),
         "deadlines": lambda: Stub(active=1, failed=0),
+        "loop": lambda: Stub(longest_turn_s=0.06, long_turns=2, long_turns_s=0.11),
     }
     return Sources(**{**values, **changes})
 

@@ -147,6 +147,8 @@ def _run(arguments: Arguments) -> int:
             on_started=started,
             check_buffers=sys.flags.dev_mode,
         )
+        trio.lowlevel.add_instrument(server.watch)
+        gc.callbacks.append(server.watch.note_collection)
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_obey, signals, server, world.clock)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import trio
 
 from broker.world.clock import Clock
+from broker.world.loop_watch import LoopWatch, attributed
 from broker.world.workers import Workers, perform_all
 from storage.jobs import Task
 
@@ -42,8 +43,12 @@ class BackgroundStatistics:
 class Background:
     """Runs tasks until it is cancelled."""
 
-    def __init__(self, *, threads: int, clock: Clock, workers: Workers) -> None:
+    def __init__(
+        self, *, threads: int, clock: Clock, workers: Workers, watch: LoopWatch | None = None
+    ) -> None:
+        """`watch` hears of steps that hold the loop for long."""
         self._clock = clock
+        self._watch = watch or LoopWatch(clock)
         self._workers = workers
         self._limiter = trio.CapacityLimiter(threads)
         self._statistics: dict[str, TaskStatistics] = {}
@@ -79,7 +84,11 @@ class Background:
 
     async def _run_once(self, task: Task, statistics: TaskStatistics) -> int | None:
         try:
-            return await perform_all(self._workers, task.run(), self._limiter)
+            return await attributed(
+                perform_all(self._workers, task.run(), self._limiter),
+                self._watch,
+                lambda: f"the background task {task.name}",
+            )
         except task.foreseen as error:
             statistics.failures += 1
             logger.error("Scheduled task '%s' failed and will run again: %s", task.name, error)

@@ -4,6 +4,7 @@ One heap for the whole broker and one task that sleeps until the earliest entry:
 a group member's session and a rebalance's delay cost an entry each and no task. Rules:
 
 * Callbacks are plain functions, run on the event loop one after the other; they must not block.
+  Ten thousand that are due together go in turns (`broker.world.turns`).
 * A cancelled handle lets go of its callback at once (a parked request must not live on here); its
   place in the heap is taken out when it comes up, or when more than half of the heap is dead.
 * A callback that raises is a bug: it ends `run`, and so the broker. Whoever was parked behind that
@@ -17,12 +18,15 @@ the broker starts `run`. Used by the purgatories and the coordinators.
 
 import heapq
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import trio
 
 from broker.world.clock import Clock
+from broker.world.loop_watch import NOTED_S, LoopWatch, name_of
+from broker.world.turns import Turns
 
 _COMPACT_FROM = 64
 """Dead entries below this number are not worth a pass over the heap."""
@@ -74,9 +78,13 @@ class DeadlinesStatistics:
 class Deadlines:
     """A heap of timers."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, watch: LoopWatch | None = None) -> None:
+        """`watch` hears of callbacks that hold the loop for long."""
         self._clock = clock
+        self._watch = watch or LoopWatch(clock)
         self._heap: list[tuple[float, int, Handle]] = []
+        self._due: deque[Handle] = deque()
+        """Taken out of the heap, to be fired in this order."""
         self._sequence = 0
         self._cancelled = 0
         self._fired = 0
@@ -111,30 +119,42 @@ class Deadlines:
 
         Raises what a callback raises; those behind it are not run.
         """
+        self._take_due()
+        before = self._fired
+        while self._due:
+            self._fire_next()
+        return self._fired - before
+
+    def _take_due(self) -> None:
         now = self._clock.monotonic()
         heap = self._heap
-        due = []
         while heap and heap[0][0] <= now:
             handle = heapq.heappop(heap)[2]
             if handle.active:
                 handle._queued = False
-                due.append(handle)
+                self._due.append(handle)
             else:
                 self._cancelled -= 1
-        fired = 0
-        for handle in due:
-            callback = handle._take()
-            if callback is None:  # an earlier one of this round cancelled it
-                continue
-            fired += 1
+
+    def _fire_next(self) -> None:
+        callback = self._due.popleft()._take()
+        if callback is not None:  # else an earlier one of this round has cancelled it
             self._fired += 1
+            began = self._clock.monotonic()
             callback()
-        return fired
+            ended = self._clock.monotonic()
+            if ended - began >= NOTED_S:
+                self._watch.note(began, ended, lambda: f"the timer {name_of(callback)}")
 
     async def run(self) -> None:
         """Fire timers until cancelled. Started once, by the server."""
+        turns = Turns(self._clock)
         while True:
-            self.run_due()
+            self._take_due()
+            turns.begin()
+            while self._due:
+                self._fire_next()
+                await turns.next()
             deadline = self.next_deadline()
             self._wake = trio.Event()
             self._asleep_until = math.inf if deadline is None else deadline
@@ -146,7 +166,9 @@ class Deadlines:
 
     def statistics(self) -> DeadlinesStatistics:
         """A snapshot."""
-        return DeadlinesStatistics(active=len(self._heap) - self._cancelled, fired=self._fired)
+        return DeadlinesStatistics(
+            active=len(self._heap) - self._cancelled + len(self._due), fired=self._fired
+        )
 
     def _note_cancelled(self) -> None:
         self._cancelled += 1

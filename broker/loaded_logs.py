@@ -3,7 +3,7 @@
 import logging
 
 from broker.cluster.image import MetadataImage
-from broker.cluster.producer_ids import ProducerIdAllocator
+from broker.cluster.producer_ids import BELIEVED_BELOW, ProducerIdAllocator
 from storage.log_manager import LogManager
 
 logger = logging.getLogger(__name__)
@@ -28,6 +28,7 @@ def tell_unserved(logs: LogManager, image: MetadataImage) -> None:
 def note_producer_ids(logs: LogManager, producer_ids: ProducerIdAllocator) -> None:
     """Ids that logs remember are not given to new producers, however old the store is."""
     for log in logs.all_logs():
-        last = max(log.producers.producers, default=None)
+        believed = (one for one in log.producers.producers if one < BELIEVED_BELOW)
+        last = max(believed, default=None)
         if last is not None:
             producer_ids.note_used(last)

@@ -38,7 +38,7 @@ async def start_metrics(
         broker_state=broker_state,
         cluster_id=parts.image.cluster_id,
         broker_id=config.broker_id,
-        replicas=parts.replica_manager.statistics,
+        replicas=parts.replica_manager.statistics_in_steps,
         logs=parts.log_manager.all_logs,
         log_manager=parts.log_manager.statistics,
         controller=parts.controller.statistics,
@@ -49,6 +49,7 @@ async def start_metrics(
         channel=parts.channel.statistics,
         background=parts.background.statistics,
         deadlines=parts.deadlines.statistics,
+        loop=parts.watch.statistics,
     )
     process = ProcessFamilies()
 

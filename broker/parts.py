@@ -31,6 +31,7 @@ from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.world.loop_watch import LoopWatch
 from broker.world.transport import SYSTEM_DEFAULT
 from broker.world.world import World
 from config.broker_config import BrokerConfig
@@ -53,6 +54,7 @@ class Parts:
         log_manager: LogManager,
         deadlines: Deadlines,
         world: World,
+        watch: LoopWatch,
         check_buffers: bool,
     ) -> None:
         config = configs.current
@@ -60,6 +62,7 @@ class Parts:
         self.configs = configs
         self.log_manager = log_manager
         self.deadlines = deadlines
+        self.watch = watch
         self.image = MetadataImage(cluster_id=cluster_id, controller_id=config.broker_id)
         self.replica_manager = ReplicaManager(
             log_manager,
@@ -142,6 +145,7 @@ class Parts:
             workers=config.num_io_threads,
             queued_max=config.queued_max_requests,
             unsupported_version_reply=unsupported_version_response,
+            watch=watch,
         )
         self.socket_server = SocketServer(
             _socket_settings(config, check_buffers=check_buffers),
@@ -150,7 +154,7 @@ class Parts:
             workers,
         )
         self.background = Background(
-            threads=config.background_threads, clock=clock, workers=workers
+            threads=config.background_threads, clock=clock, workers=workers, watch=watch
         )
 
 

@@ -35,6 +35,7 @@ from broker.log_loading import load_all_logs
 from broker.metrics_export import start_metrics
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
+from broker.world.loop_watch import LoopWatch
 from broker.world.transport import BindError, BoundListener
 from broker.world.workers import perform_all
 from broker.world.world import World
@@ -84,6 +85,8 @@ class BrokerServer:
         """`announce` is told where the broker listens, `on_started` is called when it serves."""
         self.config = config
         self.state = BrokerStateGauge()
+        self.watch = LoopWatch(world.clock)
+        """Whoever runs the loop makes it an instrument, if it runs in real time."""
         self._world = world
         self._new_uuid = partial(random_uuid, world.random)
         self._announce = announce
@@ -178,7 +181,7 @@ class BrokerServer:
 
     async def _start(self, services: trio.Nursery) -> None:
         config, world = self.config, self._world
-        deadlines = Deadlines(world.clock)
+        deadlines = Deadlines(world.clock, self.watch)
         services.start_soon(deadlines.run, name="deadlines")
         self.log_manager = LogManager(
             config,
@@ -216,7 +219,6 @@ class BrokerServer:
         await self._lead(bound)
         self.parts.log_mover.resume()
         self._at_stop(self.parts.replica_manager.checkpoint_high_watermarks)
-        services.start_soon(self.parts.deadlines.run, name="deadlines")
         await services.start(self.parts.group_coordinator.run)
         self._start_groups()
         await services.start(self.parts.marker_writer.run)
@@ -282,6 +284,7 @@ class BrokerServer:
             log_manager=self.log_manager,
             deadlines=deadlines,
             world=self._world,
+            watch=self.watch,
             check_buffers=self._check_buffers,
         )
         self._offline_listeners.append(self.parts.replica_manager.directory_offline)

@@ -141,7 +141,9 @@ def temporary_file(path: str, unique: int) -> str:
 
 def is_temporary(name: str) -> bool:
     """Whether this file name is one of an interrupted replacement: by us, or by Kafka."""
-    return name.endswith(TEMPORARY_SUFFIX) and name.startswith(_REPLACED)
+    return name.endswith(TEMPORARY_SUFFIX) and (
+        name.startswith(_REPLACED) or SNAPSHOT_SUFFIX in name
+    )
 
 
 def parse_segment_file(name: str) -> SegmentFile | None:

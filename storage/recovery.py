@@ -146,6 +146,7 @@ class _Loader:
             self._directory,
             names=names,
             expiration_ms=options.producer_expiration_ms,
+            random=self._random,
         )
         self._open_segments(names)
         if not options.clean:

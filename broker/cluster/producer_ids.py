@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 BLOCK_SIZE: Final = 1000
 _LAST_ID: Final = (1 << 63) - 1
-_BELIEVED_BELOW: Final = 1 << 62
+BELIEVED_BELOW: Final = 1 << 62
 """A client may write any id into a log. One above this is none of ours, and must not use all up."""
 
 
@@ -65,7 +65,7 @@ class ProducerIdAllocator:
 
     def note_used(self, producer_id: int) -> None:
         """This id is in use, whatever the store says: ids go on above it."""
-        if self._unused_from <= producer_id < _BELIEVED_BELOW:
+        if self._unused_from <= producer_id < BELIEVED_BELOW:
             self._unused_from = producer_id + 1
 
     def take_nowait(self) -> int | None:

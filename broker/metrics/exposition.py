@@ -50,10 +50,13 @@ def _unregistered_gc_collector() -> GCCollector:
     return GCCollector(registry=CollectorRegistry())
 
 
-async def render(families: Iterable[Metric]) -> bytes:
-    """The text of all families. A checkpoint after every `CHUNK` samples."""
+async def render(families: Iterable[Metric | None]) -> bytes:
+    """The text of all families. A checkpoint after every `CHUNK` samples, and for each None."""
     pieces = []
     for family in families:
+        if family is None:
+            await trio.lowlevel.checkpoint()
+            continue
         pieces += [piece async for piece in _render_family(family)]
         await trio.lowlevel.checkpoint()
     return b"".join(pieces)

@@ -4,10 +4,11 @@ The names are what the JMX exporter's usual rules for Kafka make of Kafka's MBea
 (`kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec` becomes
 `kafka_server_brokertopicmetrics_messagesin_total`), so dashboards work as they are. Business code
 counts in plain integers and does not know Prometheus; this is read at a scrape only. Runs on the
-event loop; each generator step is short.
+event loop, in short steps: where there is something per topic or partition, None stands between the
+families, so that others have their turn.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from broker.metrics.transaction_families import transaction_families
 
 Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily
 
+SAMPLES_A_STEP = 200
+"""Made in one go: about a millisecond."""
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 _TOPIC_COUNTERS = {
     "messages_in": "messagesin",
@@ -57,8 +60,8 @@ class Sources:
     broker_state: Callable[[], int]
     cluster_id: str
     broker_id: int
-    replicas: Callable[[], Any]
-    """`ReplicaManagerStatistics`"""
+    replicas: Callable[[], Generator[None, None, Any]]
+    """`ReplicaManagerStatistics`, in steps."""
     logs: Callable[[], Iterable[Any]]
     """Every open log; each has `topic_partition` and `statistics()`."""
     log_manager: Callable[[], Any]
@@ -79,12 +82,14 @@ class Sources:
     """`BackgroundStatistics`"""
     deadlines: Callable[[], Any]
     """`DeadlinesStatistics`"""
+    loop: Callable[[], Any]
+    """`LoopStatistics`"""
 
 
-def all_families(sources: Sources) -> Iterator[Family]:
-    """Every family, one after the other."""
+def all_families(sources: Sources) -> Iterator[Family | None]:
+    """Every family, one after the other; None: others may have their turn."""
     yield from _server(sources)
-    yield from _replicas(sources.replicas())
+    yield from _replicas((yield from sources.replicas()))
     yield from _logs(sources)
     yield from _requests(sources.channel())
     yield from _sockets(sources.sockets())
@@ -96,6 +101,29 @@ def all_families(sources: Sources) -> Iterator[Family]:
 def gauge(name: str, text: str, value: float) -> Family:
     """A family of one number."""
     return GaugeMetricFamily(name, text, value=value)
+
+
+def _many(
+    kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    name: str,
+    text: str,
+    labels: tuple[str, ...],
+    samples: Iterable[tuple[tuple[str, ...], float]],
+    *,
+    total: float | None = None,
+) -> Iterator[Family | None]:
+    """A family with a sample per topic or partition, in steps.
+
+    As the JMX exporter has it, a `total` has no label.
+    """
+    family = kind(name, text, labels=labels)
+    if total is not None:
+        family.add_sample(name + "_total", {}, total)
+    for count, (values, number) in enumerate(samples, start=1):
+        family.add_metric(values, number)
+        if count % SAMPLES_A_STEP == 0:
+            yield None
+    yield family
 
 
 def _labelled(
@@ -152,16 +180,20 @@ def _server(sources: Sources) -> Iterator[Family]:
         yield gauge(prefix + name, attribute.replace("_", " "), getattr(state, attribute))
 
 
-def _replicas(statistics: Any) -> Iterator[Family]:
+def _replicas(statistics: Any) -> Iterator[Family | None]:
     prefix = "kafka_server_brokertopicmetrics_"
     for attribute, name in _TOPIC_COUNTERS.items():
-        text = attribute.replace("_", " ")
-        # As the JMX exporter: the total has no label, each topic has its own line.
-        family = CounterMetricFamily(prefix + name, text, labels=("topic",))
-        family.add_sample(prefix + name + "_total", {}, getattr(statistics.all_topics, attribute))
-        for topic, counters in statistics.topics.items():
-            family.add_metric((topic,), getattr(counters, attribute))
-        yield family
+        yield from _many(
+            CounterMetricFamily,
+            prefix + name,
+            attribute.replace("_", " "),
+            ("topic",),
+            (
+                ((topic,), getattr(counters, attribute))
+                for topic, counters in statistics.topics.items()
+            ),
+            total=getattr(statistics.all_topics, attribute),
+        )
     prefix = "kafka_server_replicamanager_"
     for name, value in (
         ("partitioncount", statistics.partition_count),
@@ -196,18 +228,20 @@ def _replicas(statistics: Any) -> Iterator[Family]:
     )
 
 
-def _logs(sources: Sources) -> Iterator[Family]:
-    found = [
-        ((log.topic_partition.topic, str(log.topic_partition.partition)), log.statistics())
-        for log in sources.logs()
-    ]
+def _logs(sources: Sources) -> Iterator[Family | None]:
+    found = []
+    for count, log in enumerate(list(sources.logs()), start=1):
+        topic, partition = log.topic_partition
+        found.append(((topic, str(partition)), log.statistics()))
+        if count % SAMPLES_A_STEP == 0:
+            yield None
     for name, attribute in (
         ("size", "size"),
         ("logendoffset", "log_end_offset"),
         ("logstartoffset", "log_start_offset"),
         ("numlogsegments", "segment_count"),
     ):
-        yield _labelled(
+        yield from _many(
             GaugeMetricFamily,
             f"kafka_log_log_{name}",
             f"Per partition: {attribute.replace('_', ' ')}",
@@ -345,3 +379,16 @@ def _background(sources: Sources) -> Iterator[Family]:
         )
     timers = sources.deadlines()
     yield gauge("kafka_server_timers_active", "Timers that wait", timers.active)
+    loop = sources.loop()
+    prefix = "kafka_server_eventloop_"
+    yield gauge(
+        prefix + "longestturn_seconds",
+        "How long the event loop was held at most in the last minute or two",
+        loop.longest_turn_s,
+    )
+    yield CounterMetricFamily(
+        prefix + "longturns", "Turns of the event loop above 50 ms", value=loop.long_turns
+    )
+    yield CounterMetricFamily(
+        prefix + "longturns_seconds", "What they took together", value=loop.long_turns_s
+    )

@@ -22,6 +22,7 @@ sent (`replies`), how a parked reply is waited for (`parking`), what all that am
 
 import logging
 import struct
+from functools import partial
 from types import CoroutineType
 from typing import Final
 
@@ -33,10 +34,11 @@ from broker.network.parking import wait_parked
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel
-from broker.network.request_handling import RequestHandling, Waiting
+from broker.network.request_handling import RequestHandling, Waiting, named
 from broker.network.request_memory import Claim, RequestMemory
 from broker.network.sender import DiskReader, ShortFile
 from broker.request import ConnectionInfo, Pending
+from broker.world.loop_watch import NOTED_S
 from broker.world.transport import Stream
 from protocol.errors import ProtocolError
 from protocol.framing import MIN_REQUEST_SIZE, SIZE_BYTES, frame_size
@@ -197,8 +199,17 @@ class Connection:
                 await self._mute_if_exhausted(claim)
                 claim.hold(wanted)
             if activity.last - began >= TURN_S:
+                self._note_turn(began)
                 began = 0.0
                 await trio.lowlevel.checkpoint()
+
+    def _note_turn(self, began: float) -> None:
+        """Also where the handlers were quick and encoding their replies was not."""
+        ended = self._activity.last
+        if ended - began >= NOTED_S:
+            self._channel.watch.note(
+                began, ended, lambda: f"requests and replies of {self.info.connection_id}"
+            )
 
     async def _mute_if_exhausted(self, claim: Claim) -> None:
         """While requests take all memory, read nothing (`queued.max.request.bytes`)."""
@@ -261,7 +272,7 @@ class Connection:
                 raise
         monotonic = self._monotonic
         if reply.__class__ is CoroutineType:
-            work = await self._channel.send(reply)
+            work = await self._channel.send(reply, partial(named, route, context))
             metrics.queue += work.started - since
             since = monotonic()
             metrics.local += since - work.started

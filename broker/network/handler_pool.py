@@ -7,7 +7,7 @@ client asked for and a worker began is finished (an append half done is nobody's
 """
 
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import trio
 
 from broker.request import Pending
+from broker.world.loop_watch import LoopWatch, attributed
 from protocol.errors import KafkaError
 from storage.clock import Clock
 
@@ -38,10 +39,12 @@ class HandlerPoolStatistics:
 class Work:
     """One coroutine on its way through the pool."""
 
-    __slots__ = ("_event", "abandoned", "coroutine", "error", "reply", "started")
+    __slots__ = ("_event", "abandoned", "coroutine", "error", "reply", "started", "what")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]) -> None:
         self.coroutine = coroutine
+        self.what = what
+        """Names it, when it holds the loop."""
         self.reply: Any = None
         self.error: Exception | None = None
         self.started = 0.0
@@ -67,8 +70,9 @@ class Work:
 class HandlerPool:
     """A bounded queue and its workers."""
 
-    def __init__(self, *, workers: int, queued_max: int, clock: Clock) -> None:
+    def __init__(self, *, workers: int, queued_max: int, clock: Clock, watch: LoopWatch) -> None:
         self._workers = workers
+        self._watch = watch
         self._surplus = 0
         """Workers to end when they are free."""
         self._nursery: trio.Nursery | None = None
@@ -77,9 +81,9 @@ class HandlerPool:
         self._busy = 0
         self._busy_s = 0.0
 
-    async def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Work:
+    async def submit(self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]) -> Work:
         """Queue it (waits while the queue is full) and wait until it is finished."""
-        work = Work(coroutine)
+        work = Work(coroutine, what)
         try:
             await self._send.send(work)
         except BaseException:
@@ -126,7 +130,7 @@ class HandlerPool:
             started = work.started = self._clock.monotonic()
             self._busy += 1
             try:
-                work.reply = await work.coroutine
+                work.reply = await attributed(work.coroutine, self._watch, work.what)
             except Exception as error:  # noqa: BLE001 - the connection answers it (decision 7)
                 work.error = error
             finally:

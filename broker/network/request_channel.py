@@ -16,6 +16,7 @@ from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics, Work
 from broker.network.request_metrics import RequestMetrics, RequestTimes
 from broker.request import Handler
 from broker.world.clock import Clock
+from broker.world.loop_watch import LoopWatch
 from protocol.api_keys import ApiKey
 from protocol.framing import response_header_is_flexible
 from protocol.messages import registry
@@ -70,18 +71,23 @@ class RequestChannel:
         workers: int = 8,
         queued_max: int = 500,
         unsupported_version_reply: Callable[[], Any] | None = None,
+        watch: LoopWatch | None = None,
     ) -> None:
         """`versions`: what is served, by API, inclusive.
 
         `unsupported_version_reply` makes the v0 ApiVersions body for a version we do not know.
         """
         self.clock = clock
+        self.watch = watch or LoopWatch(clock)
+        """Hears of requests that hold the loop for long."""
         self._handlers = handlers
         self._versions = versions
         self._routes: dict[int, Route] = {}
         self._metrics: dict[int, RequestMetrics] = {}
         self._unsupported_version_reply = unsupported_version_reply
-        self.pool = HandlerPool(workers=workers, queued_max=queued_max, clock=clock)
+        self.pool = HandlerPool(
+            workers=workers, queued_max=queued_max, clock=clock, watch=self.watch
+        )
 
     def route(self, key: int, version: int) -> Route | None:
         """Who serves it; None when nobody does."""
@@ -100,9 +106,9 @@ class RequestChannel:
         route = self.route(_API_VERSIONS, 0)
         return None if route is None else (route, self._unsupported_version_reply())
 
-    async def send(self, work: Coroutine[Any, Any, Any]) -> Work:
-        """Have a worker do it; returns when it is done."""
-        return await self.pool.submit(work)
+    async def send(self, work: Coroutine[Any, Any, Any], what: Callable[[], str]) -> Work:
+        """Have a worker do it; returns when it is done. `what` names it for the log."""
+        return await self.pool.submit(work, what)
 
     async def run(self) -> None:
         """The workers; until cancelled or closed."""

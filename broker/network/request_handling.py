@@ -6,6 +6,7 @@ bytes raise ProtocolError, which ends the connection. What must be waited for co
 """
 
 import logging
+from functools import partial
 from types import CoroutineType
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +14,7 @@ from broker.network.activity import Activity
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel, Route
 from broker.request import ConnectionInfo, Pending, RequestContext
+from broker.world.loop_watch import NOTED_S
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.framing import RequestHeader, UnsupportedVersion, parse_request_header
 
@@ -38,6 +40,14 @@ class Waiting(NamedTuple):
             self.reply.abandon()
         else:
             self.reply.close()
+
+
+def named(route: Route, context: RequestContext) -> str:
+    """A request as the log names it."""
+    return (
+        f"{route.metrics.name} version {context.api_version} from "
+        f"{context.connection.connection_id} (client id {context.client_id})"
+    )
 
 
 class RequestHandling:
@@ -90,6 +100,8 @@ class RequestHandling:
         activity.last = finished
         metrics.queue += started - now
         metrics.local += finished - started
+        if finished - started >= NOTED_S:
+            self._channel.watch.note(started, finished, partial(named, route, context))
         if reply.__class__ in _WAITS:
             return Waiting(route, context, request, reply, finished)
         self.answer(route, context, request, reply)

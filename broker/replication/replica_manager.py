@@ -18,7 +18,7 @@ After `kafka.server.ReplicaManager`.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -316,11 +316,23 @@ class ReplicaManager:
     # ------------------------------------------------------------------ statistics
 
     def statistics(self) -> ReplicaManagerStatistics:
-        """Gauges and counters for metrics."""
+        """Gauges and counters, all at once."""
+        steps = self.statistics_in_steps()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                statistics: ReplicaManagerStatistics = end.value
+                return statistics
+
+    def statistics_in_steps(self) -> Generator[None, None, ReplicaManagerStatistics]:
+        """The same, some partitions a step: for metrics."""
         leaders = offline = under_replicated = under_min = at_min = producers = late = 0
         now_ms = self._clock.wall_ms()
         max_timeout_ms = self._config.transaction_max_timeout_ms
-        for partition in self._partitions.values():
+        for count, partition in enumerate(list(self._partitions.values()), start=1):
+            if count % _PARTITIONS_A_TURN == 0:
+                yield
             if partition.unavailable:
                 offline += partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR
                 continue
@@ -333,6 +345,7 @@ class ReplicaManager:
             state = partition.log.producers
             producers += state.producer_count
             late += state.has_late_transaction(now_ms, max_timeout_ms)
+        all_topics, topics = yield from self.topic_statistics.snapshot()
         return ReplicaManagerStatistics(
             partition_count=len(self._partitions),
             leader_count=leaders,
@@ -342,8 +355,8 @@ class ReplicaManager:
             at_min_isr_partition_count=at_min,
             producer_id_count=producers,
             partitions_with_late_transactions_count=late,
-            all_topics=self.topic_statistics.total(),
-            topics=self.topic_statistics.by_topic(),
+            all_topics=all_topics,
+            topics=topics,
             produce_purgatory=self.purgatories.produce.statistics(),
             fetch_purgatory=self.purgatories.fetch.statistics(),
         )

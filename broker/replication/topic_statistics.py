@@ -4,7 +4,12 @@ Plain integers that only grow, changed in place on the produce and fetch path an
 `broker.metrics`. A deleted topic's numbers stay in the total.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass, fields
+from typing import Final
+
+TOPICS_A_STEP: Final = 100
+"""Copied before others have their turn: about a millisecond."""
 
 
 @dataclass(slots=True)
@@ -72,14 +77,16 @@ class BrokerTopicStatistics:
         if counters is not None:
             self._gone.add(counters)
 
-    def by_topic(self) -> dict[str, TopicStatistics]:
-        """A copy per topic."""
-        return {topic: counters.copy() for topic, counters in self._topics.items()}
-
-    def total(self) -> TopicStatistics:
-        """Sum over all topics, living or deleted."""
+    def snapshot(
+        self,
+    ) -> Generator[None, None, tuple[TopicStatistics, dict[str, TopicStatistics]]]:
+        """(sum over all topics, living or deleted; a copy per topic), in steps of some topics."""
         total = self._gone.copy()
         total.add(self.unattributed)
-        for counters in self._topics.values():
-            total.add(counters)
-        return total
+        topics = {}
+        for count, (topic, counters) in enumerate(list(self._topics.items()), start=1):
+            topics[topic] = now = counters.copy()
+            total.add(now)
+            if count % TOPICS_A_STEP == 0:
+                yield
+        return total, topics

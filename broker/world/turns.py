@@ -8,6 +8,8 @@ Whatever a request, a file or a timer may name by the thousand is gone through i
         ...                   # never suspended in here: a critical section
         await turns.next()    # suspended here, if the turn is over: the world may have changed
 
+A plain function asks `is_over` instead, and schedules what is left for a later turn.
+
 What is read before a `next` may be different after it: look things up again, never keep an iterator
 over a table that others change.
 """
@@ -41,8 +43,16 @@ class Turns:
 
         Raises trio.Cancelled at that checkpoint: shield what must be finished.
         """
-        self._items += 1
-        if self._items >= ITEMS or self._monotonic() - self._began >= TURN_S:
+        if self.is_over():
             await trio.lowlevel.checkpoint()
-            self._items = 0
-            self._began = self._monotonic()
+            self.begin()
+
+    def is_over(self) -> bool:
+        """Between two items: whether others should have their turn."""
+        self._items += 1
+        return self._items >= ITEMS or self._monotonic() - self._began >= TURN_S
+
+    def begin(self) -> None:
+        """A turn begins now."""
+        self._items = 0
+        self._began = self._monotonic()

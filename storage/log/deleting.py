@@ -14,6 +14,7 @@ from storage.log.offsets import LogOffsets
 from storage.log.reading import LogReader
 from storage.log.results import Deleted, DeletionReason, RollReason, StartOffsetReason
 from storage.log.rolling import Roller
+from storage.log.segment import LogSegment
 from storage.log.store import SegmentStore
 from storage.producers.state import ProducerStateManager
 
@@ -89,6 +90,9 @@ class SegmentDeleter:
         if len(doomed) == len(segments):
             # There must always be one.
             self._roller.roll(offsets.end, RollReason.REQUESTED)
+        doomed = self._known_without(doomed)
+        if not doomed:
+            return []
         following = segments.higher(doomed[-1].base_offset)
         assert following is not None
         offsets.maybe_increment_log_start_offset(
@@ -106,6 +110,22 @@ class SegmentDeleter:
             )
         self.forget(gone)
         return gone
+
+    def _known_without(self, doomed: list[LogSegment]) -> list[LogSegment]:
+        """Those whose producers a crash cannot take: a snapshot above is in its file.
+
+        While large snapshots wait to be written the others stay until the next time (S-IDEM-3).
+        """
+        snapshots, segments = self._producers.snapshots, self._store.segments
+        if not snapshots.are_pending:
+            return doomed
+        written = snapshots.latest_written
+        following = [segments.higher(one.base_offset) for one in doomed]
+        return [
+            one
+            for one, later in zip(doomed, following, strict=True)
+            if later is not None and written is not None and later.base_offset <= written
+        ]
 
     def forget(self, gone: list[Deleted]) -> None:
         """What belonged to these segments goes as well. Raises OSError."""

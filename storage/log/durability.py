@@ -8,6 +8,8 @@ What holds
      segment (`note_change`); a flush syncs all that are marked, wherever it ends. What a running
      flush has taken counts as marked until it is complete: whoever begins another one meanwhile
      syncs it as well.
+     Large producer snapshots are no files yet when a roll is over: the flush that is to sync them
+     begins with a job that writes them (`SnapshotFiles.begin_write`).
   3. A flush that failed, or was overtaken by a truncation, a move or a replacement of segments
      (`SegmentStore.generation`), gives its marks back and moves nothing. An overtaken one is begun
      anew, so that who waits for it knows that all is synced, or that the log is out of service.
@@ -26,6 +28,7 @@ from storage.log.offsets import LogOffsets
 from storage.log.segment import LogSegment
 from storage.log.store import SegmentStore
 from storage.paths import parent_dir
+from storage.producers.snapshots import SnapshotJob
 from storage.producers.state import ProducerStateManager
 
 
@@ -88,7 +91,7 @@ class Durability:
         """`begin_flush` and all that follows, here and now. Raises StorageError."""
         perform(self.begin_flush(offset))
 
-    def begin_flush(self, offset: int | None = None) -> FlushJob | None:
+    def begin_flush(self, offset: int | None = None) -> FlushJob | SnapshotJob | None:
         """A job that syncs everything below `offset`, by default the log end; None: it is synced.
 
         None as well when the log is out of service. Completing it raises StorageError.
@@ -98,6 +101,12 @@ class Durability:
         store = self._store
         end = self._offsets.end if offset is None else min(offset, self._offsets.end)
         start = self.recovery_point
+        generation = store.generation
+        writing = self._producers.snapshots.begin_write(
+            end, lambda error: self._wrote_snapshots(offset, generation, error)
+        )
+        if writing is not None:
+            return writing
         marks = self._marks.union(*(job.taken for job in self._running))
         snapshots = self._producers.snapshots.unsynced(end)
         if not marks and end <= start and not snapshots:
@@ -112,7 +121,7 @@ class Durability:
             epochs=self._epochs.begin_flush(),
             asked=offset,
             end=end,
-            generation=store.generation,
+            generation=generation,
             taken=marks,
             snapshots=snapshots,
         )
@@ -136,6 +145,18 @@ class Durability:
         return (directory,) if names_changed else ()
 
     # What a job brings back.
+
+    def _wrote_snapshots(
+        self, asked: int | None, generation: int, error: OSError | None
+    ) -> Job[Any] | None:
+        """Now they can be synced with the rest. Raises StorageError."""
+        if (
+            error is not None
+            and self._guard.offline is None
+            and generation == self._store.generation
+        ):
+            self._guard.fail(error)
+        return self.begin_flush(asked)
 
     def _ran(self, job: FlushJob, error: OSError | None) -> Job[Any] | None:
         """All was synced but the epochs, or that failed. Raises StorageError."""
@@ -170,7 +191,7 @@ class Durability:
     def _ended(self, job: FlushJob) -> None:
         self._running = tuple(other for other in self._running if other is not job)
 
-    def _give_back(self, job: FlushJob, error: OSError | None) -> FlushJob | None:
+    def _give_back(self, job: FlushJob, error: OSError | None) -> Job[Any] | None:
         self._ended(job)
         self._marks |= job.taken
         if job.epochs is not None:

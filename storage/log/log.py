@@ -59,6 +59,7 @@ from storage.log.segment import LogSegment
 from storage.log.store import SegmentStore
 from storage.log.truncating import Truncator
 from storage.log.validation import Bytes
+from storage.producers.snapshots import SnapshotJob
 from storage.producers.state import ProducerStateManager
 
 Rolling = Callable[["Log"], None]
@@ -364,7 +365,7 @@ class Log:
         """
         self._durability.flush(offset)
 
-    def begin_flush(self, offset: int | None = None) -> FlushJob | None:
+    def begin_flush(self, offset: int | None = None) -> FlushJob | SnapshotJob | None:
         """The same as a job; None when there is nothing to sync, or the log is out of service.
 
         It is complete when all below `offset` is synced, whatever was done to the log meanwhile,

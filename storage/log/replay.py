@@ -59,7 +59,7 @@ def remember_again(
             and entry.producer_epoch == header.producer_epoch
             and entry.last_sequence != MAX_SEQUENCE  # which 0 follows
         ):
-            entry.start_epoch(header.producer_epoch)
+            producers.start_epoch(header.producer_id, header.producer_epoch)
     return remember(producers, header, buf, at)
 
 

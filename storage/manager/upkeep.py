@@ -47,5 +47,7 @@ class Upkeep:
         for count, log in enumerate(self._table.logs.copy().values(), start=1):
             if count % _EXPIRATION_A_TURN == 0:
                 yield None
-            log.producers.remove_expired(self._clock.wall_ms())
+            for step, _ in enumerate(log.producers.expire(self._clock.wall_ms())):
+                if step:
+                    yield None
         return None

@@ -5,7 +5,6 @@ idempotent: a retry of any of them must be recognised as such (S-IDEM-1). Kafka'
 ProducerStateEntry and BatchMetadata. Made and changed by `storage.producers.state` only.
 """
 
-from collections import deque
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -55,14 +54,23 @@ class CompletedTxn:
     is_aborted: bool
 
 
+_FIELDS: Final = len(BatchMetadata._fields)
+_KEPT: Final = _FIELDS * (BATCHES_TO_RETAIN - 1)
+"""Numbers that stay when one more batch comes."""
+
+
 class ProducerStateEntry:
-    """State of one producer id in one partition. Absent values are -1, as in the snapshot."""
+    """State of one producer id in one partition. Absent values are -1, as in the snapshot.
+
+    A partition may know half a million of them, so the batches are one flat tuple: five tuples in a
+    deque take four times as much.
+    """
 
     __slots__ = (
-        "_batches",
-        "_sequences",
+        "_recent",
         "coordinator_epoch",
         "current_txn_first_offset",
+        "is_changed",
         "last_sequence",
         "last_timestamp",
         "producer_epoch",
@@ -77,8 +85,9 @@ class ProducerStateEntry:
         coordinator_epoch: int = -1,
         last_timestamp: int = NO_TIMESTAMP,
         current_txn_first_offset: int = NO_OFFSET,
-        last_batch: BatchMetadata | None = None,
+        recent: tuple[int, ...] = (),
     ) -> None:
+        """`recent`: the fields of the remembered batches, one batch after the other."""
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.coordinator_epoch = coordinator_epoch
@@ -86,16 +95,11 @@ class ProducerStateEntry:
         """Of the last batch or marker, milliseconds: expiry counts from here (S-IDEM-2)."""
         self.current_txn_first_offset = current_txn_first_offset
         """Where the open transaction began; -1 when there is none."""
-        # Plain tuples in the order of BatchMetadata's fields: an append builds one each time.
-        self._batches: deque[tuple[int, int, int, int]] = deque(maxlen=BATCHES_TO_RETAIN)
-        # Their last sequences, so that "is this a repetition" is no loop for those that are none.
-        self._sequences: deque[int] = deque(maxlen=BATCHES_TO_RETAIN)
-        self.last_sequence = NO_SEQUENCE
+        self._recent = recent
+        self.last_sequence = recent[-_FIELDS] if recent else NO_SEQUENCE
         """Of the last batch in this epoch; -1 when there is none."""
-        if last_batch is not None:
-            self._batches.append(last_batch)
-            self._sequences.append(last_batch.last_sequence)
-            self.last_sequence = last_batch.last_sequence
+        self.is_changed = False
+        """`ProducerTable` has yet to write down what it says."""
 
     def __repr__(self) -> str:
         return (
@@ -119,40 +123,50 @@ class ProducerStateEntry:
             self.coordinator_epoch,
             self.last_timestamp,
             self.current_txn_first_offset,
-            tuple(self._batches),
+            self._recent,
         )
+
+    @property
+    def recent(self) -> tuple[int, ...]:
+        """The fields of `batches`, one batch after the other."""
+        return self._recent
 
     @property
     def batches(self) -> tuple[BatchMetadata, ...]:
         """The remembered batches of the current epoch, oldest first."""
-        return tuple(BatchMetadata._make(batch) for batch in self._batches)
+        recent = self._recent
+        return tuple(
+            BatchMetadata(*recent[at : at + _FIELDS]) for at in range(0, len(recent), _FIELDS)
+        )
 
     @property
     def last_batch(self) -> BatchMetadata | None:
         """The batch appended last in this epoch."""
-        return BatchMetadata._make(self._batches[-1]) if self._batches else None
+        return BatchMetadata(*self._recent[-_FIELDS:]) if self._recent else None
 
     @property
     def is_empty(self) -> bool:
         """Whether no batch of this epoch is remembered (only a marker was seen)."""
-        return not self._batches
+        return not self._recent
+
+    def restore(self, recent: tuple[int, ...]) -> None:
+        """Remember these batches, as `recent` has said them."""
+        self._recent = recent
+        self.last_sequence = recent[-_FIELDS]
 
     def find_duplicate(self, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
         """The remembered batch with exactly these sequences."""
-        if last_sequence not in self._sequences:
-            return None
-        for fields in self._batches:
-            if fields[0] == last_sequence:
-                batch = BatchMetadata._make(fields)
-                if batch.first_sequence == first_sequence:
-                    return batch
+        if last_sequence not in self._recent[::_FIELDS]:
+            return None  # Most batches: no loop for those that are no repetition.
+        for batch in self.batches:
+            if batch.last_sequence == last_sequence and batch.first_sequence == first_sequence:
+                return batch
         return None
 
     def start_epoch(self, producer_epoch: int) -> None:
         """Another incarnation of the producer: its sequences begin anew."""
         self.producer_epoch = producer_epoch
-        self._batches.clear()
-        self._sequences.clear()
+        self._recent = ()
         self.last_sequence = NO_SEQUENCE
 
     def add_batch(
@@ -166,8 +180,12 @@ class ProducerStateEntry:
         """Remember an appended batch, forgetting the oldest of five."""
         if producer_epoch != self.producer_epoch:
             self.start_epoch(producer_epoch)
-        self._batches.append((last_sequence, last_offset, last_offset - first_offset, timestamp))
-        self._sequences.append(last_sequence)
+        self._recent = self._recent[-_KEPT:] + (  # noqa: RUF005 - unpacking takes a list first
+            last_sequence,
+            last_offset,
+            last_offset - first_offset,
+            timestamp,
+        )
         self.last_sequence = last_sequence
         self.last_timestamp = timestamp
 
@@ -180,8 +198,8 @@ class ProducerStateEntry:
         self.last_timestamp = timestamp
 
     def _check(self) -> None:
-        assert len(self._batches) <= BATCHES_TO_RETAIN
-        assert list(self._sequences) == [batch.last_sequence for batch in self.batches]
+        assert len(self._recent) <= BATCHES_TO_RETAIN * _FIELDS
+        assert len(self._recent) % _FIELDS == 0
         offsets = [batch.last_offset for batch in self.batches]
         assert offsets == sorted(set(offsets))
         last = self.last_batch

@@ -18,7 +18,7 @@ Only the last batch of each producer is kept, so after a restart only its repeti
 A snapshot is a shortcut: what is damaged or missing is replayed from the log (S-REC-5). It is
 written in place, as in Kafka; the CRC tells a torn one.
 
-Called by `storage.producers.state` and by tools that show a snapshot.
+Used by this package and by tools that show a snapshot.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ from crc32c import crc32c
 
 from storage.errors import CorruptSnapshot
 from storage.filesystem import FileSystem
-from storage.producers.entry import BatchMetadata, ProducerStateEntry
+from storage.producers.entry import ProducerStateEntry
 
 VERSION: Final = 1
 
@@ -37,22 +37,37 @@ _VERSION: Final = Struct(">h")
 _CRC: Final = Struct(">I")
 _COUNT: Final = Struct(">i")
 _ENTRY: Final = Struct(">qhiqiqiq")
+PRODUCER_ID: Final = Struct(">q38x")
+"""Of a row, nothing else."""
+IDLE_SINCE: Final = Struct(">q18xq4xq")
+"""Of a row: producer id, timestamp, current txn first offset."""
 _CRC_START: Final = _VERSION.size
 _COUNT_START: Final = _CRC_START + _CRC.size
-_ENTRIES_START: Final = _COUNT_START + _COUNT.size
+HEADER_SIZE: Final = _COUNT_START + _COUNT.size
 ENTRY_SIZE: Final = _ENTRY.size
 
 
 def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
     """The bytes of a snapshot file, entries in the order given."""
-    packed = [_pack(entry) for entry in entries]
-    body = _COUNT.pack(len(packed)) + b"".join(packed)
-    return _VERSION.pack(VERSION) + _CRC.pack(crc32c(body)) + body
+    return bytes(sealed(bytearray(HEADER_SIZE) + b"".join(map(pack_row, entries))))
+
+
+def sealed(file: bytearray) -> bytearray:
+    """`file` itself, whose rows begin at `HEADER_SIZE`, with the header written before them."""
+    _COUNT.pack_into(file, _COUNT_START, (len(file) - HEADER_SIZE) // ENTRY_SIZE)
+    _VERSION.pack_into(file, 0, VERSION)
+    _CRC.pack_into(file, _CRC_START, crc32c(memoryview(file)[_COUNT_START:]))
+    return file
 
 
 def decode_snapshot(data: bytes, path: str = "snapshot") -> list[ProducerStateEntry]:
     """The entries of a snapshot file's bytes. Raises CorruptSnapshot, naming `path`."""
-    if len(data) < _ENTRIES_START:
+    return [unpack_row(*fields) for fields in _ENTRY.iter_unpack(snapshot_rows(data, path))]
+
+
+def snapshot_rows(data: bytes, path: str = "snapshot") -> bytes:
+    """The bytes of a snapshot's entries. Raises CorruptSnapshot, naming `path`."""
+    if len(data) < HEADER_SIZE:
         raise CorruptSnapshot(path, f"{len(data)} bytes are too few")
     (version,) = _VERSION.unpack_from(data)
     if version != VERSION:
@@ -62,9 +77,9 @@ def decode_snapshot(data: bytes, path: str = "snapshot") -> list[ProducerStateEn
     if stored != computed:
         raise CorruptSnapshot(path, f"stored CRC {stored} is not the computed one, {computed}")
     (count,) = _COUNT.unpack_from(data, _COUNT_START)
-    if len(data) != _ENTRIES_START + count * ENTRY_SIZE:
+    if len(data) != HEADER_SIZE + count * ENTRY_SIZE:
         raise CorruptSnapshot(path, f"{len(data)} bytes do not hold {count} entries exactly")
-    return [_unpack(*fields) for fields in _ENTRY.iter_unpack(data[_ENTRIES_START:])]
+    return data[HEADER_SIZE:]
 
 
 def read_snapshot(fs: FileSystem, path: str) -> list[ProducerStateEntry]:
@@ -72,11 +87,8 @@ def read_snapshot(fs: FileSystem, path: str) -> list[ProducerStateEntry]:
     return decode_snapshot(fs.read_bytes(path), path)
 
 
-def write_snapshot(
-    fs: FileSystem, path: str, entries: Iterable[ProducerStateEntry], *, sync: bool
-) -> None:
+def write_snapshot(fs: FileSystem, path: str, data: bytes | bytearray, *, sync: bool) -> None:
     """Write a snapshot file; durable on return if `sync`. Raises OSError."""
-    data = encode_snapshot(entries)
     file = fs.open(path, create=True)
     try:
         file.truncate(0)
@@ -94,10 +106,7 @@ def java_map_order(producer_ids: Iterable[int], largest_size: int) -> Sequence[i
     (S-FMT-3). `largest_size` is the most entries the map ever held, as its table never shrinks.
     Ids must come in the order they were put into the map.
     """
-    capacity = 16
-    while largest_size > capacity * 3 // 4:
-        capacity *= 2
-    mask = capacity - 1
+    mask = java_map_capacity(largest_size) - 1
 
     def bucket(producer_id: int) -> int:
         folded = (producer_id ^ (producer_id >> 32)) & 0xFFFFFFFF
@@ -106,21 +115,44 @@ def java_map_order(producer_ids: Iterable[int], largest_size: int) -> Sequence[i
     return sorted(producer_ids, key=bucket)
 
 
-def _pack(entry: ProducerStateEntry) -> bytes:
-    last = entry.last_batch
-    return _ENTRY.pack(
+def java_map_capacity(largest_size: int) -> int:
+    """Buckets of a java.util.HashMap that held so many entries at most."""
+    capacity = 16
+    while largest_size > capacity * 3 // 4:
+        capacity *= 2
+    return capacity
+
+
+def pack_row(entry: ProducerStateEntry) -> bytes:
+    """An entry's row: its bytes in a snapshot."""
+    return _ENTRY.pack(*_row_fields(entry))
+
+
+def pack_row_into(rows: bytearray, at: int, entry: ProducerStateEntry) -> None:
+    """The same, in its place."""
+    _ENTRY.pack_into(rows, at, *_row_fields(entry))
+
+
+def row_fields(rows: bytes | bytearray, at: int) -> tuple[int, ...]:
+    """What `unpack_row` takes, of the row there."""
+    return _ENTRY.unpack_from(rows, at)
+
+
+def _row_fields(entry: ProducerStateEntry) -> tuple[int, ...]:
+    last_sequence, last_offset, offset_delta, _ = entry.recent[-4:] or (-1, -1, 0, 0)
+    return (
         entry.producer_id,
         entry.producer_epoch,
-        entry.last_sequence,
-        last.last_offset if last else -1,
-        last.offset_delta if last else 0,
+        last_sequence,
+        last_offset,
+        offset_delta,
         entry.last_timestamp,
         entry.coordinator_epoch,
         entry.current_txn_first_offset,
     )
 
 
-def _unpack(
+def unpack_row(
     producer_id: int,
     epoch: int,
     last_sequence: int,
@@ -130,14 +162,12 @@ def _unpack(
     coordinator_epoch: int,
     txn_first_offset: int,
 ) -> ProducerStateEntry:
-    last_batch = None
-    if last_offset >= 0:
-        last_batch = BatchMetadata(last_sequence, last_offset, offset_delta, timestamp)
+    """The entry of a row's fields, in their order."""
     return ProducerStateEntry(
         producer_id,
         producer_epoch=epoch,
         coordinator_epoch=coordinator_epoch,
         last_timestamp=timestamp,
         current_txn_first_offset=max(txn_first_offset, -1),
-        last_batch=last_batch,
+        recent=(last_sequence, last_offset, offset_delta, timestamp) if last_offset >= 0 else (),
     )

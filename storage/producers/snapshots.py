@@ -2,26 +2,61 @@
 
 Kept apart from `storage.producers.state` because this is about files and that about producers.
 Offsets stand for files (`storage.paths.snapshot_file`). Every method may raise OSError.
+
+A large snapshot (`storage.producers.image`) is not written by the append that has to roll the log:
+it is `pending`, in memory, until the next flush has it written by a job before it syncs the rest
+(`storage.log.durability`). A crash before that loses it as it loses one that was not synced.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from random import Random
+from typing import Any, Final
 
 from storage.filesystem import FileSystem
-from storage.paths import DELETED_SUFFIX, SNAPSHOT_SUFFIX, parse_segment_file, snapshot_file
+from storage.jobs import Job
+from storage.paths import (
+    DELETED_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    file_name,
+    join,
+    parse_segment_file,
+    snapshot_file,
+    temporary_file,
+)
+from storage.producers.image import ProducerImage
+from storage.producers.snapshot import write_snapshot
+
+MOST_PENDING: Final = 2
+"""A log that rolls faster than its snapshots can be written keeps the newest ones only: each may
+hold tens of megabytes, and recovery goes on from an older one. So no segment is deleted before a
+snapshot above it is in its file (`storage.log.deleting`)."""
+
+Written = Callable[[OSError | None], Job[Any] | None]
+"""Told, on the loop, the error or None. May return what is to be run next."""
 
 
 class SnapshotFiles:
     """Sorted offsets of the snapshot files in `directory`.
 
-    `names` are the directory's file names where the caller has listed it already.
+    `names` are the directory's file names where the caller has listed it already. `random` is for
+    the names of temporary files; without it all snapshots are written at once.
     """
 
-    __slots__ = ("_fs", "_offsets", "_unsynced", "_writes", "directory")
+    __slots__ = ("_fs", "_offsets", "_pending", "_random", "_unsynced", "_writes", "directory")
 
-    def __init__(self, fs: FileSystem, directory: str, names: Iterable[str] | None = None) -> None:
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        names: Iterable[str] | None = None,
+        random: Random | None = None,
+    ) -> None:
         self._fs = fs
+        self._random = random
         self.directory = directory
+        self._pending: dict[int, ProducerImage] = {}
         self._offsets: list[int] = []
         self._unsynced: dict[int, int] = {}
         """Offset -> which write it was, of snapshots that a crash may still take."""
@@ -64,13 +99,63 @@ class SnapshotFiles:
         index = bisect_left(self._offsets, offset)
         return index < len(self._offsets) and self._offsets[index] == offset
 
+    def write(self, offset: int, image: ProducerImage, *, sync: bool) -> None:
+        """Make a snapshot of `image`: durable on return if `sync`, else by the next flush."""
+        if sync or self._random is None or not image.is_large:
+            write_snapshot(self._fs, self.path(offset), image.encode(), sync=sync)
+            self._pending.pop(offset, None)
+        else:
+            self._pending[offset] = image
+            if len(self._pending) > MOST_PENDING:
+                self.delete(min(self._pending))
+        self.add(offset, is_synced=sync)
+
     def add(self, offset: int, *, is_synced: bool = True) -> None:
-        """A snapshot was written."""
+        """There is a snapshot, or will be when it was written."""
         if offset not in self:
             insort(self._offsets, offset)
         if not is_synced:
             self._writes += 1
             self._unsynced[offset] = self._writes
+
+    @property
+    def are_pending(self) -> bool:
+        """Whether any waits to be written."""
+        return bool(self._pending)
+
+    @property
+    def latest_written(self) -> int | None:
+        """Offset of the newest snapshot that is in its file."""
+        written = (offset for offset in reversed(self._offsets) if offset not in self._pending)
+        return next(written, None)
+
+    def pending(self, offset: int) -> ProducerImage | None:
+        """What the snapshot at `offset` says, if it is not in a file yet."""
+        return self._pending.get(offset)
+
+    def begin_write(self, end_offset: int, written: Written) -> "SnapshotJob | None":
+        """A job that gives those up to there, which are pending, their files; None: there are none.
+
+        What was deleted or written anew meanwhile is left alone.
+        """
+        due = [
+            PendingSnapshot(
+                offset, image, temporary_file(self.path(offset), random.getrandbits(64))
+            )
+            for offset, image in self._pending.items()
+            if offset <= end_offset and (random := self._random) is not None
+        ]
+        return SnapshotJob(self._fs, due, self._install, written) if due else None
+
+    def _install(self, snapshots: "Iterable[PendingSnapshot]", error: OSError | None) -> None:
+        for one in snapshots:
+            temporary = join(self.directory, file_name(one.temporary))
+            if error is None and self._pending.get(one.offset) is one.image:
+                self._fs.rename(temporary, self.path(one.offset))
+                del self._pending[one.offset]
+            else:
+                with suppress(OSError):
+                    self._fs.unlink(temporary, missing_ok=True)
 
     def delete(self, offset: int) -> None:
         """Remove a snapshot if it is there."""
@@ -81,6 +166,7 @@ class SnapshotFiles:
     def _forget(self, offset: int) -> None:
         self._offsets.remove(offset)
         self._unsynced.pop(offset, None)
+        self._pending.pop(offset, None)
 
     def delete_before(self, offset: int) -> None:
         """Remove the snapshots below `offset`."""
@@ -130,7 +216,10 @@ class SnapshotFiles:
         return renamed
 
     def unsynced(self, end_offset: int) -> tuple[tuple[int, int], ...]:
-        """(offset, which write) of the snapshots up to there that a flush has to sync."""
+        """(offset, which write) of the snapshots up to there that a flush has to sync.
+
+        Those that are pending have to be written before.
+        """
         return tuple(
             (offset, write) for offset, write in self._unsynced.items() if offset <= end_offset
         )
@@ -144,4 +233,57 @@ class SnapshotFiles:
     def _check(self) -> None:
         assert self._offsets == sorted(set(self._offsets))
         assert set(self._unsynced) <= set(self._offsets)
-        assert all(self._fs.exists(self.path(offset)) for offset in self._offsets)
+        assert set(self._pending) <= set(self._unsynced)
+        assert len(self._pending) <= MOST_PENDING
+        assert all(
+            self._fs.exists(self.path(offset))
+            for offset in self._offsets
+            if offset not in self._pending
+        )
+
+
+class PendingSnapshot:
+    """One that a job writes."""
+
+    __slots__ = ("image", "offset", "temporary")
+
+    def __init__(self, offset: int, image: ProducerImage, temporary: str) -> None:
+        self.offset = offset
+        self.image = image
+        self.temporary = temporary
+        """Path of the file that is written. On the loop it gets its name, if it is still wanted."""
+
+
+class SnapshotJob:
+    """Job: see `SnapshotFiles.begin_write`."""
+
+    __slots__ = ("_fs", "_install", "_snapshots", "_written")
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        snapshots: list[PendingSnapshot],
+        install: Callable[[Iterable[PendingSnapshot], OSError | None], None],
+        written: Written,
+    ) -> None:
+        self._fs = fs
+        self._snapshots = snapshots
+        self._install = install
+        self._written = written
+
+    def run(self) -> OSError | None:
+        """See `storage.jobs`."""
+        try:
+            for one in self._snapshots:
+                write_snapshot(self._fs, one.temporary, one.image.encode(), sync=False)
+        except OSError as error:
+            return error
+        return None
+
+    def complete(self, error: OSError | None, /) -> Job[Any] | None:
+        """See `storage.jobs`. Raises what `written` raises."""
+        try:
+            self._install(self._snapshots, error)
+        except OSError as failure:
+            error = error or failure
+        return self._written(error)

@@ -18,17 +18,18 @@ Rules (Kafka 4.3's ProducerStateManager and ProducerAppendInfo), besides those o
    transaction is open (S-IDEM-2).
 3. Deleting a producer's records does not forget the producer (S-IDEM-3).
 
-In memory everything; on disk the snapshots of `storage.producers.snapshot`. The log is the truth:
-after a crash the newest usable snapshot is read and the log replayed from there (S-REC-5).
+In memory everything, in few bytes each (`storage.producers.table`); on disk the snapshots of
+`storage.producers.snapshot`. The log is the truth: after a crash the newest usable snapshot is read
+and the log replayed from there (S-REC-5).
 
 Not here: verification of transactions with the coordinator before the first append (KIP-890), which
 comes with the transaction coordinator. Only `storage.log` calls this; not thread-safe.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from random import Random
 from typing import Final
 
 from protocol.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader
@@ -46,9 +47,10 @@ from storage.producers.analysis import (
     analyze_data,
     check_marker,
 )
-from storage.producers.entry import NO_OFFSET, CompletedTxn, ProducerStateEntry
-from storage.producers.snapshot import java_map_order, read_snapshot, write_snapshot
+from storage.producers.entry import CompletedTxn, ProducerStateEntry
+from storage.producers.snapshot import snapshot_rows
 from storage.producers.snapshots import SnapshotFiles
+from storage.producers.table import ProducerTable
 
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
 """How long past its allowed time a transaction is called late: the coordinator gets that long."""
@@ -73,15 +75,17 @@ class ProducerStateManager:
     """The producers of one partition; see the module's essay.
 
     `directory` is the partition's. `names` are its file names where the caller has listed it
-    already; otherwise it is listed here (OSError). Nothing is loaded before `truncate_and_reload`.
+    already; otherwise it is listed here (OSError). `random`: see `SnapshotFiles`. Nothing is loaded
+    before `truncate_and_reload`.
     """
 
     __slots__ = (
+        "_at_hand",
+        "_fetch",
         "_fs",
-        "_largest_size",
         "_last_snapshot_offset",
         "_ongoing",
-        "_producers",
+        "_table",
         "_unreplicated",
         "expiration_ms",
         "map_end_offset",
@@ -97,17 +101,20 @@ class ProducerStateManager:
         *,
         expiration_ms: int = DEFAULT_EXPIRATION_MS,
         names: Iterable[str] | None = None,
+        random: Random | None = None,
     ) -> None:
         self._fs = fs
         self.topic_partition = topic_partition
         self.expiration_ms = expiration_ms
         """`producer.id.expiration.ms`; may be changed at any time."""
-        self.snapshots = SnapshotFiles(fs, directory, names)
+        self.snapshots = SnapshotFiles(fs, directory, names, random)
         self.map_end_offset = 0
         """Everything below this offset is accounted for; the log sets it after each append."""
         self._last_snapshot_offset = 0
-        self._producers: dict[int, ProducerStateEntry] = {}
-        self._largest_size = 0
+        self._table = ProducerTable()
+        # Asked for each batch: `at_hand.get(id) or fetch(id)`.
+        self._at_hand = self._table.at_hand
+        self._fetch = self._table.fetch
         # First offset -> producer id. Transactions begin at rising offsets, so insertion order is
         # offset order.
         self._ongoing: dict[int, int] = {}
@@ -118,22 +125,22 @@ class ProducerStateManager:
 
     @property
     def producers(self) -> Mapping[int, ProducerStateEntry]:
-        """Producer id to state, of all that are remembered."""
-        return MappingProxyType(self._producers)
+        """Producer id to state, of all that are remembered; to be read, and at once."""
+        return self._table
 
     def entry(self, producer_id: int) -> ProducerStateEntry | None:
         """What is known of one producer."""
-        return self._producers.get(producer_id)
+        return self._at_hand.get(producer_id) or self._fetch(producer_id)
 
     @property
     def producer_count(self) -> int:
         """How many producers are remembered."""
-        return len(self._producers)
+        return len(self._table)
 
     @property
     def is_empty(self) -> bool:
         """No producer is remembered and no transaction waits for the high watermark."""
-        return not self._producers and not self._unreplicated
+        return not self._table and not self._unreplicated
 
     @property
     def first_unstable_offset(self) -> int | None:
@@ -171,14 +178,14 @@ class ProducerStateManager:
 
     def _oldest_transaction_timestamp(self) -> int:
         for producer_id in self._ongoing.values():
-            entry = self._producers.get(producer_id)
+            entry = self.entry(producer_id)
             return entry.last_timestamp if entry is not None else NO_TIMESTAMP
         return NO_TIMESTAMP
 
     def statistics(self) -> ProducerStatistics:
         """Sizes, for metrics."""
         return ProducerStatistics(
-            producer_ids=len(self._producers),
+            producer_ids=len(self._table),
             ongoing_transactions=len(self._ongoing),
             unreplicated_transactions=len(self._unreplicated),
             oldest_transaction_timestamp=self._oldest_transaction_timestamp(),
@@ -205,7 +212,8 @@ class ProducerStateManager:
         """
         if origin is AppendOrigin.REPLICATION:
             return REPLICATED
-        entry = self._producers.get(header.producer_id)
+        producer_id = header.producer_id
+        entry = self._at_hand.get(producer_id) or self._fetch(producer_id)
         if entry is None:
             if header.producer_epoch < NO_PRODUCER_EPOCH:
                 raise InvalidProducerEpoch(
@@ -221,7 +229,7 @@ class ProducerStateManager:
             return analyze_data(entry, header, is_client=origin is AppendOrigin.CLIENT)
         except Refused as refused:
             raise refused.error(
-                f"{refused} (producer {header.producer_id}, partition {self.topic_partition}, "
+                f"{refused} (producer {producer_id}, partition {self.topic_partition}, "
                 f"log end offset {self.map_end_offset})"
             ) from None
 
@@ -241,18 +249,20 @@ class ProducerStateManager:
         a marker has closed, unless that had no data here: then nothing has to become visible.
         """
         producer_id = header.producer_id
-        entry = self._producers.get(producer_id)
+        entry = self._at_hand.get(producer_id) or self._fetch(producer_id)
         attributes = header.attributes
         if attributes & CONTROL_BIT:
             if marker is None:
                 return None  # compaction has emptied the batch: nothing left to learn
             if entry is None:
-                entry = self._add(ProducerStateEntry(producer_id))
+                entry = ProducerStateEntry(producer_id)
+                self._table.add(entry)
             return self._close_transaction(
                 entry, header.producer_epoch, last_offset, timestamp, marker
             )
         if entry is None:
-            entry = self._add(ProducerStateEntry(producer_id))
+            entry = ProducerStateEntry(producer_id)
+            self._table.add(entry)
         elif header.producer_epoch < entry.producer_epoch:
             _log.warning(
                 "Epoch of producer %d at offset %d in %s is %d, below the last seen epoch %d",
@@ -265,6 +275,8 @@ class ProducerStateManager:
         entry.add_batch(
             header.producer_epoch, header.last_sequence, first_offset, last_offset, timestamp
         )
+        if not entry.is_changed:
+            self._table.note_changed(entry)
         if attributes & TRANSACTIONAL_BIT and entry.current_txn_first_offset < 0:
             entry.current_txn_first_offset = first_offset
             self._ongoing[first_offset] = producer_id
@@ -289,6 +301,7 @@ class ProducerStateManager:
             )
         first_offset = entry.current_txn_first_offset
         entry.end_transaction(epoch, marker.coordinator_epoch, timestamp)
+        self._table.note_changed(entry)
         if first_offset < 0:
             return None
         return CompletedTxn(
@@ -317,26 +330,30 @@ class ProducerStateManager:
             first: last for first, last in self._unreplicated.items() if last >= offset
         }
 
-    def _add(self, entry: ProducerStateEntry) -> ProducerStateEntry:
-        self._producers[entry.producer_id] = entry
-        self._largest_size = max(self._largest_size, len(self._producers))
-        return entry
+    def start_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """A producer that is known begins anew in the log that is read back."""
+        entry = self.entry(producer_id)
+        if entry is not None:
+            entry.start_epoch(producer_epoch)
+            self._table.note_changed(entry)
 
     # --- forgetting
 
     def remove_expired(self, now_ms: int) -> int:
         """Forget producers that were idle for `expiration_ms` (rule 2); how many."""
-        expired = [e.producer_id for e in self._producers.values() if self._is_expired(e, now_ms)]
-        for producer_id in expired:
-            del self._producers[producer_id]
-        return len(expired)
+        return sum(self.expire(now_ms))
 
-    def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
-        idle_ms = now_ms - entry.last_timestamp
-        return entry.current_txn_first_offset < 0 and idle_ms >= self.expiration_ms
+    def expire(self, now_ms: int) -> Iterator[int]:
+        """The same in steps of a thousand producers; each tells how many went."""
+        return self._table.forget(self._is_expired(now_ms))
+
+    def _is_expired(self, now_ms: int) -> Callable[[int, int], bool]:
+        """Of (timestamp, current txn first offset)."""
+        latest = now_ms - self.expiration_ms
+        return lambda timestamp, first_offset: timestamp <= latest and first_offset < 0
 
     def _clear(self) -> None:
-        self._producers.clear()
+        self._table.clear()
         self._ongoing.clear()
         # A log is cut at or below the high watermark, so nothing waits for it any more.
         self._unreplicated.clear()
@@ -371,25 +388,26 @@ class ProducerStateManager:
     def _load_newest(self, first_offset: int, now_ms: int) -> None:
         while (offset := self.snapshots.latest) is not None:
             try:
-                entries = read_snapshot(self._fs, self.snapshots.path(offset))
+                rows = self._read_snapshot(offset)
             except CorruptSnapshot as error:
                 _log.warning("Deleting a producer snapshot that cannot be used: %s", error)
                 self.snapshots.delete(offset)
                 continue
-            self.load_entries(e for e in entries if not self._is_expired(e, now_ms))
+            self._table.load(rows, self._is_expired(now_ms))
+            self._ongoing = dict(sorted(self._table.open_transactions()))
             break
         else:
             offset = first_offset
         self._last_snapshot_offset = offset
         self.map_end_offset = offset
 
-    def load_entries(self, entries: Iterable[ProducerStateEntry]) -> None:
-        """Take over the state of producers, as from a snapshot."""
-        for entry in entries:
-            self._add(entry)
-            if entry.current_txn_first_offset != NO_OFFSET:
-                self._ongoing[entry.current_txn_first_offset] = entry.producer_id
-        self._ongoing = dict(sorted(self._ongoing.items()))
+    def _read_snapshot(self, offset: int) -> Sequence[bytes | bytearray]:
+        """Its rows. Raises CorruptSnapshot, OSError."""
+        pending = self.snapshots.pending(offset)
+        if pending is not None:
+            return pending.pieces
+        path = self.snapshots.path(offset)
+        return (snapshot_rows(self._fs.read_bytes(path), path),)
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
         """Records below `log_start_offset` are gone; producers stay known (S-IDEM-3)."""
@@ -401,17 +419,15 @@ class ProducerStateManager:
     # --- snapshots
 
     def take_snapshot(self, *, sync: bool = True) -> int | None:
-        """Write a snapshot at `map_end_offset`, unless nothing was appended since the last one.
+        """Make a snapshot at `map_end_offset`, unless nothing was appended since the last one.
 
-        Returns its offset. Without `sync`, a flush of the log syncs it later. Raises OSError.
+        Returns its offset. Without `sync`, a flush of the log syncs it later, and has a large one
+        written. Raises OSError.
         """
         offset = self.map_end_offset
         if offset <= self._last_snapshot_offset:
             return None
-        order = java_map_order(self._producers, self._largest_size)
-        entries = [self._producers[producer_id] for producer_id in order]
-        write_snapshot(self._fs, self.snapshots.path(offset), entries, sync=sync)
-        self.snapshots.add(offset, is_synced=sync)
+        self.snapshots.write(offset, self._table.image(), sync=sync)
         self._last_snapshot_offset = offset
         return offset
 
@@ -442,12 +458,10 @@ class ProducerStateManager:
         self.snapshots.directory = directory
 
     def _check(self) -> None:
-        for producer_id, entry in self._producers.items():
-            assert entry.producer_id == producer_id
-            entry._check()
+        self._table._check()
+        for producer_id, entry in self._table.items():
             first = entry.current_txn_first_offset
             assert first < 0 or self._ongoing.get(first) == producer_id
         assert list(self._ongoing) == sorted(self._ongoing)
         assert not self._ongoing.keys() & self._unreplicated.keys()
-        assert len(self._producers) <= self._largest_size or not self._producers
         self.snapshots._check()

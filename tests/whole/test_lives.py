@@ -136,7 +136,7 @@ async def test_a_bug_in_a_background_task_stops_the_broker(
     def broken(_: int) -> int:
         raise LookupError("a task that has a bug")
 
-    monkeypatch.setattr(type(log.producers), "remove_expired", lambda self, now: broken(now))
+    monkeypatch.setattr(type(log.producers), "expire", lambda self, now: broken(now))
     assert not await broker.wait_ended()
     assert "bug" in (broker.server.failure or "")
 

@@ -13,7 +13,10 @@ leaves its `Answer` in the group.
 Called by the handlers in `broker/api`, wired by `broker/server`. After `kafka.coordinator.group`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
+from operator import attrgetter
+from typing import Final
 
 import trio
 
@@ -45,6 +48,8 @@ from broker.coordinator.timers import Timers
 from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
 from storage.clock import Clock
+
+_STATE_OF: Final = attrgetter("state")
 
 
 class GroupCoordinator:
@@ -339,15 +344,14 @@ class GroupCoordinator:
 
     def statistics(self) -> GroupStatistics:
         """A snapshot."""
-        states = {state.value: 0 for state in GroupState}
+        states: Counter[GroupState] = Counter()
         offsets = 0
         for _, shard in self._runtime.active():
             offsets += len(shard.offsets)
-            for group in shard.groups:
-                states[group.state.value] += 1
+            states.update(map(_STATE_OF, shard.groups))
         counters = self._counters
         return GroupStatistics(
-            groups=states,
+            groups={state.value: states[state] for state in GroupState},
             offsets=offsets,
             commits=counters.commits,
             transactional_commits=counters.transactional_commits,

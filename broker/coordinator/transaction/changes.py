@@ -23,6 +23,7 @@ from broker.coordinator.transaction import decisions
 from broker.coordinator.transaction.markers import (
     MarkerDispatcher,
     MarkerStatistics,
+    WorkKey,
     retry_delay_s,
 )
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC, encode_key, encode_value
@@ -112,7 +113,7 @@ class Changes:
             transaction_version=value.client_version,
         )
         self._markers.start(
-            (shard.partition, transaction.transactional_id),
+            WorkKey(shard.partition, transaction.transactional_id),
             marker,
             value.partitions,
             partial(self._complete, shard, transaction),
@@ -152,8 +153,7 @@ class Changes:
 
     def close(self, shard: TransactionShard) -> None:
         """The shard is not served any more: another coordinator writes its markers."""
-        for transactional_id in shard.transactions:
-            self._markers.cancel((shard.partition, transactional_id))
+        self._markers.cancel_all(shard.partition)
 
     def statistics(self) -> MarkerStatistics:
         """Of the markers."""

@@ -14,8 +14,10 @@ Called by the handlers in `broker/api`, wired by `broker/server`. After
 `kafka.coordinator.transaction`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Protocol
+from operator import attrgetter
+from typing import Final, Protocol
 
 import trio
 
@@ -34,7 +36,6 @@ from broker.coordinator.transaction.settings import (
 )
 from broker.coordinator.transaction.shard import TransactionShard
 from broker.coordinator.transaction.state import (
-    PREPARED,
     Transaction,
     TransactionState,
     TransactionValue,
@@ -44,6 +45,8 @@ from broker.deadlines import Deadlines
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 from storage.clock import Clock
+
+_STATE_OF: Final = attrgetter("value.state")
 
 OwnerDone = Callable[[ErrorCode, int, int], None]
 """(code, producer id, epoch) that the owner goes on with; -1 and -1 with an error."""
@@ -144,11 +147,8 @@ class TransactionCoordinator:
 
     def _on_active(self, partition: int, shard: TransactionShard) -> None:
         """What was decided before the restart is carried out now (S-TXN-6)."""
-        for transaction in list(shard.transactions.values()):
-            value = transaction.value
-            self._producer_ids.note_used(max(value.producer_id, value.next_producer_id))
-            if transaction.state in PREPARED:
-                self._changes.write_markers(shard, transaction)
+        self._producer_ids.note_used(shard.largest_producer_id)
+        self._upkeep.carry_out(partition, shard)
 
     def _shard_of(self, transactional_id: str) -> TransactionShard:
         if not self._open:
@@ -309,13 +309,12 @@ class TransactionCoordinator:
 
     def statistics(self) -> TransactionStatistics:
         """A snapshot."""
-        states = {state.label: 0 for state in TransactionState}
+        states: Counter[TransactionState] = Counter()
         for _, shard in self._runtime.active():
-            for transaction in shard.transactions.values():
-                states[transaction.state.label] += 1
+            states.update(map(_STATE_OF, shard.transactions.values()))
         counters = self._counters
         return TransactionStatistics(
-            transactional_ids=states,
+            transactional_ids={state.label: states[state] for state in TransactionState},
             changes={state.label: count for state, count in counters.changes.items()},
             failed_changes=counters.failed_changes,
             timed_out=counters.timed_out,

@@ -17,10 +17,10 @@ Pure but for the `MarkerWriter`, which appends.
 """
 
 import logging
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker.coordinator.marker_writer import Marker, MarkerWriter
 from broker.deadlines import Deadlines, Handle
@@ -46,6 +46,14 @@ _NOT_NEEDED: Final = (
 def retry_delay_s(attempt: int) -> float:
     """How long to wait before the next attempt, `attempt` being the failed ones before this."""
     return float(min(RETRY_S * 2 ** min(attempt, 10), LONGEST_RETRY_S))
+
+
+class WorkKey(NamedTuple):
+    """Whose transaction it is."""
+
+    partition: int
+    """Of `__transaction_state`."""
+    transactional_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +85,13 @@ class MarkerDispatcher:
     def __init__(self, writer: MarkerWriter, deadlines: Deadlines) -> None:
         self._writer = writer
         self._deadlines = deadlines
-        self._works: dict[Hashable, _Work] = {}
+        self._works: dict[WorkKey, _Work] = {}
         self._written = 0
         self._retried = 0
 
     def start(
         self,
-        key: Hashable,
+        key: WorkKey,
         marker: Marker,
         partitions: Iterable[TopicPartition],
         finished: Callable[[], None],
@@ -94,7 +102,7 @@ class MarkerDispatcher:
         self._works[key] = work
         self._write(key, work, sorted(work.left))
 
-    def cancel(self, key: Hashable) -> None:
+    def cancel(self, key: WorkKey) -> None:
         """Stop a work, if there is one: another coordinator does it."""
         work = self._works.pop(key, None)
         if work is not None:
@@ -102,13 +110,18 @@ class MarkerDispatcher:
             if work.retry is not None:
                 work.retry.cancel()
 
+    def cancel_all(self, partition: int) -> None:
+        """Stop the works of one partition of `__transaction_state`."""
+        for key in [key for key in self._works if key.partition == partition]:
+            self.cancel(key)
+
     def statistics(self) -> MarkerStatistics:
         """A snapshot."""
         return MarkerStatistics(
             transactions=len(self._works), written=self._written, retried=self._retried
         )
 
-    def _write(self, key: Hashable, work: _Work, targets: list[TopicPartition]) -> None:
+    def _write(self, key: WorkKey, work: _Work, targets: list[TopicPartition]) -> None:
         for tp in targets[:MARKERS_PER_TURN]:
             self._write_one(key, work, tp, 0)
         rest = targets[MARKERS_PER_TURN:]
@@ -120,7 +133,7 @@ class MarkerDispatcher:
             self._finish(key, work)
 
     def _written_to(
-        self, key: Hashable, work: _Work, tp: TopicPartition, attempt: int, code: ErrorCode
+        self, key: WorkKey, work: _Work, tp: TopicPartition, attempt: int, code: ErrorCode
     ) -> None:
         if work.cancelled:
             return
@@ -141,12 +154,12 @@ class MarkerDispatcher:
                 retry_delay_s(attempt), partial(self._write_one, key, work, tp, attempt + 1)
             )
 
-    def _write_one(self, key: Hashable, work: _Work, tp: TopicPartition, attempt: int) -> None:
+    def _write_one(self, key: WorkKey, work: _Work, tp: TopicPartition, attempt: int) -> None:
         if not work.cancelled:
             written = partial(self._written_to, key, work, tp, attempt)
             self._writer.write(tp, work.marker, written)
 
-    def _finish(self, key: Hashable, work: _Work) -> None:
+    def _finish(self, key: WorkKey, work: _Work) -> None:
         if not work.left and self._works.get(key) is work:
             del self._works[key]
             work.finished()

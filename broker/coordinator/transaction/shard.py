@@ -13,6 +13,7 @@ from broker.coordinator.transaction.state import Transaction, TransactionState
 from protocol.errors import ProtocolError
 from protocol.records.batch import BatchHeader
 from protocol.records.record import Record
+from protocol.types import NO_PRODUCER_ID
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ class TransactionShard:
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.transactions: dict[str, Transaction] = {}
+        self.largest_producer_id = NO_PRODUCER_ID
+        """Of those that the log names; none that is given out may be below."""
         self.skipped_records = 0
         """Records of the log that could not be read."""
         self._noted: dict[bytes, Record] = {}
@@ -61,6 +64,9 @@ class TransactionShard:
             logger.warning("Skipped the record at offset %d: %s", record.offset, error)
             return
         if value.state is not TransactionState.DEAD:
+            self.largest_producer_id = max(
+                self.largest_producer_id, value.producer_id, value.next_producer_id
+            )
             self.transactions[transactional_id] = Transaction(transactional_id, value)
 
     def _check(self) -> None:

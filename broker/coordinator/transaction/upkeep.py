@@ -1,15 +1,21 @@
-"""What the transaction coordinator does on its own as time goes by.
+"""What the transaction coordinator does on its own: as time goes by, and after a start.
 
-In rounds, one partition after the other, so that the event loop has its turn in between:
+In rounds, one partition after the other:
 
 * Open transactions that outlived their timeout are aborted, every
   `transaction.abort.timed.out.transaction.cleanup.interval.ms`.
 * Ids that were at rest for `transactional.id.expiration.ms` are forgotten, every
   `transaction.remove.expired.transaction.cleanup.interval.ms`.
+
+When a partition was loaded, what was decided before is carried out (S-TXN-6).
+
+A partition may have a hundred thousand ids, and aborting one transaction is three appends. So each
+partition is walked through in turns of two milliseconds (`broker.world.turns`); every id is looked
+at as it is in its turn.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,17 +24,68 @@ from broker.coordinator.transaction import decisions
 from broker.coordinator.transaction.changes import Changes
 from broker.coordinator.transaction.settings import Counters, TransactionSettings
 from broker.coordinator.transaction.shard import TransactionShard
+from broker.coordinator.transaction.state import PREPARED, Transaction
 from broker.deadlines import Deadlines, Handle
+from broker.world.turns import Turns
 from storage.clock import Clock
 
 logger = logging.getLogger(__name__)
 
 ROUND_PAUSE_S: Final = 0.02
-"""Between two partitions of a round: a look at twenty thousand ids takes that long."""
-TOMBSTONES_PER_BATCH: Final = 1_000
-"""A batch of tombstones stays far below max.message.bytes, whatever the ids."""
+"""Between two partitions of a round."""
+TOMBSTONES_PER_BATCH: Final = 100
+"""About a millisecond."""
 
-_Look = Callable[[TransactionShard], None]
+_Concerns = Callable[[Transaction], bool]
+_Act = Callable[[TransactionShard, Sequence[Transaction]], None]
+
+
+class _Walk:
+    """Through the ids of a partition: `act` gets those of a turn that `concerns` says yes to."""
+
+    def __init__(
+        self,
+        shard: TransactionShard,
+        concerns: _Concerns,
+        act: _Act,
+        is_current: Callable[[], bool],
+        deadlines: Deadlines,
+        clock: Clock,
+        *,
+        at_once: int,
+    ) -> None:
+        """`at_once`: how many are acted on together."""
+        self._shard = shard
+        self._concerns = concerns
+        self._act = act
+        self._is_current = is_current
+        self._deadlines = deadlines
+        self._turns = Turns(clock)
+        self._at_once = at_once
+        self._ids: Iterator[str] = iter(list(shard.transactions))
+        self.is_over = False
+
+    def go_on(self) -> None:
+        """One turn; the rest follows in later ones."""
+        if not self._is_current():
+            self.is_over = True
+            return
+        self._turns.begin()
+        found: list[Transaction] = []
+        for transactional_id in self._ids:
+            transaction = self._shard.transactions.get(transactional_id)
+            if transaction is not None and self._concerns(transaction):
+                found.append(transaction)
+                if len(found) == self._at_once:
+                    self._act(self._shard, found)
+                    found = []
+            if self._turns.is_over():
+                self._deadlines.soon(self.go_on)
+                break
+        else:
+            self.is_over = True
+        if found:
+            self._act(self._shard, found)
 
 
 class Upkeep:
@@ -49,50 +106,80 @@ class Upkeep:
         self._deadlines = deadlines
         self._clock = clock
         self._counters = counters
-        self._rounds: dict[_Look, Handle] = {}
+        self._rounds: dict[_Act, Handle] = {}
+        self._walks: dict[tuple[int, _Act], _Walk] = {}
 
     def start(self) -> None:
         """The first rounds begin after their intervals."""
         settings = self._settings
-        self._schedule(settings.abort_timed_out_interval_ms, self._abort_timed_out)
-        self._schedule(settings.remove_expired_interval_ms, self._remove_expired)
+        self._schedule(
+            settings.abort_timed_out_interval_ms, self._is_timed_out, self._abort_timed_out, 1
+        )
+        self._schedule(
+            settings.remove_expired_interval_ms,
+            self._is_expired,
+            self._remove_expired,
+            TOMBSTONES_PER_BATCH,
+        )
 
     def stop(self) -> None:
         """No more rounds."""
         for handle in self._rounds.values():
             handle.cancel()
 
-    def _schedule(self, period_ms: int, look: _Look) -> None:
-        self._rounds[look] = self._deadlines.schedule(
-            period_ms / 1000, partial(self._begin, period_ms, look)
+    def carry_out(self, partition: int, shard: TransactionShard) -> None:
+        """Write the markers of what is prepared in a partition that was loaded."""
+        self._walk(partition, shard, lambda one: one.state in PREPARED, self._write_markers, 1)
+
+    def _schedule(self, period_ms: int, concerns: _Concerns, act: _Act, at_once: int) -> None:
+        self._rounds[act] = self._deadlines.schedule(
+            period_ms / 1000, partial(self._begin, period_ms, concerns, act, at_once)
         )
 
-    def _begin(self, period_ms: int, look: _Look) -> None:
-        self._schedule(period_ms, look)
+    def _begin(self, period_ms: int, concerns: _Concerns, act: _Act, at_once: int) -> None:
+        self._schedule(period_ms, concerns, act, at_once)
         for turn, (partition, shard) in enumerate(self._runtime.active()):
             self._deadlines.schedule(
-                turn * ROUND_PAUSE_S, partial(self._look_at, partition, shard, look)
+                turn * ROUND_PAUSE_S, partial(self._walk, partition, shard, concerns, act, at_once)
             )
 
-    def _look_at(self, partition: int, shard: TransactionShard, look: _Look) -> None:
-        if self._runtime.is_current(partition, shard):
-            look(shard)
+    def _walk(
+        self,
+        partition: int,
+        shard: TransactionShard,
+        concerns: _Concerns,
+        act: _Act,
+        at_once: int,
+    ) -> None:
+        before = self._walks.get((partition, act))
+        if before is not None and not before.is_over:
+            return  # It is still at it.
+        walk = self._walks[partition, act] = _Walk(
+            shard,
+            concerns,
+            act,
+            lambda: self._runtime.is_current(partition, shard),
+            self._deadlines,
+            self._clock,
+            at_once=at_once,
+        )
+        walk.go_on()
 
-    def _abort_timed_out(self, shard: TransactionShard) -> None:
-        now = self._clock.wall_ms()
-        late = [one for one in shard.transactions.values() if decisions.is_timed_out(one, now)]
+    def _is_timed_out(self, one: Transaction) -> bool:
+        return decisions.is_timed_out(one, self._clock.wall_ms())
+
+    def _is_expired(self, one: Transaction) -> bool:
+        return decisions.is_expired(one, self._clock.wall_ms(), self._settings.id_expiration_ms)
+
+    def _abort_timed_out(self, shard: TransactionShard, late: Sequence[Transaction]) -> None:
         for transaction in late:
             logger.info("%r outlived its timeout and is aborted", transaction)
             self._counters.timed_out += 1
             self._changes.fence(shard, transaction, lambda code: None)
 
-    def _remove_expired(self, shard: TransactionShard) -> None:
-        now = self._clock.wall_ms()
-        expiration_ms = self._settings.id_expiration_ms
-        expired = [
-            one
-            for one in shard.transactions.values()
-            if decisions.is_expired(one, now, expiration_ms)
-        ]
-        for start in range(0, len(expired), TOMBSTONES_PER_BATCH):
-            self._changes.forget(shard, expired[start : start + TOMBSTONES_PER_BATCH])
+    def _remove_expired(self, shard: TransactionShard, expired: Sequence[Transaction]) -> None:
+        self._changes.forget(shard, expired)
+
+    def _write_markers(self, shard: TransactionShard, prepared: Sequence[Transaction]) -> None:
+        for transaction in prepared:
+            self._changes.write_markers(shard, transaction)

@@ -1,11 +1,14 @@
 """Timers: order, cancelling, failing callbacks, and the task that sleeps until the next one."""
 
 import random
+from itertools import pairwise
 
 import pytest
 import trio
+import trio.testing
 
 from broker.deadlines import Deadlines
+from broker.world.turns import ITEMS
 from broker.world.virtual_time import Timeline, VirtualClock
 from tests.support.manual_clock import ManualClock
 
@@ -143,3 +146,49 @@ def test_the_task_sleeps_until_the_earliest_timer_and_wakes_for_an_earlier_one()
 
     trio.run(main, clock=timeline)
     assert fired == [("two", 4), ("ten", 11)]
+
+
+def test_thousands_that_are_due_together_let_others_have_their_turn() -> None:
+    timeline = Timeline()
+    deadlines = Deadlines(VirtualClock(timeline))
+    fired: list[int] = []
+    seen: list[int] = []
+
+    async def live() -> None:
+        async with trio.open_nursery() as nursery:
+            for number in range(1000):
+                deadlines.schedule(1, lambda number=number: fired.append(number))  # type: ignore[misc]
+            nursery.start_soon(deadlines.run)
+            while len(fired) < 1000:
+                seen.append(len(fired))
+                await (trio.lowlevel.checkpoint() if fired else trio.sleep(0.5))
+            nursery.cancel_scope.cancel()
+
+    trio.run(live, clock=timeline)
+    assert fired == sorted(fired)
+    assert max(after - before for before, after in pairwise(seen)) <= ITEMS
+    assert 1000 - seen[-1] <= ITEMS
+
+
+def test_a_timer_that_is_due_may_be_cancelled_until_its_turn() -> None:
+    timeline = Timeline()
+    deadlines = Deadlines(VirtualClock(timeline))
+    fired: list[int] = []
+
+    async def live() -> None:
+        async with trio.open_nursery() as nursery:
+            handles = [deadlines.schedule(1, lambda: fired.append(1)) for _ in range(1000)]
+            nursery.start_soon(deadlines.run)
+            while not fired:
+                await (trio.lowlevel.checkpoint() if timeline.current_time() > 1 else trio.sleep(1))
+            waiting = deadlines.statistics().active
+            assert waiting == 1000 - len(fired)
+            assert handles[-1].cancel()
+            while len(fired) < 999:
+                await trio.lowlevel.checkpoint()
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+
+    trio.run(live, clock=timeline)
+    assert len(fired) == 999
+    assert deadlines.statistics().active == 0

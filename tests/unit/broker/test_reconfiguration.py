@@ -13,6 +13,7 @@ from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
 from broker.world.clock import SystemClock
 from broker.world.journal_medium import JournalMedia
+from broker.world.loop_watch import LoopWatch
 from broker.world.memory_transport import MemoryTransport
 from broker.world.virtual_time import Timeline, VirtualClock
 from broker.world.workers import InlineWorkers
@@ -28,7 +29,8 @@ from tests.support.memory_filesystem import MemoryFileSystem
 
 def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() -> None:
     async def scenario() -> None:
-        pool = HandlerPool(workers=2, queued_max=100, clock=SystemClock())
+        clock = SystemClock()
+        pool = HandlerPool(workers=2, queued_max=100, clock=clock, watch=LoopWatch(clock))
         gate = trio.Event()
 
         async def work() -> None:
@@ -37,7 +39,7 @@ def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() ->
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.run)
             for _ in range(6):
-                nursery.start_soon(pool.submit, work())
+                nursery.start_soon(pool.submit, work(), lambda: "work")
             await wait_all_tasks_blocked()
             assert pool.statistics().busy == 2
             pool.resize(4)
@@ -48,7 +50,7 @@ def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() ->
             await wait_all_tasks_blocked()
             gate = trio.Event()
             for _ in range(3):
-                nursery.start_soon(pool.submit, work())
+                nursery.start_soon(pool.submit, work(), lambda: "work")
             await wait_all_tasks_blocked()
             statistics = pool.statistics()
             assert (statistics.workers, statistics.busy, statistics.queued) == (1, 1, 2)
@@ -118,6 +120,7 @@ def test_a_change_reaches_every_part() -> None:
                 media=JournalMedia(fs),
                 workers=InlineWorkers(),
             ),
+            watch=LoopWatch(clock),
             check_buffers=False,
         )
         await Reconfiguration(parts).follow(

@@ -1,5 +1,6 @@
 """The scrape: names that dashboards know, text that Prometheus' own parser reads, a small HTTP."""
 
+from collections.abc import Generator
 from types import SimpleNamespace as Stub
 from typing import Any
 
@@ -9,10 +10,14 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
 from broker.metrics.exposition import CHUNK, ProcessFamilies, render
-from broker.metrics.families import Sources, all_families
+from broker.metrics.families import SAMPLES_A_STEP, Sources, all_families
 from broker.metrics.http_listener import parse_address
 from broker.network.request_metrics import RequestMetrics, note_sent
-from broker.replication.topic_statistics import TopicStatistics
+from broker.replication.topic_statistics import (
+    TOPICS_A_STEP,
+    BrokerTopicStatistics,
+    TopicStatistics,
+)
 from config.definition import ConfigError
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
@@ -32,7 +37,7 @@ def sources(**changes: Any) -> Sources:
         "broker_state": lambda: 3,
         "cluster_id": "c",
         "broker_id": 1,
-        "replicas": lambda: Stub(
+        "replicas": lambda: at_once(
             all_topics=TopicStatistics(messages_in=5),
             topics={"t": TopicStatistics(messages_in=4)},
             partition_count=1,
@@ -82,8 +87,15 @@ def sources(**changes: Any) -> Sources:
         ),
         "background": lambda: Stub(tasks={"x": Stub(runs=1, failures=0, seconds=0.1)}),
         "deadlines": lambda: Stub(active=1, failed=0),
+        "loop": lambda: Stub(longest_turn_s=0.06, long_turns=2, long_turns_s=0.11),
     }
     return Sources(**{**values, **changes})
+
+
+def at_once(**fields: Any) -> Generator[None, None, Any]:
+    """What is gathered in steps, in one."""
+    yield
+    return Stub(**fields)
 
 
 def parse(text: bytes) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -121,6 +133,53 @@ def test_names_that_dashboards_for_kafka_ask_for() -> None:
     assert found["kafka_server_socketservermetrics_connection_count", listener] == 3
     assert found["kafka_network_socketserver_memorypoolavailable", ()] == 90
     assert found["kafka_network_socketserver_memorypoolused", ()] == 10
+
+
+def test_the_loop_is_measured() -> None:
+    found = parse(trio.run(render, all_families(sources())))
+    assert found["kafka_server_eventloop_longestturn_seconds", ()] == 0.06
+    assert found["kafka_server_eventloop_longturns_total", ()] == 2
+    assert found["kafka_server_eventloop_longturns_seconds_total", ()] == 0.11
+
+
+def test_ten_thousand_partitions_are_gathered_in_short_steps() -> None:
+    """No step reads more than some hundred logs or topics."""
+    count = 10_000
+    read: list[int] = []
+
+    def log(number: int) -> Any:
+        def statistics() -> Any:
+            read.append(number)
+            return Stub(size=7, log_end_offset=9, log_start_offset=2, segment_count=1)
+
+        return Stub(topic_partition=TopicPartition("t", number), statistics=statistics)
+
+    logs = [log(number) for number in range(count)]
+    most = before = 0
+    for _ in all_families(sources(logs=lambda: logs)):
+        most = max(most, len(read) - before)
+        before = len(read)
+    assert len(read) == count
+    assert most <= SAMPLES_A_STEP
+
+
+def test_what_topics_have_counted_is_copied_in_steps() -> None:
+    topics = BrokerTopicStatistics()
+    for number in range(1000):
+        topics.of(f"t{number}").messages_in = number
+    steps = topics.snapshot()
+    taken = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            total, by_topic = end.value
+            break
+        topics.forget(f"t{taken}")
+        taken += 1
+    assert taken == 1000 // TOPICS_A_STEP
+    assert total.messages_in == sum(range(1000))
+    assert by_topic["t7"].messages_in == 7
 
 
 def test_transactions_are_measured() -> None:

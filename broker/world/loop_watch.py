@@ -1,0 +1,178 @@
+"""How long the event loop is held, and by whom.
+
+A turn of the loop is what happens between two looks at the sockets: all tasks that are ready have
+one step each. Whoever comes meanwhile waits for its end, so no turn should be long; one above
+`LONG_TURN_S` is a fault of ours, or of a machine that is out of processors, and is told in the log.
+
+The watch is an instrument of trio with the two hooks around the wait for the sockets: a microsecond
+per turn, however many requests were served in it. Hooks around each step of a task would cost that
+per request. So who held the loop is known from those who do the work: they time it anyway, or are
+`attributed`, and `note` what took more than `NOTED_S`.
+
+Used on a machine only (`broker.__main__` installs it); elsewhere it hears notes and measures
+nothing. Event loop only.
+"""
+
+import logging
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass
+from functools import partial
+from types import coroutine
+from typing import Any, Final, TypeVar
+
+from trio.abc import Instrument
+
+from storage.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+LONG_TURN_S: Final = 0.05
+NOTED_S: Final = 0.005
+"""Work that is worth to be named; cheap to be compared with."""
+LINE_EVERY_S: Final = 10.0
+"""A machine that is short of processors has long turns all the time: one line in so long."""
+WINDOW_S: Final = 60.0
+"""The longest turn is that of the last one to two windows."""
+_SURPASSES: Final = 1.2
+"""What is noted first is the smaller part, and the better name if it is most of the larger one."""
+_MEASURED_S: Final = 0.001
+"""Shorter turns are not looked at any further."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopStatistics:
+    """Numbers for metrics and tests; times are seconds."""
+
+    longest_turn_s: float
+    """Of the last minute or two."""
+    long_turns: int
+    """Above `LONG_TURN_S`, since the start."""
+    long_turns_s: float
+    """What they took together."""
+
+
+class LoopWatch(Instrument):
+    """See the module. `after_io_wait` and `before_io_wait` are what trio calls."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.monotonic = clock.monotonic
+        self._began = clock.monotonic()
+        self._noted_s = 0.0
+        self._noted = ""
+        self._collection_began = 0.0
+        self._window_began = clock.monotonic()
+        self._longest_s = 0.0
+        self._longest_before_s = 0.0
+        self._long_turns = 0
+        self._long_turns_s = 0.0
+        self._next_line = 0.0
+        self._untold = 0
+
+    # ---- trio's hooks
+
+    def after_io_wait(self, timeout: float) -> None:
+        """A turn begins."""
+        self._began = self.monotonic()
+
+    def before_io_wait(self, timeout: float) -> None:
+        """A turn ends."""
+        now = self.monotonic()
+        if now - self._began >= _MEASURED_S:
+            self._measure(now - self._began, now)
+
+    # ---- what ran
+
+    def note(self, began: float, ended: float, what: Callable[[], str]) -> None:
+        """Somebody held the loop from one moment to another, without a checkpoint in between.
+
+        What began in an earlier turn was suspended since, and tells nothing.
+        """
+        took = ended - began
+        if took > self._noted_s * _SURPASSES and began >= self._began:
+            self._noted_s = took
+            self._noted = what()
+
+    def note_collection(self, phase: str, info: dict[str, int]) -> None:
+        """For `gc.callbacks`."""
+        if phase == "start":
+            self._collection_began = self.monotonic()
+            return
+        now = self.monotonic()
+        if now - self._collection_began >= NOTED_S:
+            generation = info["generation"]
+            self.note(
+                self._collection_began, now, lambda: f"collecting garbage, generation {generation}"
+            )
+
+    # ---- what is told
+
+    def statistics(self) -> LoopStatistics:
+        """A snapshot."""
+        self._turn_window(self.monotonic())
+        return LoopStatistics(
+            longest_turn_s=max(self._longest_s, self._longest_before_s),
+            long_turns=self._long_turns,
+            long_turns_s=self._long_turns_s,
+        )
+
+    def _measure(self, took: float, now: float) -> None:
+        self._turn_window(now)
+        self._longest_s = max(self._longest_s, took)
+        if took >= LONG_TURN_S:
+            self._long_turns += 1
+            self._long_turns_s += took
+            self._tell(took, now)
+        self._noted_s = 0.0
+
+    def _turn_window(self, now: float) -> None:
+        windows = int((now - self._window_began) / WINDOW_S)
+        if windows:
+            self._longest_before_s = self._longest_s if windows == 1 else 0.0
+            self._longest_s = 0.0
+            self._window_began += windows * WINDOW_S
+
+    def _tell(self, took: float, now: float) -> None:
+        if now < self._next_line:
+            self._untold += 1
+            return
+        what = "by nothing that is measured"
+        if self._noted_s:
+            what = f"{self._noted_s * 1000:.0f} ms of it by {self._noted}"
+        others = f" ({self._untold} such turns were not told before)" if self._untold else ""
+        logger.warning("The event loop was held for %.0f ms, %s%s", took * 1000, what, others)
+        self._next_line = now + LINE_EVERY_S
+        self._untold = 0
+
+
+@coroutine
+def attributed(
+    work: Coroutine[Any, Any, Result], watch: LoopWatch, what: Callable[[], str]
+) -> Generator[Any, Any, Result]:
+    """Await `work`; its steps that hold the loop for long are noted as `what`."""
+    monotonic = watch.monotonic
+    # Not a variable: an exception that is thrown in would keep this frame, and the frame it.
+    following: list[Callable[[], Any]] = [partial(work.send, None)]
+    while True:
+        began = monotonic()
+        try:
+            trap = following.pop()()
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        finally:
+            ended = monotonic()
+            if ended - began >= NOTED_S:
+                watch.note(began, ended, what)
+        try:
+            following.append(partial(work.send, (yield trap)))
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is for `work`
+            following.append(partial(work.throw, error))
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """How a callback is called in the log."""
+    while isinstance(function, partial):
+        function = function.func
+    return getattr(function, "__qualname__", repr(function))

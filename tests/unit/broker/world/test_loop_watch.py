@@ -1,0 +1,230 @@
+"""The loop measures its turns, and says who held it."""
+
+import logging
+from types import coroutine
+from typing import Any
+
+import pytest
+import trio
+
+from broker.background import Background
+from broker.deadlines import Deadlines
+from broker.network.handler_pool import HandlerPool
+from broker.world.loop_watch import LINE_EVERY_S, LoopWatch, attributed, name_of
+from broker.world.workers import InlineWorkers
+from storage.jobs import Steps, Task
+from tests.support.manual_clock import ManualClock
+from tests.support.trio_clock import TrioClock
+
+
+class Watched:
+    """A watch whose turns are as long as they are said to be."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.watch = LoopWatch(self.clock)
+
+    def turn(self, seconds: float) -> None:
+        self.watch.after_io_wait(0)
+        self.clock.advance(seconds)
+        self.watch.before_io_wait(0)
+
+    def work(self, seconds: float, what: str) -> None:
+        began = self.clock.monotonic()
+        self.clock.advance(seconds)
+        self.watch.note(began, self.clock.monotonic(), lambda: what)
+
+
+@pytest.fixture
+def watched(caplog: pytest.LogCaptureFixture) -> Watched:
+    caplog.set_level(logging.WARNING)
+    return Watched()
+
+
+def test_the_longest_turn_is_that_of_the_last_minute_or_two(watched: Watched) -> None:
+    for seconds in (0.002, 0.04, 0.003):
+        watched.turn(seconds)
+    assert watched.watch.statistics().longest_turn_s == pytest.approx(0.04)
+    watched.clock.advance(60)
+    watched.turn(0.005)
+    assert watched.watch.statistics().longest_turn_s == pytest.approx(0.04)
+    watched.clock.advance(60)
+    assert watched.watch.statistics().longest_turn_s == pytest.approx(0.005)
+    watched.clock.advance(600)
+    assert watched.watch.statistics().longest_turn_s == 0
+    assert watched.watch.statistics().long_turns == 0
+
+
+def test_turns_above_50_ms_are_counted_and_told(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    watched.turn(0.049)
+    assert not caplog.messages
+    watched.watch.after_io_wait(0)
+    watched.work(0.02, "a small thing")
+    watched.work(0.3, "Metadata of client x")
+    watched.work(0.1, "another thing")
+    watched.watch.before_io_wait(0)
+    assert caplog.messages == [
+        "The event loop was held for 420 ms, 300 ms of it by Metadata of client x"
+    ]
+    statistics = watched.watch.statistics()
+    assert statistics.long_turns == 1
+    assert statistics.long_turns_s == pytest.approx(0.42)
+
+
+def test_a_note_is_of_its_own_turn_only(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+    watched.watch.after_io_wait(0)
+    began = watched.clock.monotonic()
+    watched.work(0.03, "what was before")
+    watched.watch.before_io_wait(0)
+    watched.watch.after_io_wait(0)
+    watched.clock.advance(0.06)
+    # Who waited for a client in between has held nothing.
+    watched.watch.note(began, watched.clock.monotonic(), lambda: "what was suspended")
+    watched.watch.before_io_wait(0)
+    assert caplog.messages == ["The event loop was held for 60 ms, by nothing that is measured"]
+
+
+def test_what_is_most_of_a_larger_thing_names_it(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    for handler in (0.10, 0.02):
+        watched.clock.advance(LINE_EVERY_S)
+        watched.watch.after_io_wait(0)
+        began = watched.clock.monotonic()
+        watched.work(handler, "the request")
+        watched.clock.advance(0.11 - handler)
+        watched.watch.note(began, watched.clock.monotonic(), lambda: "the connection")
+        watched.watch.before_io_wait(0)
+    assert [message.split(" by ")[1] for message in caplog.messages] == [
+        "the request",
+        "the connection",
+    ]
+
+
+def test_one_line_in_ten_seconds_tells_of_the_others(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(5):
+        watched.turn(0.1)
+    assert len(caplog.messages) == 1
+    watched.clock.advance(LINE_EVERY_S)
+    watched.turn(0.1)
+    assert caplog.messages[1:] == [
+        "The event loop was held for 100 ms, by nothing that is measured"
+        " (4 such turns were not told before)"
+    ]
+
+
+def test_collecting_garbage_is_named(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+    watched.watch.after_io_wait(0)
+    watched.watch.note_collection("start", {"generation": 2})
+    watched.clock.advance(0.2)
+    watched.watch.note_collection("stop", {"generation": 2})
+    watched.watch.before_io_wait(0)
+    assert "200 ms of it by collecting garbage, generation 2" in caplog.text
+
+
+def test_timers_tasks_and_handlers_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    watch = LoopWatch(clock)
+
+    def noted() -> str:
+        name, watch._noted, watch._noted_s = watch._noted, "", 0.0
+        return name
+
+    deadlines = Deadlines(clock, watch)
+    deadlines.schedule(0, lambda: clock.advance(0.1))
+    deadlines.run_due()
+    assert noted().startswith("the timer test_timers_tasks_and_handlers_are_named")
+
+    def steps() -> Steps:
+        yield None
+        clock.advance(0.1)
+        return None
+
+    async def slow() -> str:
+        await trio.lowlevel.checkpoint()
+        clock.advance(0.1)
+        return "reply"
+
+    async def live() -> None:
+        task = Task(name="log-retention", initial_delay_ms=0, period_ms=10**6, run=steps)
+        background = Background(threads=1, clock=TrioClock(), workers=InlineWorkers(), watch=watch)
+        pool = HandlerPool(workers=1, queued_max=1, clock=clock, watch=watch)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(background.run, [task])
+            while not background.statistics().tasks or not watch._noted:
+                await trio.lowlevel.checkpoint()
+            assert noted() == "the background task log-retention"
+            nursery.start_soon(pool.run)
+            work = await pool.submit(slow(), lambda: "a request")
+            assert work.reply == "reply"
+            assert noted() == "a request"
+            nursery.cancel_scope.cancel()
+
+    trio.run(live)
+
+
+def test_attributed_work_is_sent_and_thrown_what_it_would_be_without() -> None:
+    seen: list[Any] = []
+
+    @coroutine
+    def trap(value: Any) -> Any:
+        return (yield value)
+
+    async def work() -> str:
+        seen.append(await trap(1))
+        try:
+            await trap(2)
+        except LookupError as error:
+            seen.append(error)
+        await trap(3)
+        return "done"
+
+    driven = attributed(work(), LoopWatch(ManualClock()), lambda: "work")
+    assert driven.send(None) == 1
+    assert driven.send("a") == 2
+    error = LookupError()
+    assert driven.throw(error) == 3
+    assert seen == ["a", error]
+    with pytest.raises(StopIteration) as end:
+        driven.send(None)
+    assert end.value.value == "done"
+
+
+def test_attributed_work_is_closed_with_its_driver() -> None:
+    closed: list[int] = []
+
+    async def work() -> None:
+        try:
+            await trio.lowlevel.checkpoint()
+        finally:
+            closed.append(1)
+
+    driven = attributed(work(), LoopWatch(ManualClock()), lambda: "work")
+    driven.send(None)
+    driven.close()
+    assert closed == [1]
+
+
+def test_trio_calls_the_watch_around_its_wait() -> None:
+    clock = ManualClock()
+    watch = LoopWatch(clock)
+
+    async def live() -> None:
+        trio.lowlevel.add_instrument(watch)
+        await trio.lowlevel.checkpoint()
+        clock.advance(0.3)
+        await trio.lowlevel.checkpoint()
+
+    trio.run(live)
+    assert watch.statistics().longest_turn_s == pytest.approx(0.3)
+
+
+def test_callbacks_have_names() -> None:
+    from functools import partial
+
+    assert name_of(partial(partial(name_of, 1), 2)) == "name_of"
+    assert name_of(ManualClock().advance) == "ManualClock.advance"

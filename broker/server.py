@@ -50,6 +50,7 @@ from storage.errors import (
 )
 from storage.jobs import Steps, Task
 from storage.log_manager import LogManager, OfflineDir
+from storage.open_files import OpenFiles
 
 logger = logging.getLogger(__name__)
 
@@ -187,6 +188,7 @@ class BrokerServer:
             on_offline=self._directory_offline,
             defer=deadlines.soon,
             random=world.random,
+            open_files=OpenFiles(world.descriptors.files),
         )
         self.log_manager.lock_and_check_dirs()
         threads = config.num_recovery_threads_per_data_dir

@@ -20,7 +20,7 @@ import trio
 from broker.network.activity import State
 from broker.network.buffers import BufferPool, BufferStatistics
 from broker.network.connection import Connection, ConnectionServices
-from broker.network.connection_limits import ConnectionLimits, Refusal
+from broker.network.connection_limits import NO_LIMIT, UNLIMITED, ConnectionLimits, Limits, Refusal
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory, RequestMemoryStatistics
 from broker.network.sender import DiskReader
@@ -36,6 +36,7 @@ from broker.world.transport import (
 )
 from broker.world.workers import Workers
 from config.listener import Listener
+from storage.seldom import Seldom
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +59,9 @@ class SocketServerSettings:
     max_request_bytes: int = 104857600
     queued_bytes: int = -1
     """Of requests in memory; 0 or less: no limit."""
-    max_connections: int = 2147483647
-    max_connections_per_ip: int = 2147483647
-    max_connections_per_ip_overrides: Mapping[str, int]
+    limits: Limits = UNLIMITED
+    max_descriptors: int = NO_LIMIT
+    """Connections that the process has descriptors for."""
     max_idle_s: float | None = 600.0
     """None: never."""
     check_buffers: bool = False
@@ -105,11 +106,9 @@ class SocketServer:
             memory=RequestMemory(settings.queued_bytes) if settings.queued_bytes > 0 else None,
             buffers=BufferPool(check=settings.check_buffers),
         )
-        self._limits = ConnectionLimits(
-            total=settings.max_connections,
-            per_ip=settings.max_connections_per_ip,
-            overrides=settings.max_connections_per_ip_overrides,
-        )
+        self._limits = ConnectionLimits(settings.limits, descriptors=settings.max_descriptors)
+        self._telling_refusals = Seldom(self._clock)
+        self._telling_errors = Seldom(self._clock)
         self._listening: list[Listening] = []
         self._connections: dict[Connection, None] = {}
         self._accepting = trio.CancelScope()
@@ -221,14 +220,25 @@ class SocketServer:
 
     def _note_no_capacity(self, bound: BoundListener, error: OSError) -> None:
         self._accept_errors += 1
-        logger.error("Cannot accept connections on %s: %s", bound, error)
+        untold = self._telling_errors.untold()
+        if untold:
+            logger.error("Cannot accept connections on %s: %s (%d times)", bound, error, untold)
 
     def _welcome(self, bound: BoundListener, connections: trio.Nursery, stream: Stream) -> None:
         local, peer = stream.local, stream.peer
-        refusal = self._limits.admit(peer.host)
+        refusal = self._limits.admit(peer.host, bound.name)
         if refusal is not None:
             self._refused[refusal] += 1
-            logger.info("Rejected connection from %s: %s is reached", peer.host, refusal.value)
+            untold = self._telling_refusals.untold()
+            if untold:
+                logger.warning(
+                    "Rejected %d connections, the last from %s: the limit of %s is reached (%d are "
+                    "open)",
+                    untold,
+                    peer.host,
+                    refusal.value,
+                    self._limits.count,
+                )
             stream.close()
             return
         self._accepted += 1
@@ -250,7 +260,7 @@ class SocketServer:
             await connection.run()
         finally:
             del self._connections[connection]
-            self._limits.leave(connection.info.peer_host)
+            self._limits.leave(connection.info.peer_host, connection.info.listener_name)
             if not self._connections:
                 self._last_one_gone.set()
 

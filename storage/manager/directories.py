@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from storage.errors import DirectoryLocked, StorageError
+from storage.errors import DirectoryLocked, StorageError, is_shortage, storage_error
 from storage.filesystem import FileSystem
 from storage.log_dir import LogDir
 from storage.paths import parent_dir
@@ -84,7 +84,13 @@ class LogDirectories:
             state.log_dir.unlock()
 
     def report_failure(self, log_dir: str, error: OSError) -> None:
-        """A disk error in `log_dir`; the first one counts."""
+        """A disk error in `log_dir`; the first one counts.
+
+        A shortage of the process is only told: whoever met it tries again.
+        """
+        if is_shortage(error):
+            _log.error("Could not work in %s, which stays in service: %s", log_dir, error)
+            return
         if log_dir not in self._reported:
             self._reported.add(log_dir)
             self.defer(lambda: self.failed(log_dir, error))
@@ -100,7 +106,7 @@ class LogDirectories:
             yield
         except OSError as error:
             self.report_failure_in(directory, error)
-            raise StorageError(directory, error) from error
+            raise storage_error(directory, error) from error
 
     def take_offline(self, log_dir: str, error: OSError) -> bool:
         """Out of service, without its lock; False when it was already."""

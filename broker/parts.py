@@ -184,6 +184,7 @@ def _socket_settings(
         receive_buffer=_unless_default(config, "socket.receive.buffer.bytes", SYSTEM_DEFAULT),
         max_request_bytes=config.socket_request_max_bytes,
         queued_bytes=config.queued_max_request_bytes,
+        incomplete_bytes=config.incomplete_request_max_bytes,
         limits=connection_limits(config),
         max_descriptors=max_descriptors,
         max_idle_s=None if idle_ms < 0 else idle_ms / 1000,

@@ -58,6 +58,7 @@ class BrokerConfig:
         group_max_size: int
         group_min_session_timeout_ms: int
         host_name: str
+        incomplete_request_max_bytes: int
         inter_broker_listener_name: str | None
         listener_security_protocol_map: str
         listeners: tuple[Listener, ...]

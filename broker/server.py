@@ -209,6 +209,7 @@ class BrokerServer:
         configs = DynamicBrokerConfig(config, self.store)
         await configs.load()
         self.config = configs.current
+        self.log_manager.reconfigure(self.config)  # it was made before the store could be asked
         self._make_parts(configs, identity, deadlines)
         await self.parts.controller.load()
         await self.parts.features.load()

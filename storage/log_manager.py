@@ -109,6 +109,7 @@ class LogManager:
         self._directories = directories = LogDirectories(
             fs, tuple(config.log_dirs), defer, self.handle_dir_failure
         )
+        directories.cordoned = frozenset(config.cordoned_log_dirs)
         self._table = table = LogTable(self._connect)
         self._configs = LogConfigs(table)
         self._checkpoints = checkpoints = Checkpoints(fs, random, directories, table)
@@ -151,6 +152,11 @@ class LogManager:
     def offline_dirs(self) -> tuple[str, ...]:
         """Log directories that failed."""
         return tuple(self._directories.offline)
+
+    @property
+    def takes_new_logs(self) -> bool:
+        """Not every directory in service is cordoned."""
+        return bool(self._directories.uncordoned)
 
     def get_log(self, topic_partition: TopicPartition) -> Log | None:
         """The partition's log, if it is on a live directory."""
@@ -258,6 +264,7 @@ class LogManager:
     def reconfigure(self, config: BrokerConfig) -> None:
         """The broker's configuration has changed while it runs."""
         self._config = config
+        self._directories.cordoned = frozenset(config.cordoned_log_dirs)
         self._deletions.delay_ms = config.log_segment_delete_delay_ms
         self._maker.producer_expiration_ms = config.producer_id_expiration_ms
         for log in self._table.everything():

@@ -198,6 +198,8 @@ class Controller:
                     ErrorCode.TOPIC_ALREADY_EXISTS,
                     f"Topic '{wish.name}' is marked for deletion.",
                 )
+            if not wish.assignment:
+                self._expect_uncordoned_dirs()
             topic = plan_topic(wish, self._new_topic_id(), self._image, self._log_configs.broker)
             if validate_only:
                 return topic
@@ -262,6 +264,8 @@ class Controller:
             topic = self._image.topic(name)
             if topic is None:
                 raise _unknown_topic()
+            if assignments is None:
+                self._expect_uncordoned_dirs()
             brokers = [member.broker_id for member in self._image.brokers()]
             added = plan_more_partitions(topic, count, assignments, brokers)
             if validate_only:
@@ -311,6 +315,15 @@ class Controller:
         log.info("Topic %s has the configs %s now", name, own)
 
     # ------------------------------------------------------------------ pieces
+
+    def _expect_uncordoned_dirs(self) -> None:
+        """For what is placed by us. Raises INVALID_REPLICATION_FACTOR (KIP-1066)."""
+        if not self._logs.takes_new_logs:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "Unable to replicate the partition: all brokers are currently fenced or have all "
+                "their log directories cordoned.",
+            )
 
     def _new_topic_id(self) -> bytes:
         while self._image.topic_by_id(topic_id := self._new_uuid()) is not None:

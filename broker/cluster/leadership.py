@@ -47,6 +47,11 @@ class Replicas(Protocol):
 class LogEpochs(Protocol):
     """What is asked of `storage.log_manager.LogManager`."""
 
+    @property
+    def takes_new_logs(self) -> bool:
+        """Not every log directory is cordoned."""
+        ...
+
     def latest_epoch(self, tp: TopicPartition) -> int | None:
         """The last leader epoch in the partition's log; None for an empty or missing log."""
         ...

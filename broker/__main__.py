@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from broker.server import BrokerServer
+    from config.broker_config import BrokerConfig
     from storage.clock import Clock
 
 USAGE = (
@@ -115,10 +116,7 @@ def _run(arguments: Arguments) -> int:
         print(f"pykafkalog-broker: {error}", file=sys.stderr)  # noqa: T201
         return 1
     _start_logging()
-    if config.unknown:
-        logger.warning(
-            "The configurations %s were supplied but are not known.", sorted(config.unknown)
-        )
+    _tell_what_does_nothing(config)
 
     import trio
 
@@ -160,6 +158,21 @@ def _run(arguments: Arguments) -> int:
         return went_well
 
     return 0 if trio.run(live) else 1
+
+
+def _tell_what_does_nothing(config: "BrokerConfig") -> None:
+    from config.effects import unknown_names, without_effect
+
+    if config.unknown:
+        logger.warning(
+            "The configurations %s were supplied but are not known.",
+            ", ".join(unknown_names(config)),
+        )
+    idle = without_effect(config)
+    if idle:
+        logger.warning(
+            "The configurations %s are known but have no effect in this broker.", ", ".join(idle)
+        )
 
 
 async def _obey(signals: AsyncIterator[int], server: "BrokerServer", clock: "Clock") -> None:

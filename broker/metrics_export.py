@@ -64,4 +64,4 @@ async def start_metrics(
         raise BindError(
             f"Cannot listen on {config.metrics_http_listener} for metrics: {error}"
         ) from error
-    logger.info("Metrics on port %d", listener.port)
+    logger.info("Metrics on %s, port %d", listener.host, listener.port)

@@ -25,6 +25,7 @@ from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.settings import TransactionSettings
 from broker.deadlines import Deadlines
+from broker.network.connection_limits import Limits
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
 from broker.replication.fetch_session import FetchSessionCache
@@ -148,7 +149,11 @@ class Parts:
             watch=watch,
         )
         self.socket_server = SocketServer(
-            _socket_settings(config, check_buffers=check_buffers),
+            _socket_settings(
+                config,
+                check_buffers=check_buffers,
+                max_descriptors=world.descriptors.connections,
+            ),
             self.channel,
             world.transport,
             workers,
@@ -158,7 +163,23 @@ class Parts:
         )
 
 
-def _socket_settings(config: BrokerConfig, *, check_buffers: bool) -> SocketServerSettings:
+def connection_limits(config: BrokerConfig) -> Limits:
+    """What the configuration says about the number of connections."""
+    own = {
+        listener.name: config.for_listener(listener.name, "max.connections")
+        for listener in config.listeners
+    }
+    return Limits(
+        total=config.max_connections,
+        by_listener={name: limit for name, limit in own.items() if limit is not None},
+        per_ip=config.max_connections_per_ip,
+        ip_overrides=config.ip_connection_limits,
+    )
+
+
+def _socket_settings(
+    config: BrokerConfig, *, check_buffers: bool, max_descriptors: int
+) -> SocketServerSettings:
     idle_ms = config.connections_max_idle_ms
     return SocketServerSettings(
         listeners=config.listeners,
@@ -167,9 +188,9 @@ def _socket_settings(config: BrokerConfig, *, check_buffers: bool) -> SocketServ
         receive_buffer=_unless_default(config, "socket.receive.buffer.bytes", SYSTEM_DEFAULT),
         max_request_bytes=config.socket_request_max_bytes,
         queued_bytes=config.queued_max_request_bytes,
-        max_connections=config.max_connections,
-        max_connections_per_ip=config.max_connections_per_ip,
-        max_connections_per_ip_overrides=config.ip_connection_limits,
+        incomplete_bytes=config.incomplete_request_max_bytes,
+        limits=connection_limits(config),
+        max_descriptors=max_descriptors,
         max_idle_s=None if idle_ms < 0 else idle_ms / 1000,
         check_buffers=check_buffers,
     )

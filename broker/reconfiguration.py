@@ -7,7 +7,7 @@ nothing here. After the `BrokerReconfigurable`s of Kafka's `DynamicBrokerConfig`
 
 from dataclasses import replace
 
-from broker.parts import Parts
+from broker.parts import Parts, connection_limits
 from config.broker_config import BrokerConfig
 from config.topic_keys import TOPIC_KEYS
 
@@ -28,11 +28,7 @@ class Reconfiguration:
             await parts.controller.follow_broker_config(before, now)
         parts.channel.pool.resize(now.num_io_threads)
         parts.background.resize(now.background_threads)
-        parts.socket_server.limits.change(
-            total=now.max_connections,
-            per_ip=now.max_connections_per_ip,
-            overrides=now.ip_connection_limits,
-        )
+        parts.socket_server.limits.limits = connection_limits(now)
         transactions = parts.transaction_coordinator
         transactions.settings = replace(
             transactions.settings, verify_partitions=now.transaction_partition_verification_enable

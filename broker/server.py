@@ -51,6 +51,7 @@ from storage.errors import (
 )
 from storage.jobs import Steps, Task
 from storage.log_manager import LogManager, OfflineDir
+from storage.open_files import OpenFiles
 
 logger = logging.getLogger(__name__)
 
@@ -190,6 +191,7 @@ class BrokerServer:
             on_offline=self._directory_offline,
             defer=deadlines.soon,
             random=world.random,
+            open_files=OpenFiles(world.descriptors.files),
         )
         self.log_manager.lock_and_check_dirs()
         threads = config.num_recovery_threads_per_data_dir
@@ -210,6 +212,7 @@ class BrokerServer:
         configs = DynamicBrokerConfig(config, self.store)
         await configs.load()
         self.config = configs.current
+        self.log_manager.reconfigure(self.config)  # it was made before the store could be asked
         self._make_parts(configs, identity, deadlines)
         await self.parts.controller.load()
         await self.parts.features.load()

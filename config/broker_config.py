@@ -6,7 +6,8 @@ Some keep a resolved value:
 
 * `log_retention_ms`, `log_roll_ms`, `log_roll_jitter_ms`, `log_flush_interval_ms`: whichever unit
   was set, in milliseconds; -1 keeps for ever;
-* `log_dirs`: never empty; `broker_id` and `node_id`: equal, -1 when it must be generated;
+* `log_dirs`: never empty; `cordoned_log_dirs`: some of them;
+* `broker_id` and `node_id`: equal, -1 when it must be generated;
 * `listeners`, `advertised_listeners`: parsed. The second is empty when the operator said nothing:
   then a client is told the address that it connected to.
 """
@@ -16,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from config.broker_keys import BROKER_KEYS
-from config.definition import ConfigError
+from config.definition import ConfigError, ConfigKey
 from config.listener import Listener
 from config.resolution import (
     IN_MEMORY,
+    cordoned_directories,
     inter_broker_listener_name,
     ip_overrides,
     listener_endpoints,
@@ -50,6 +52,7 @@ class BrokerConfig:
         compression_zstd_level: int
         connections_max_idle_ms: int
         controller_listener_names: tuple[str, ...]
+        cordoned_log_dirs: tuple[str, ...]
         default_replication_factor: int
         delete_topic_enable: bool
         fetch_max_bytes: int
@@ -58,6 +61,7 @@ class BrokerConfig:
         group_max_size: int
         group_min_session_timeout_ms: int
         host_name: str
+        incomplete_request_max_bytes: int
         inter_broker_listener_name: str | None
         listener_security_protocol_map: str
         listeners: tuple[Listener, ...]
@@ -158,12 +162,17 @@ class BrokerConfig:
             fields[name.replace(".", "_")] = value
         fields["originals"] = dict(props)
         fields["unknown"] = tuple(
-            name for name in props if name not in BROKER_KEYS and not _listener_key(name)
+            name for name in props if name not in BROKER_KEYS and _listener_key(name) is None
         )
         fields["log_dirs"] = log_directories(values)
+        fields["cordoned_log_dirs"] = cordoned_directories(values, fields["log_dirs"])
         fields["listeners"], fields["advertised_listeners"] = listener_endpoints(values, props)
         fields["inter_broker_listener"] = inter_broker_listener_name(values, props)
         fields["ip_connection_limits"] = ip_overrides(values["max.connections.per.ip.overrides"])
+        for name, text in props.items():
+            of_listener = _listener_key(name)
+            if of_listener is not None:
+                of_listener.parse(text)
         check_values(
             values,
             Endpoints(config.listeners, config.advertised_listeners, config.inter_broker_listener),
@@ -197,14 +206,12 @@ class BrokerConfig:
         return f"BrokerConfig(broker_id={self.broker_id}, log_dirs={self.log_dirs})"
 
 
-def _listener_key(name: str) -> bool:
-    """True for `listener.name.<name>.<key>` where the key (after a SASL mechanism) is known."""
+def _listener_key(name: str) -> ConfigKey | None:
+    """The key of `listener.name.<name>.<key>`, after a SASL mechanism or not, if it is known."""
     if not name.startswith(LISTENER_PREFIX):
-        return False
-    rest = name[len(LISTENER_PREFIX) :].split(".", 1)
-    if len(rest) != 2:
-        return False
-    return rest[1] in BROKER_KEYS or rest[1].partition(".")[2] in BROKER_KEYS
+        return None
+    key_name = name[len(LISTENER_PREFIX) :].partition(".")[2]
+    return BROKER_KEYS.get(key_name) or BROKER_KEYS.get(key_name.partition(".")[2])
 
 
 def _read_file(path: str) -> bytes:

@@ -5,8 +5,9 @@ was set for the whole cluster, `server.properties`, the default. `ConfigLayers` 
 makes one `BrokerConfig` of them. Within a layer's reach synonyms count as one: `log.retention.ms`
 set while running hides `log.retention.hours` of the file.
 
-What Kafka lets change per broker only (listeners, TLS, SASL) cannot change here: it would need
-sockets opened anew. Names that the table does not know are taken, as Kafka takes them for plug-ins.
+Of what Kafka lets change per broker only, `cordoned.log.dirs` and a listener's `max.connections`
+change here as well; listeners, TLS and SASL do not: that would need sockets opened anew. Names that
+the table does not know are taken, as Kafka takes them for plug-ins.
 After Kafka's `DynamicBrokerConfig` and `DynamicThreadPool`.
 """
 
@@ -28,6 +29,9 @@ _FAMILIES: Final = (
 
 _FAMILY_OF: Final = {names[0]: names for names in _FAMILIES}
 
+OF_ONE_BROKER: Final = frozenset(("cordoned.log.dirs",))
+"""What may change while the broker runs, for one broker and not for all."""
+
 THREAD_COUNTS: Final = ("num.io.threads", "num.recovery.threads.per.data.dir", "background.threads")
 
 
@@ -38,11 +42,17 @@ def broker_synonyms(name: str) -> tuple[str, ...]:
 
 def may_change(key: ConfigKey) -> bool:
     """Whether the key may be set while the broker runs."""
-    return key.dynamic is UpdateMode.CLUSTER_WIDE
+    return key.dynamic is UpdateMode.CLUSTER_WIDE or key.name in OF_ONE_BROKER
 
 
-def check_changeable(props: Mapping[str, str]) -> None:
-    """Raises ConfigError for keys that are read-only and for values that are not of their type."""
+def check_changeable(props: Mapping[str, str], *, for_cluster: bool = False) -> None:
+    """Raises ConfigError for keys that are read-only and for values that are not of their type.
+
+    `for_cluster`: set for all brokers, where what belongs to one is refused.
+    """
+    own = [name for name in props if _is_of_one_broker(name)] if for_cluster else []
+    if own:
+        raise ConfigError(f"Cannot update these configs at default cluster level: {', '.join(own)}")
     fixed = [name for name in props if not _changeable(name)]
     if fixed:
         raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
@@ -53,9 +63,16 @@ def check_changeable(props: Mapping[str, str]) -> None:
 
 def _changeable(name: str) -> bool:
     if name.startswith(LISTENER_PREFIX):
-        return False
+        return _is_of_one_broker(name)
     key = BROKER_KEYS.get(name)
     return key is None or may_change(key)
+
+
+def _is_of_one_broker(name: str) -> bool:
+    return name in OF_ONE_BROKER or (
+        name.startswith(LISTENER_PREFIX)
+        and name[len(LISTENER_PREFIX) :].partition(".")[2] == "max.connections"
+    )
 
 
 def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:

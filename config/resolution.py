@@ -6,7 +6,7 @@ units). Used by `BrokerConfig.parse` only.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from config.definition import ConfigError
 from config.listener import Listener, parse_listeners, parse_protocol_map
@@ -72,6 +72,27 @@ def log_directories(values: Values) -> tuple[str, ...]:
             f"Directories in memory ({IN_MEMORY}...) and on disks cannot be mixed",
         )
     return directories
+
+
+ALL: Final = "*"
+
+
+def cordoned_directories(values: Values, directories: tuple[str, ...]) -> tuple[str, ...]:
+    """`cordoned.log.dirs`, which are some of `directories` (KIP-1066). Raises ConfigError."""
+    entries = tuple(path.rstrip("/") or path for path in values["cordoned.log.dirs"])
+    if ALL in entries:
+        if len(set(entries)) != 1:
+            raise ConfigError(
+                "When cordoned.log.dirs is set to *, it must not contain other values"
+            )
+        return directories
+    missing = [path for path in entries if path not in directories]
+    if missing:
+        raise ConfigError(
+            "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing "
+            f"entries : {', '.join(missing)}"
+        )
+    return tuple(path for path in directories if path in entries)
 
 
 def listener_endpoints(

@@ -70,5 +70,6 @@ KEYS = (
     inert("unstable.feature.versions.enable", BOOLEAN, False, HIGH, "Allow feature levels that are still being developed."),
     inert("config.providers", LIST, (), LOW, "Plug-ins that fetch values from elsewhere.", None, CLUSTER_WIDE),
     inert("telemetry.max.bytes", INT, 1048576, LOW, "The largest push of client metrics.", at_least(1)),
-    own("metrics.http.listener", STRING, "", "host:port on which Prometheus metrics are served over HTTP; empty means off."),
+    own("incomplete.request.max.bytes", LONG, 167772160, "Bytes of requests above 16 KB that have not come whole, of all connections; one more request may always be received. When they are spent, connections wait, and those whose requests come slowly are closed.", at_least(1)),
+    own("metrics.http.listener", STRING, "", "host:port on which Prometheus metrics are served over HTTP; :port means every interface, as in listeners; empty means off."),
 )  # fmt: skip

@@ -67,6 +67,17 @@ def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
     return Validator(f"[{', '.join(allowed)}]", check)
 
 
+def no_empty_entries(name: str) -> Validator:
+    """A list of anything but nothing."""
+
+    def check(value: Any) -> str | None:
+        if all(value):
+            return None
+        return f"Configuration '{name}' values must not be empty."
+
+    return Validator("non-empty entries", check)
+
+
 def gzip_level() -> Validator:
     """1 to 9, or -1 for the library's own choice."""
 

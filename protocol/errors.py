@@ -199,10 +199,25 @@ class ProtocolError(Exception):
     """The peer sent bytes that are no valid request."""
 
 
+LONGEST_MESSAGE = 2000
+"""Characters. A message may name what a client has sent, which may be as long as a string of the
+protocol: message and all would not fit into one."""
+
+
+def shortened(message: str) -> str:
+    """The message with its middle left out, if it is too long to be sent."""
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    half = LONGEST_MESSAGE // 2
+    return f"{message[:half]}...{message[-half:]}"
+
+
 class KafkaError(Exception):
     """A foreseen refusal: `code` goes on the wire, `message` where the response has room for it."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        if message is not None:
+            message = shortened(message)
         super().__init__(message or code.text)
         self.code = code
         self.message = message

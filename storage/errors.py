@@ -2,6 +2,8 @@
 
 * `StorageError`: the disk failed. The log directory goes offline; clients get
   KAFKA_STORAGE_ERROR (S-REC-11).
+* `OutOfResources`: the process has no descriptor or memory left. Clients get the same code, tasks
+  try again, and the directory stays in service.
 * `Corrupt…`, `CheckpointError`: a file does not hold what its format promises. The loader rebuilds
   or ignores it; it never reaches a client.
 * `StaleGeneration`: a job's result came too late; who began it throws it away.
@@ -11,7 +13,17 @@
 Any room may catch these; only storage raises them.
 """
 
+import errno
+from typing import Final
+
 from protocol.errors import ErrorCode, KafkaError
+
+_SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+
+
+def is_shortage(error: OSError) -> bool:
+    """The process or the machine has no descriptor or memory left, which passes; no disk failed."""
+    return error.errno in _SHORTAGES
 
 
 class StorageError(KafkaError):
@@ -24,6 +36,21 @@ class StorageError(KafkaError):
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {cause}")
         self.path = path
         self.cause = cause
+
+
+class OutOfResources(StorageError):
+    """The process has no descriptor or memory left to work below `path`, which is not to blame.
+
+    What was asked for was not done and may be tried again.
+    """
+
+    def __init__(self, path: str, cause: OSError) -> None:
+        super().__init__(path, cause)
+
+
+def storage_error(path: str, cause: OSError) -> StorageError:
+    """What an OSError below `path` is."""
+    return (OutOfResources if is_shortage(cause) else StorageError)(path, cause)
 
 
 class OffsetOutOfRange(KafkaError):

@@ -75,9 +75,12 @@ class LoadJob:
                 topic_id=read_topic_id(self.fs, self.directory),
                 producer_expiration_ms=self.producer_expiration_ms,
             )
-            return load_log(
+            log = load_log(
                 self.fs, self.clock, self.directory, self.topic_partition, options, self.random
             )
+            # Recovery has opened files: those of thousands of logs are too many.
+            log.let_go_of_files()
+            return log
         except OSError as error:
             return error
         except StorageError as error:

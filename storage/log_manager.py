@@ -31,7 +31,7 @@ from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.clock import Clock
-from storage.errors import StorageError
+from storage.errors import OutOfResources, StorageError, is_shortage
 from storage.filesystem import FileSystem
 from storage.jobs import Steps, Task, perform, perform_all
 from storage.log.log import Log
@@ -47,6 +47,7 @@ from storage.manager.log_maker import LogMaker
 from storage.manager.log_moves import LogMoves
 from storage.manager.log_table import LogTable
 from storage.manager.upkeep import Upkeep
+from storage.open_files import OpenFiles
 from storage.paths import (
     HIGH_WATERMARK_CHECKPOINT,
     DirState,
@@ -94,17 +95,21 @@ class LogManager:
         random: Random,
         on_offline: Callable[[OfflineDir], None],
         defer: Callable[[Callable[[], None]], None] = run_at_once,
+        open_files: OpenFiles | None = None,
     ) -> None:
         """`defer` runs an action on the owner's thread, when nobody is in the middle of anything.
 
-        `random` is used by load jobs as well, in their threads.
+        `random` is used by load jobs as well, in their threads. `open_files` bounds how many
+        segments have their files open; None: as many as are asked.
         """
+        self.open_files = open_files
         self._config = config
         self._fs = fs
         self._on_offline = on_offline
         self._directories = directories = LogDirectories(
             fs, tuple(config.log_dirs), defer, self.handle_dir_failure
         )
+        directories.cordoned = frozenset(config.cordoned_log_dirs)
         self._table = table = LogTable(self._connect)
         self._configs = LogConfigs(table)
         self._checkpoints = checkpoints = Checkpoints(fs, random, directories, table)
@@ -133,6 +138,7 @@ class LogManager:
             failed=self._directories.report_failure_in,
             rolled=self._flusher.note_rolled,
             rolling=self._checkpoints.before_new_segment,
+            openings=self.open_files,
         )
 
     # What there is.
@@ -146,6 +152,11 @@ class LogManager:
     def offline_dirs(self) -> tuple[str, ...]:
         """Log directories that failed."""
         return tuple(self._directories.offline)
+
+    @property
+    def takes_new_logs(self) -> bool:
+        """Not every directory in service is cordoned."""
+        return bool(self._directories.uncordoned)
 
     def get_log(self, topic_partition: TopicPartition) -> Log | None:
         """The partition's log, if it is on a live directory."""
@@ -253,6 +264,7 @@ class LogManager:
     def reconfigure(self, config: BrokerConfig) -> None:
         """The broker's configuration has changed while it runs."""
         self._config = config
+        self._directories.cordoned = frozenset(config.cordoned_log_dirs)
         self._deletions.delay_ms = config.log_segment_delete_delay_ms
         self._maker.producer_expiration_ms = config.producer_id_expiration_ms
         for log in self._table.everything():
@@ -341,7 +353,12 @@ class LogManager:
         self._directories.report_failure(log_dir, error)
 
     def handle_dir_failure(self, log_dir: str, error: OSError) -> None:
-        """Take a directory and its logs out of service and tell `on_offline`; once."""
+        """Take a directory and its logs out of service and tell `on_offline`; once.
+
+        Raises OutOfResources when it is the process that has failed and not the directory.
+        """
+        if is_shortage(error):
+            raise OutOfResources(log_dir, error)
         if self._directories.take_offline(log_dir, error):
             lost = self._table.take_offline(log_dir, error)
             last = not self._directories.live

@@ -6,18 +6,20 @@ Rules:
 * A write either takes all bytes or raises; a short write (signal, nearly full disk) goes on.
 * A descriptor is closed by `close` or with the last reference, never by deleting the path: slices
   of a deleted segment stay readable (S-RET-7).
-* Nothing here catches `OSError`: the owner of the log directory decides what it means.
+* Nothing here catches `OSError`: the owner of the log directory decides what it means. Only when
+  the process has no descriptor left one of the spare ones is given up, and the call is made again.
 
 The only module of the engine that may import `os` for files. Anyone gets it injected as a
 `FileSystem`.
 """
 # ruff: noqa: D102 - the methods are documented once, on the protocols they implement
 
+import errno
 import fcntl
 import mmap
 import os
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 
 _MAX_PIECES: Final = 1024
 """Linux's IOV_MAX: the most pieces one writev takes."""
@@ -27,18 +29,67 @@ _PROBE_BOTH_ENDS_FROM: Final = 64 * 1024
 
 Piece = bytes | bytearray | memoryview
 
+_NONE_LEFT: Final = frozenset((errno.EMFILE, errno.ENFILE))
+
 _NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None)
 _one_byte: Final = [bytearray(1)]
+
+
+Result = TypeVar("Result")
+
+
+class SpareDescriptors:
+    """Descriptors that are held for nothing, so that files still can be opened when none is left.
+
+    Whoever else took the last one (sockets, libraries): a checkpoint, a sync, the entry of an
+    aborted transaction goes through. What was given up is taken again when there are free ones.
+    Used from every thread that opens files: a list's `pop` and `append` are whole.
+    """
+
+    __slots__ = ("_held", "_wanted")
+
+    def __init__(self, wanted: int) -> None:
+        self._wanted = wanted
+        self._held: list[int] = []
+        self.refill()
+
+    def call(self, function: Callable[[], Result]) -> Result:
+        """What `function` returns, with one spare less if there was no other. Raises OSError."""
+        while True:
+            try:
+                result = function()
+            except OSError as error:
+                if error.errno not in _NONE_LEFT or not self._held:
+                    raise
+                os.close(self._held.pop())
+                continue
+            return result
+
+    def refill(self) -> None:
+        """Take again what was given up, as far as there are free ones."""
+        while len(self._held) < self._wanted:
+            try:
+                self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+            except OSError:
+                return
+
+    def __del__(self) -> None:
+        while self._held:
+            os.close(self._held.pop())
+
+
+_NO_SPARES: Final = SpareDescriptors(0)
 
 
 class OsFile:
     """One open descriptor; see `storage.filesystem.File`."""
 
-    __slots__ = ("_fd", "path")
+    __slots__ = ("_fd", "_spares", "path")
 
-    def __init__(self, path: str, fd: int) -> None:
+    def __init__(self, path: str, fd: int, spares: SpareDescriptors = _NO_SPARES) -> None:
         self.path = path
         self._fd = fd
+        self._spares = spares
 
     def __repr__(self) -> str:
         return f"OsFile({self.path!r}, fd={self._fd})"
@@ -111,8 +162,9 @@ class OsFile:
 
     def map(self, size: int, *, writable: bool) -> memoryview:
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-        # The view keeps the mapping alive; the mapping goes when the last view does.
-        return memoryview(mmap.mmap(self._fd, size, access=access))
+        # The view keeps the mapping alive; the mapping goes when the last view does, and with it
+        # the copy of the descriptor that it holds.
+        return memoryview(self._spares.call(lambda: mmap.mmap(self._fd, size, access=access)))
 
     def fsync(self) -> None:
         os.fsync(self._fd)
@@ -121,18 +173,31 @@ class OsFile:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+            self._spares.refill()
 
 
 class OsFileSystem:
     """The volume as the operating system shows it; see `storage.filesystem.FileSystem`."""
 
-    __slots__ = ()
+    __slots__ = ("_spares",)
+
+    def __init__(self, *, spares: int = 0) -> None:
+        """`spares`: descriptors that are held back for files."""
+        self._spares = SpareDescriptors(spares)
+
+    def _open(self, path: str, flags: int) -> int:
+        try:
+            return os.open(path, flags | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            if error.errno not in _NONE_LEFT:
+                raise
+        return self._spares.call(lambda: os.open(path, flags | os.O_CLOEXEC, 0o644))
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> OsFile:
-        flags = os.O_CLOEXEC | (os.O_RDWR if writable else os.O_RDONLY)
+        flags = os.O_RDWR if writable else os.O_RDONLY
         if create:
             flags |= os.O_CREAT
-        return OsFile(path, os.open(path, flags, 0o644))
+        return OsFile(path, self._open(path, flags), self._spares)
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
@@ -141,7 +206,7 @@ class OsFileSystem:
         return os.path.isdir(path)
 
     def list_dir(self, path: str) -> list[str]:
-        return sorted(os.listdir(path))
+        return sorted(self._spares.call(lambda: os.listdir(path)))
 
     def make_dirs(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
@@ -162,7 +227,7 @@ class OsFileSystem:
         shutil.rmtree(path)
 
     def fsync_dir(self, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(fd)
         finally:
@@ -180,7 +245,7 @@ class OsFileSystem:
 
     def read_bytes(self, path: str) -> bytes:
         # Not `open`: thousands of small files are read at start, and this is twice as quick.
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = self._open(path, os.O_RDONLY)
         try:
             pieces = []
             while piece := os.read(fd, max(os.fstat(fd).st_size, 1)):
@@ -192,7 +257,7 @@ class OsFileSystem:
     def write_atomic(self, path: str, pieces: Iterable[bytes]) -> None:
         temporary = path + ".tmp"
         # "w": what a crashed writer left in the .tmp must not survive at the end of ours.
-        with open(temporary, "wb") as file:
+        with self._spares.call(lambda: open(temporary, "wb")) as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())

@@ -22,7 +22,7 @@ from broker.api.config_description import BrokerConfigs, topic_entries
 from broker.cluster.image import TopicImage
 from broker.cluster.topic_plan import NewTopic
 from broker.request import RequestContext
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.create_topics import (
     CreatableTopicConfigs,
     CreatableTopicResult,
@@ -111,5 +111,9 @@ def _wish(topic: Any) -> NewTopic:
 
 def _refusal(topic: Any, code: ErrorCode, message: str) -> Any:
     return CreatableTopicResult(
-        name=topic.name, topic_id=ZERO_UUID, error_code=code, error_message=message, configs=[]
+        name=topic.name,
+        topic_id=ZERO_UUID,
+        error_code=code,
+        error_message=shortened(message),
+        configs=[],
     )

@@ -7,8 +7,8 @@ Rules
    back, nor one whose partitions cannot be written to yet.
 3. A deletion that a crash cuts short is finished at the next start (`topic_deletion`).
 4. What has begun is finished: the client's going away does not cancel a change half-way.
-5. A partition whose log cannot be opened (failed disk) has no leader; the rest serves on
-   (`leadership`).
+5. At a start a partition whose log cannot be opened (failed disk) has no leader; the rest serves on
+   (`leadership`). New partitions are opened all or none: the refusal leaves nothing behind.
 
 Start-up, called by `broker.server`: `load` (before the logs are loaded: they need the topics'
 configs), `lead` (after), `register` (when the sockets are bound). Refusals are `KafkaError`s. After
@@ -41,6 +41,7 @@ from broker.cluster.leadership import (
 )
 from broker.cluster.metadata_store import (
     Create,
+    Delete,
     MetadataStore,
     MetadataStoreError,
     Operation,
@@ -197,12 +198,21 @@ class Controller:
                     ErrorCode.TOPIC_ALREADY_EXISTS,
                     f"Topic '{wish.name}' is marked for deletion.",
                 )
+            if not wish.assignment:
+                self._expect_uncordoned_dirs()
             topic = plan_topic(wish, self._new_topic_id(), self._image, self._log_configs.broker)
             if validate_only:
                 return topic
             with trio.CancelScope(shield=True):
                 await self._write(self._creation(topic))
-                topic = await self._open(topic, topic.partitions, is_new=True)
+                topic = await self._open_new(
+                    topic,
+                    topic.partitions,
+                    [
+                        Delete(topic_path(topic.name), recursive=True),
+                        Delete(topic_config_path(topic.name), recursive=True),
+                    ],
+                )
                 self._image.set_topic(topic)
         log.info("Created topic %s with %d partitions", topic.name, len(topic.partitions))
         return topic
@@ -254,6 +264,8 @@ class Controller:
             topic = self._image.topic(name)
             if topic is None:
                 raise _unknown_topic()
+            if assignments is None:
+                self._expect_uncordoned_dirs()
             brokers = [member.broker_id for member in self._image.brokers()]
             added = plan_more_partitions(topic, count, assignments, brokers)
             if validate_only:
@@ -265,7 +277,14 @@ class Controller:
             operations += self._states(name, added)
             with trio.CancelScope(shield=True):
                 await self._write(operations)
-                grown = await self._open(grown, added, is_new=True)
+                grown = await self._open_new(
+                    grown,
+                    added,
+                    [
+                        Put(topic_path(name), encode_topic(topic.topic_id, topic.partitions)),
+                        *(Delete(partition_state_path(name, index)) for index in added),
+                    ],
+                )
                 self._image.set_topic(grown)
         log.info("Topic %s has %d partitions now", name, count)
 
@@ -297,6 +316,15 @@ class Controller:
 
     # ------------------------------------------------------------------ pieces
 
+    def _expect_uncordoned_dirs(self) -> None:
+        """For what is placed by us. Raises INVALID_REPLICATION_FACTOR (KIP-1066)."""
+        if not self._logs.takes_new_logs:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "Unable to replicate the partition: all brokers are currently fenced or have all "
+                "their log directories cordoned.",
+            )
+
     def _new_topic_id(self) -> bytes:
         while self._image.topic_by_id(topic_id := self._new_uuid()) is not None:
             pass
@@ -314,6 +342,24 @@ class Controller:
             )
             for index, partition in partitions.items()
         ]
+
+    async def _open_new(
+        self,
+        topic: TopicImage,
+        partitions: Mapping[int, PartitionImage],
+        undo: Sequence[Operation],
+    ) -> TopicImage:
+        """Lead new partitions, all or none; `undo` takes them out of the tree. Raises whatever
+        went wrong.
+
+        A crash before the undoing leaves a topic that nobody was promised; the next start opens it.
+        """
+        try:
+            return await self._open(topic, partitions, is_new=True)
+        except Exception as error:
+            log.error("Topic %s could not be opened, and is not made: %s", topic.name, error)
+            await self._write(undo)
+            raise
 
     async def _open(
         self, topic: TopicImage, partitions: Mapping[int, PartitionImage], *, is_new: bool

@@ -85,7 +85,7 @@ class DynamicBrokerConfig:
             old = self.layers.cluster if for_cluster else self.layers.broker
             wanted = {name: text for name, text in change(old).items() if text is not None}
             try:
-                check_changeable(wanted)
+                check_changeable(wanted, for_cluster=for_cluster)
                 layers = (
                     self.layers.with_cluster(wanted)
                     if for_cluster

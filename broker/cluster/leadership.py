@@ -47,6 +47,11 @@ class Replicas(Protocol):
 class LogEpochs(Protocol):
     """What is asked of `storage.log_manager.LogManager`."""
 
+    @property
+    def takes_new_logs(self) -> bool:
+        """Not every log directory is cordoned."""
+        ...
+
     def latest_epoch(self, tp: TopicPartition) -> int | None:
         """The last leader epoch in the partition's log; None for an empty or missing log."""
         ...
@@ -105,7 +110,10 @@ async def lead_partitions(
     *,
     is_new: bool,
 ) -> TopicImage:
-    """Open and serve `partitions` of `topic`; the topic as it is after failures."""
+    """Open and serve `partitions` of `topic`; the topic as it is after failures.
+
+    New ones all or none: raises what is wrong with the first that cannot be opened.
+    """
     failed: dict[int, PartitionImage] = {}
     for index, partition in partitions.items():
         if partition.leader != broker_id:
@@ -113,10 +121,23 @@ async def lead_partitions(
         tp = TopicPartition(topic.name, index)
         try:
             replicas.make_leader(tp, topic.topic_id, partition.leader_epoch, config, is_new)
-        except KafkaError as error:
+        except Exception as error:
+            if is_new:
+                _close_new(replicas, topic.name, partitions)
+            if is_new or not isinstance(error, KafkaError):
+                raise
             log.error("Partition %s-%d has no leader: %s", topic.name, index, error)
             failed[index] = replace(partition, leader=NO_LEADER, offline_replicas=(broker_id,))
         await trio.lowlevel.checkpoint()
     if not failed:
         return topic
     return replace(topic, partitions={**topic.partitions, **failed})
+
+
+def _close_new(replicas: Replicas, name: str, partitions: Mapping[int, PartitionImage]) -> None:
+    """What was opened of a creation that fails: closed, and its logs deleted."""
+    for index in partitions:
+        try:
+            replicas.delete_partition(TopicPartition(name, index))
+        except KafkaError as error:
+            log.error("The log of %s-%d, which is not served, stays: %s", name, index, error)

@@ -330,8 +330,16 @@ def _sockets(statistics: Any) -> Iterator[Family]:
         ("expired_connections_killed_count", statistics.idle_closed),
         ("accept_errors", statistics.accept_errors),
         ("cold_reads", statistics.cold_reads),
+        ("overdue_connections_killed_count", statistics.overdue_closed),
     ):
         yield CounterMetricFamily(prefix + name, name.replace("_", " "), value=value)
+    frames = statistics.frames
+    yield gauge(prefix + "incomplete_request_bytes", "Bytes of unfinished requests", frames.held)
+    yield gauge(
+        prefix + "muted_connections",
+        "Connections that are not read, for want of memory",
+        frames.waiting,
+    )
     buffers = statistics.buffers
     yield gauge(prefix + "memorypoolused", "Bytes of receive buffers in use", buffers.bytes_in_use)
     yield gauge(

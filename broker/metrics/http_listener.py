@@ -1,7 +1,10 @@
 """`GET /metrics` over HTTP/1.1: the little that a scrape needs.
 
-One request per connection, a few connections at a time, a few seconds for each: a scraper that
-hangs costs nothing. `metrics.http.listener` is "host:port"; nothing listens when it is empty.
+One request per connection. It has to come within `_HEAD_S`, all in all there are `_REQUEST_S`, and
+answers are made a few at a time. There are `_CONNECTIONS` at most: when one more comes, the oldest
+of those that have not said what they want is closed for it, so clients that hang or drip keep
+nobody from scraping. `metrics.http.listener` is "host:port"; without a host it listens on every
+interface, as `listeners` does; nothing listens when it is empty.
 """
 
 import logging
@@ -21,7 +24,9 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 KEY = "metrics.http.listener"
 _REQUEST_BYTES = 8192
 _REQUEST_S = 10.0
+_HEAD_S = 5.0
 _AT_ONCE = 4
+_CONNECTIONS = 64
 _BACKLOG = 128
 """Scrapers come one by one, seconds apart."""
 
@@ -48,8 +53,12 @@ class MetricsListener:
         self._transport = transport
         self._clock = clock
         self._limiter = trio.CapacityLimiter(_AT_ONCE)
+        self._open = 0
+        self._silent: dict[trio.CancelScope, None] = {}
+        """Of connections whose request has not come, the oldest first."""
+        self.host = ""
         self.port = 0
-        """The real port, once it serves."""
+        """Both as they really are, once it serves."""
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. Raises BindError when the address cannot be used."""
@@ -59,34 +68,56 @@ class MetricsListener:
             send_buffer=SYSTEM_DEFAULT,
             receive_buffer=SYSTEM_DEFAULT,
         )
-        self.port = listening.bound.port
+        self.host, self.port = listening.bound.host, listening.bound.port
         try:
             async with trio.open_nursery() as nursery:
                 task_status.started()
                 await accept_streams(
                     listening,
                     self._clock,
-                    lambda stream: nursery.start_soon(self._answer, stream),
+                    lambda stream: self._welcome(nursery, stream),
                     _note_no_capacity,
                 )
         finally:
             listening.close()
 
-    async def _answer(self, stream: Stream) -> None:
+    def _welcome(self, nursery: trio.Nursery, stream: Stream) -> None:
+        if self._open >= _CONNECTIONS:
+            if not self._silent:
+                stream.close()
+                return
+            oldest = next(iter(self._silent))
+            del self._silent[oldest]
+            oldest.cancel()
+        self._open += 1
+        scope = trio.CancelScope()
+        self._silent[scope] = None
+        nursery.start_soon(self._answer, stream, scope)
+
+    async def _answer(self, stream: Stream, silent: trio.CancelScope) -> None:
         try:
             with self._clock.timeout(_REQUEST_S):
-                async with self._limiter:
+                head = None
+                with silent, self._clock.timeout(_HEAD_S):
                     head = await _head(stream)
-                    try:
-                        response = await self._response(head)
-                    except Exception:
-                        logger.exception("A scrape of the metrics failed")
-                    else:
-                        await send_all(stream, response)
+                self._silent.pop(silent, None)
+                if head is not None:
+                    async with self._limiter:
+                        await self._send_response(stream, head)
         except OSError:  # the scraper has gone
             pass
         finally:
+            self._open -= 1
+            self._silent.pop(silent, None)
             stream.close()
+
+    async def _send_response(self, stream: Stream, head: bytes) -> None:
+        try:
+            response = await self._response(head)
+        except Exception:
+            logger.exception("A scrape of the metrics failed")
+        else:
+            await send_all(stream, response)
 
     async def _response(self, head: bytes) -> bytes:
         words = head.split(b"\r\n", 1)[0].split(b" ")

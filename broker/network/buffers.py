@@ -3,20 +3,24 @@
 * A connection that waits for its next request holds no buffer at all: it takes one when bytes have
   arrived and gives it back when it is idle. So ten thousand idle connections cost ten thousand
   small objects, and a few busy ones always work on memory that is warm in the cache.
-* A frame's announced size is only a claim. Memory grows geometrically with what has really
-  arrived (`GROWTH`), unless a free buffer of the right size lies here anyway.
+* A frame's announced size is only a claim. A large buffer is anonymous memory of the frame's size,
+  of which the kernel provides the pages that bytes have arrived for; it costs no copying while it
+  fills, and goes back to the system at once when it is let go. (A `bytearray` is filled with zeros
+  when it is made: 100 MB that were announced would be there, after a stall of 40 ms.)
 * When many connections hold a standard buffer at the same time, incomplete frames are moved to
   buffers of their own size (`crowded`).
 * Buffers are powers of two; free ones are kept up to `RETAINED_BYTES`: a fresh megabyte costs 256
   page faults, which is more than handling the request.
 
-A buffer is a plain `bytearray` that is never resized, so views of it stay valid; but they show
-other bytes as soon as it is used again. With `check=True` (Python's development mode) `release`
-logs an error when somebody still holds a view.
+A buffer is a `bytearray`, or `mmap` where it is large, that is never resized, so views of it stay
+valid; but they show other bytes as soon as it is used again. With `check=True` (Python's
+development mode) `release` logs an error when somebody still holds a view.
 """
 
 import logging
+import mmap
 from dataclasses import dataclass
+from typing import cast
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +40,7 @@ class BufferStatistics:
     in_use: int
     """Buffers that connections hold now, packed ones not counted."""
     bytes_in_use: int
-    """Their size."""
+    """Of standard size; what large ones hold is `FrameMemoryStatistics.held`."""
     bytes_free: int
     """Kept for the next taker."""
 
@@ -83,7 +87,10 @@ class BufferPool:
         return self._taken(free.pop())
 
     def grown(self, frame: int, arrived: int) -> bytearray:
-        """A buffer larger than `arrived` bytes, on the way to one that holds `frame` bytes."""
+        """A buffer larger than `arrived` bytes, on the way to one that holds `frame` bytes.
+
+        Raises OSError when the system has no more memory to promise.
+        """
         large = self.free_large(frame)
         if large is not None:
             return large
@@ -92,12 +99,9 @@ class BufferPool:
             return bytearray(size) if self.crowded else self.acquire()
         if size == STANDARD_BYTES:
             return self.acquire()
-        large = self.free_large(size)
-        if large is not None:
-            return large
+        large = _anonymous(_size_class(frame))
         self._in_use += 1
-        self._bytes_in_use += size
-        return bytearray(size)
+        return large
 
     def packed(self, content: memoryview) -> bytearray:
         """A small buffer of its own for an incomplete frame, with room to go on."""
@@ -111,7 +115,8 @@ class BufferPool:
         if size < STANDARD_BYTES:
             return  # a packed one: was never the pool's
         self._in_use -= 1
-        self._bytes_in_use -= size
+        if size == STANDARD_BYTES:
+            self._bytes_in_use -= size
         if self._check and _is_viewed(buffer):
             logger.error("A request's bytes are still in use after its reply: copy what you keep")
             return
@@ -138,7 +143,8 @@ class BufferPool:
         """The holder ended while somebody may still write to it: never use it again."""
         if len(buffer) >= STANDARD_BYTES:
             self._in_use -= 1
-            self._bytes_in_use -= len(buffer)
+            if len(buffer) == STANDARD_BYTES:
+                self._bytes_in_use -= STANDARD_BYTES
 
     def statistics(self) -> BufferStatistics:
         """A snapshot."""
@@ -148,15 +154,25 @@ class BufferPool:
 
     def _taken(self, buffer: bytearray) -> bytearray:
         self._free_bytes -= len(buffer)
-        self._bytes_in_use += len(buffer)
+        if len(buffer) == STANDARD_BYTES:
+            self._bytes_in_use += STANDARD_BYTES
         return buffer
 
 
-def _is_viewed(buffer: bytearray) -> bool:
-    """A bytearray refuses to change its size while views of it exist."""
+def _anonymous(size: int) -> bytearray:
+    """Memory without pages, which is used as a bytearray is: by index, by slice, through views."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    return cast("bytearray", mmap.mmap(-1, size, flags=flags))
+
+
+def _is_viewed(buffer: bytearray | mmap.mmap) -> bool:
+    """Either kind refuses to change its size while views of it exist."""
     try:
-        buffer.append(0)
+        if isinstance(buffer, mmap.mmap):
+            buffer.resize(len(buffer))
+        else:
+            buffer.append(0)
+            buffer.pop()
     except BufferError:
         return True
-    buffer.pop()
     return False

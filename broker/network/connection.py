@@ -30,6 +30,7 @@ import trio
 
 from broker.network.activity import Activity, State
 from broker.network.buffers import STANDARD_BYTES, BufferPool
+from broker.network.frame_memory import FrameMemory
 from broker.network.parking import wait_parked
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.replies import Replies
@@ -49,13 +50,19 @@ TURN_S: Final = 0.0005
 """Work between two yields. A yield costs as much as appending two batches, so it is paid by the
 time that others had to wait, and not after each 64 KB as it once was."""
 
+INCOMPLETE_BYTES: Final = 160 * 1024 * 1024
+"""`incomplete.request.max.bytes`, where nobody says otherwise."""
+
 _SIZE: Final = struct.Struct(">i").unpack_from
+
+
+_BLIND: Final = frozenset((State.PARKED_BLIND, State.MUTED))
 
 
 class ConnectionServices:
     """What all connections of a broker share."""
 
-    __slots__ = ("buffers", "channel", "disk", "max_request_bytes", "memory")
+    __slots__ = ("buffers", "channel", "disk", "frames", "max_request_bytes", "memory")
 
     def __init__(
         self,
@@ -65,12 +72,14 @@ class ConnectionServices:
         disk: DiskReader,
         buffers: BufferPool | None = None,
         memory: RequestMemory | None = None,
+        frames: FrameMemory | None = None,
     ) -> None:
         self.channel = channel
         self.max_request_bytes = max_request_bytes
         self.disk = disk
         self.buffers = buffers or BufferPool()
         self.memory = memory
+        self.frames = frames or FrameMemory(INCOMPLETE_BYTES)
 
 
 class Connection:
@@ -100,7 +109,7 @@ class Connection:
         self._claim = None if services.memory is None else Claim(services.memory)
         self._scope = trio.CancelScope()
         self._activity = Activity(self._monotonic())
-        self._received = ReceiveBuffer(services.buffers)
+        self._received = ReceiveBuffer(services.buffers, services.frames)
         self._replies = Replies(stream, self._activity, services.disk, channel.clock)
         self._handling = RequestHandling(info, channel, self._activity, self._replies)
 
@@ -148,15 +157,29 @@ class Connection:
         return self._activity.state
 
     def check_idle(self, now: float, max_idle_s: float) -> bool:
-        """Close it when nothing happened for so long; a parked or working request is not idle."""
+        """Close it when nothing happened for so long; a parked or working request is not idle.
+
+        A request that comes all too slowly is nothing.
+        """
         stuck = self._activity.is_stuck(now, max_idle_s)
+        hold = self._received.hold
+        if hold is not None and self._activity.state is State.IDLE:
+            stuck = stuck or hold.is_too_slow(now, max_idle_s)
         if stuck:
             self.abort()
         return stuck
 
+    def check_overdue(self, now: float) -> bool:
+        """Close it when it holds memory that others wait for, and its client does not hurry."""
+        hold = self._received.hold
+        overdue = hold is not None and self._activity.state is State.IDLE and hold.is_overdue(now)
+        if overdue:
+            self.abort()
+        return overdue
+
     def check_parked(self) -> None:
-        """Notice a disconnect that hides behind bytes sent ahead."""
-        if self._activity.state is State.PARKED_BLIND and self._stream.peer_has_closed():
+        """Notice a disconnect that hides behind bytes sent ahead, or that are not read."""
+        if self._activity.state in _BLIND and self._stream.peer_has_closed():
             self.abort()
 
     # ---- the loop
@@ -173,8 +196,9 @@ class Connection:
                 await self._mute_if_exhausted(claim)
             if not received.buffer:
                 received.acquire(large)
+            end = await self._take_window() if received.hold is not None else None
             try:
-                count = receive(received.view[received.have :])
+                count = receive(received.view[received.have : end])
             except BlockingIOError:
                 count = -1  # waited for below: the exception may hold a view of the buffer
             if count <= 0:
@@ -191,9 +215,9 @@ class Connection:
             if replies.turn and not replies.send_nowait(now):
                 await replies.send(now)
             if position == received.have:
-                received.have = 0
+                received.clear()
             else:
-                received.keep_rest(position, wanted)
+                received.keep_rest(position, wanted, now)
             if claim is not None and (position or claim.size != wanted):
                 claim.release()
                 await self._mute_if_exhausted(claim)
@@ -201,6 +225,7 @@ class Connection:
             if activity.last - began >= TURN_S:
                 self._note_turn(began)
                 began = 0.0
+                received.pause()
                 await trio.lowlevel.checkpoint()
 
     def _note_turn(self, began: float) -> None:
@@ -210,6 +235,18 @@ class Connection:
             self._channel.watch.note(
                 began, ended, lambda: f"requests and replies of {self.info.connection_id}"
             )
+
+    async def _take_window(self) -> int | None:
+        """Up to where the buffer may be filled; None: all of it (`broker.network.frame_memory`)."""
+        hold = self._received.hold
+        assert hold is not None
+        if not hold.is_counted:
+            return None
+        while not (end := hold.take_window()):
+            self._activity.state = State.MUTED
+            await hold.wait(self._monotonic)
+            self._activity.state = State.BUSY
+        return end
 
     async def _mute_if_exhausted(self, claim: Claim) -> None:
         """While requests take all memory, read nothing (`queued.max.request.bytes`)."""
@@ -234,6 +271,8 @@ class Connection:
         handle = self._handling.handle
         limit = self._max_request_bytes
         position = wanted = large = 0
+        if received.hold is not None:
+            received.hold.received(received.have)
         while received.have - position >= SIZE_BYTES and not activity.closing:
             buffer = received.buffer
             (size,) = _SIZE(buffer, position)

@@ -1,57 +1,82 @@
-"""How many connections there may be: `max.connections` and `max.connections.per.ip`.
+"""How many connections there may be: of the broker, of each listener, of each address.
 
-As Kafka's ConnectionQuotas: a connection over a limit is accepted and closed at once, so its client
-sees an end and not a hang. Every decision has its reason (decision 6).
+`max.connections`, `listener.name.<listener>.max.connections`, `max.connections.per.ip`, and the
+share of the process's descriptors that is for connections. A connection over a limit is accepted
+and closed at once, so its client sees an end and not a hang (Kafka does so for addresses, and lets
+the others wait unaccepted). Every decision has its reason (decision 6).
 """
 
 import enum
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 class Refusal(enum.Enum):
     """Why a connection was closed right after it was accepted."""
 
+    DESCRIPTORS = "open files"
+    """What is left of the process's descriptors is for files (`broker.world.descriptors`)."""
     BROKER_LIMIT = "max.connections"
+    LISTENER_LIMIT = "listener.name.*.max.connections"
     IP_LIMIT = "max.connections.per.ip"
 
 
+NO_LIMIT = 2147483647
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Connections at the same time."""
+
+    total: int = NO_LIMIT
+    by_listener: Mapping[str, int] = field(default_factory=dict)
+    """Listener name to its own limit; those that are not named have none."""
+    per_ip: int = NO_LIMIT
+    ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    """Limits of single addresses."""
+
+
+UNLIMITED = Limits()
+
+
 class ConnectionLimits:
-    """Counts connections by address. Event loop only."""
+    """Counts connections. Event loop only."""
 
-    def __init__(self, *, total: int, per_ip: int, overrides: Mapping[str, int]) -> None:
-        """`overrides`: limits of single addresses; a host name stands for its addresses."""
-        self._total = total
-        self._per_ip = per_ip
-        self._overrides = overrides
-        self._counts: dict[str, int] = {}
+    def __init__(self, limits: Limits, *, descriptors: int = NO_LIMIT) -> None:
+        """`descriptors`: connections that the process has descriptors for."""
+        self.limits = limits
+        """May be replaced at any time: connections that are there stay."""
+        self._descriptors = descriptors
+        self._by_host: Counter[str] = Counter()
+        self._by_listener: Counter[str] = Counter()
         self._count = 0
-
-    def change(self, *, total: int, per_ip: int, overrides: Mapping[str, int]) -> None:
-        """Other limits from now on; connections that are there stay."""
-        self._total = total
-        self._per_ip = per_ip
-        self._overrides = overrides
 
     @property
     def count(self) -> int:
         """Connections now."""
         return self._count
 
-    def admit(self, host: str) -> Refusal | None:
+    def admit(self, host: str, listener: str = "") -> Refusal | None:
         """Count one more connection of this address, unless there is a reason not to."""
-        if self._count >= self._total:
+        limits = self.limits
+        if self._count >= self._descriptors:
+            return Refusal.DESCRIPTORS
+        if self._count >= limits.total:
             return Refusal.BROKER_LIMIT
-        mine = self._counts.get(host, 0)
-        if mine >= self._overrides.get(host, self._per_ip):
+        if self._by_listener[listener] >= limits.by_listener.get(listener, NO_LIMIT):
+            return Refusal.LISTENER_LIMIT
+        if self._by_host[host] >= limits.ip_overrides.get(host, limits.per_ip):
             return Refusal.IP_LIMIT
-        self._counts[host] = mine + 1
         self._count += 1
+        self._by_listener[listener] += 1
+        self._by_host[host] += 1
         return None
 
-    def leave(self, host: str) -> None:
+    def leave(self, host: str, listener: str = "") -> None:
         """An admitted connection of this address has ended."""
         self._count -= 1
-        if self._counts[host] == 1:
-            del self._counts[host]
-        else:
-            self._counts[host] -= 1
+        self._by_listener[listener] -= 1
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]

@@ -7,20 +7,28 @@ larger buffer if it needs one (`broker.network.buffers` has the reasons and size
 
 from typing import Final
 
-from broker.network.buffers import GROWTH, BufferPool
+from broker.network.buffers import GROWTH, STANDARD_BYTES, BufferPool
+from broker.network.frame_memory import FrameHold, FrameMemory
+from protocol.framing import SIZE_BYTES
 
 _NO_BUFFER: Final = bytearray()
 _NOTHING: Final = memoryview(_NO_BUFFER)
+
+FIRST_BYTES: Final = 4096
+"""Received of a request before it is known whether it is counted."""
 
 
 class ReceiveBuffer:
     """One connection's. The hot loop fills it through the fields: a call would cost as much as the
     receive itself."""
 
-    __slots__ = ("_pool", "buffer", "have", "view")
+    __slots__ = ("_frames", "_pool", "buffer", "have", "hold", "view")
 
-    def __init__(self, pool: BufferPool) -> None:
+    def __init__(self, pool: BufferPool, frames: FrameMemory) -> None:
         self._pool = pool
+        self._frames = frames
+        self.hold: FrameHold | None = None
+        """What is known of the incomplete frame; None until there was one."""
         self.buffer = _NO_BUFFER
         """Empty while none is held."""
         self.view = _NOTHING
@@ -29,17 +37,38 @@ class ReceiveBuffer:
         """Bytes in it, from its begin."""
 
     def acquire(self, wanted: int) -> None:
-        """Take one; a large one if a frame of `wanted` bytes is likely and one is free."""
-        self._use(self._pool.acquire(wanted))
+        """Take one; a large one if a frame of `wanted` bytes is likely and one is free.
 
-    def keep_rest(self, position: int, wanted: int) -> None:
+        A small one where unfinished requests hold much memory: a frame's size shows in it as well.
+        """
+        short = self._frames.held >= self._frames.limit // 4
+        self._use(bytearray(FIRST_BYTES) if short else self._pool.acquire(wanted))
+
+    def clear(self) -> None:
+        """All that has come was handled."""
+        self.have = 0
+        if self.hold is not None:
+            self.hold.end()
+
+    def pause(self) -> None:
+        """Its turn is over."""
+        if self.hold is not None:
+            self.hold.settle()
+
+    def keep_rest(self, position: int, wanted: int, now: float) -> None:
         """What is behind `position` moves to the front, of a larger buffer if need be.
 
         Something is there. `wanted` is the size of the frame that begins with it, 0 when it is not
-        known yet.
+        known yet. Raises OSError when there is no memory for it.
         """
         rest = self.have - position
         self.have = rest
+        hold = self.hold
+        if hold is None:
+            hold = self.hold = FrameHold(self._frames)
+        elif position:
+            hold.end()
+        hold.note(wanted or SIZE_BYTES, rest, now)
         view = self.view
         if wanted > len(view):
             pool = self._pool
@@ -62,15 +91,24 @@ class ReceiveBuffer:
         pool = self._pool
         if self.have == 0:
             pool.release(self._detached())
-        elif pool.crowded and len(self.view) > GROWTH * self.have:
+            return
+        self.pause()
+        if pool.crowded and GROWTH * self.have < len(self.view) <= STANDARD_BYTES:
             pool.release(self._packed(0))
 
     def shrink_parked(self, position: int) -> None:
         """The request before `position` is parked: keep what is behind it, and let the rest go."""
         self._pool.release_parked(self._packed(position))
+        self.frame_is_done()
+
+    def frame_is_done(self) -> None:
+        """The request that came in pieces was handled."""
+        if self.hold is not None:
+            self.hold.end()
 
     def close(self, *, reusable: bool) -> None:
         """Let go of the buffer. `reusable`: nobody has a view of it, or may still write to it."""
+        self.frame_is_done()
         buffer = self._detached()
         if reusable:
             self._pool.release(buffer)

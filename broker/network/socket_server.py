@@ -19,8 +19,9 @@ import trio
 
 from broker.network.activity import State
 from broker.network.buffers import BufferPool, BufferStatistics
-from broker.network.connection import Connection, ConnectionServices
-from broker.network.connection_limits import ConnectionLimits, Refusal
+from broker.network.connection import INCOMPLETE_BYTES, Connection, ConnectionServices
+from broker.network.connection_limits import NO_LIMIT, UNLIMITED, ConnectionLimits, Limits, Refusal
+from broker.network.frame_memory import STALLED_S, FrameMemory, FrameMemoryStatistics
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory, RequestMemoryStatistics
 from broker.network.sender import DiskReader
@@ -36,6 +37,7 @@ from broker.world.transport import (
 )
 from broker.world.workers import Workers
 from config.listener import Listener
+from storage.seldom import Seldom
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +60,11 @@ class SocketServerSettings:
     max_request_bytes: int = 104857600
     queued_bytes: int = -1
     """Of requests in memory; 0 or less: no limit."""
-    max_connections: int = 2147483647
-    max_connections_per_ip: int = 2147483647
-    max_connections_per_ip_overrides: Mapping[str, int]
+    incomplete_bytes: int = INCOMPLETE_BYTES
+    """Of requests that have not come whole."""
+    limits: Limits = UNLIMITED
+    max_descriptors: int = NO_LIMIT
+    """Connections that the process has descriptors for."""
     max_idle_s: float | None = 600.0
     """None: never."""
     check_buffers: bool = False
@@ -81,6 +85,9 @@ class SocketServerStatistics:
     buffers: BufferStatistics
     memory: RequestMemoryStatistics | None
     """None: no limit is set."""
+    frames: FrameMemoryStatistics
+    overdue_closed: int
+    """Connections closed because others waited for the memory of their unfinished requests."""
 
 
 class SocketServer:
@@ -104,12 +111,11 @@ class SocketServer:
             disk=DiskReader(workers),
             memory=RequestMemory(settings.queued_bytes) if settings.queued_bytes > 0 else None,
             buffers=BufferPool(check=settings.check_buffers),
+            frames=FrameMemory(settings.incomplete_bytes),
         )
-        self._limits = ConnectionLimits(
-            total=settings.max_connections,
-            per_ip=settings.max_connections_per_ip,
-            overrides=settings.max_connections_per_ip_overrides,
-        )
+        self._limits = ConnectionLimits(settings.limits, descriptors=settings.max_descriptors)
+        self._telling_refusals = Seldom(self._clock)
+        self._telling_errors = Seldom(self._clock)
         self._listening: list[Listening] = []
         self._connections: dict[Connection, None] = {}
         self._accepting = trio.CancelScope()
@@ -118,6 +124,7 @@ class SocketServer:
         self._accepted = 0
         self._refused = dict.fromkeys(Refusal, 0)
         self._idle_closed = 0
+        self._overdue_closed = 0
         self._accept_errors = 0
 
     @property
@@ -207,6 +214,8 @@ class SocketServer:
             cold_reads=self._services.disk.cold_reads,
             buffers=self._services.buffers.statistics(),
             memory=None if memory is None else memory.statistics(),
+            frames=self._services.frames.statistics(),
+            overdue_closed=self._overdue_closed,
         )
 
     # ---- accepting
@@ -221,14 +230,25 @@ class SocketServer:
 
     def _note_no_capacity(self, bound: BoundListener, error: OSError) -> None:
         self._accept_errors += 1
-        logger.error("Cannot accept connections on %s: %s", bound, error)
+        untold = self._telling_errors.untold()
+        if untold:
+            logger.error("Cannot accept connections on %s: %s (%d times)", bound, error, untold)
 
     def _welcome(self, bound: BoundListener, connections: trio.Nursery, stream: Stream) -> None:
         local, peer = stream.local, stream.peer
-        refusal = self._limits.admit(peer.host)
+        refusal = self._limits.admit(peer.host, bound.name)
         if refusal is not None:
             self._refused[refusal] += 1
-            logger.info("Rejected connection from %s: %s is reached", peer.host, refusal.value)
+            untold = self._telling_refusals.untold()
+            if untold:
+                logger.warning(
+                    "Rejected %d connections, the last from %s: the limit of %s is reached (%d are "
+                    "open)",
+                    untold,
+                    peer.host,
+                    refusal.value,
+                    self._limits.count,
+                )
             stream.close()
             return
         self._accepted += 1
@@ -250,7 +270,7 @@ class SocketServer:
             await connection.run()
         finally:
             del self._connections[connection]
-            self._limits.leave(connection.info.peer_host)
+            self._limits.leave(connection.info.peer_host, connection.info.listener_name)
             if not self._connections:
                 self._last_one_gone.set()
 
@@ -261,12 +281,25 @@ class SocketServer:
         period = _LONGEST_SWEEP_S
         if idle_s is not None:
             period = min(period, max(idle_s / _SWEEPS_PER_IDLE_TIME, _SHORTEST_SWEEP_S))
+        frames = self._services.frames
         while True:
-            await self._clock.sleep(period)
+            await self._clock.sleep(min(period, STALLED_S / 4) if frames.waited_for else period)
             now = self._clock.monotonic()
+            waited_for = frames.waited_for
+            overdue = 0
             for connection in list(self._connections):
-                if connection.state is State.PARKED_BLIND:
+                if connection.state in (State.PARKED_BLIND, State.MUTED):
                     connection.check_parked()
+                elif waited_for and connection.check_overdue(now):
+                    overdue += 1
                 elif idle_s is not None and connection.check_idle(now, idle_s):
                     self._idle_closed += 1
                     logger.debug("Closed idle connection %s", connection.info.connection_id)
+            if overdue:
+                self._overdue_closed += overdue
+                logger.warning(
+                    "Closed %d connections whose requests come too slowly: they hold memory that "
+                    "others wait for (incomplete.request.max.bytes=%d)",
+                    overdue,
+                    frames.limit,
+                )

@@ -32,7 +32,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.errors import RecordsError
 from protocol.types import TopicPartition
 from storage import jobs
-from storage.errors import StorageError
+from storage.errors import StorageError, storage_error
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, ReadInfo, StartOffsetReason
 from storage.paths import parent_dir
@@ -174,7 +174,7 @@ class LogMover:
 
         def unreadable(error: OSError) -> None:
             self._logs.report_failure(parent_dir(source.dir), error)
-            raise StorageError(source.dir, error) from error
+            raise storage_error(source.dir, error) from error
 
         return CopySlice(
             found.records, future, wanted=lambda: self._check(tp, future), unreadable=unreadable

@@ -31,10 +31,11 @@ from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.clock import Clock
-from storage.errors import StorageError
+from storage.errors import OutOfResources, StorageError, storage_error
 from storage.jobs import Steps
 from storage.log.results import AppendInfo, AppendOrigin
 from storage.paths import parent_dir
+from storage.seldom import Seldom
 
 if TYPE_CHECKING:
     from broker.cluster.image import MetadataImage
@@ -101,6 +102,7 @@ class ReplicaManager:
         self._workers = workers
         self.opener = BatchOpener(workers)
         """Opens what producers send, where it is more than a look."""
+        self._shortages = Seldom(clock)
         self.topic_statistics = BrokerTopicStatistics()
         self._partitions: dict[tuple[str, int], Partition] = {}
         self.find = self._partitions.get
@@ -216,7 +218,7 @@ class ReplicaManager:
         try:
             data.leader_epochs.assign(leader_epoch, data.log_end_offset)
         except OSError as error:
-            failure = StorageError(data.dir, error)
+            failure = storage_error(data.dir, error)
             self.storage_failed(partition, failure)
             raise failure from error
 
@@ -269,7 +271,17 @@ class ReplicaManager:
     # ------------------------------------------------------------------ failing disks
 
     def storage_failed(self, partition: Partition, error: StorageError) -> None:
-        """The disk under `partition` failed: its log directory goes offline (S-REC-11)."""
+        """The disk under `partition` failed: its log directory goes offline (S-REC-11).
+
+        Not when the process had no descriptor left: then the next request may succeed.
+        """
+        if isinstance(error, OutOfResources):
+            untold = self._shortages.untold()
+            if untold:
+                log.error(
+                    "Could not work on %s: %s (%d times)", partition.topic_partition, error, untold
+                )
+            return
         if partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR:
             return
         partition.close(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -2,28 +2,36 @@
 
 import os
 from random import SystemRandom
+from typing import Final
 
 from broker.world.clock import SystemClock
 from broker.world.machine import MachineWorkers
+from broker.world.process_limits import claim_descriptors
 from broker.world.sockets import SocketTransport
 from broker.world.sqlite_medium import SqliteMedia
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from storage.os_filesystem import OsFileSystem
 
+SPARE_DESCRIPTORS: Final = 8
+"""For files that must be opened though no descriptor is left; each is needed for a moment."""
+
 
 def machine_world(config: BrokerConfig) -> World:
     """Real time, threads and sockets; the disk that `log.dirs` names."""
     clock = SystemClock()
     workers = MachineWorkers()
+    descriptors = claim_descriptors()
+    transport = SocketTransport(ceiling=descriptors.ceiling)
     if not config.is_in_memory:
         return World(
             clock=clock,
-            fs=OsFileSystem(),
+            fs=OsFileSystem(spares=SPARE_DESCRIPTORS),
             random=SystemRandom(),
-            transport=SocketTransport(),
+            transport=transport,
             media=SqliteMedia(),
             workers=workers,
+            descriptors=descriptors,
         )
     from broker.world.journal_medium import JournalMedia
     from storage.memory_filesystem import MemoryFileSystem
@@ -35,7 +43,8 @@ def machine_world(config: BrokerConfig) -> World:
         clock=clock,
         fs=memory,
         random=SystemRandom(),
-        transport=SocketTransport(),
+        transport=transport,
         media=JournalMedia(memory),
         workers=workers,
+        descriptors=descriptors,
     )

@@ -18,6 +18,7 @@ from typing import Any
 
 import trio
 
+from broker.world.descriptors import UNLIMITED
 from broker.world.transport import SYSTEM_DEFAULT, Address, BindError, BoundListener, Piece
 from config.listener import Listener
 
@@ -31,7 +32,11 @@ SocketAddress = tuple[str, int] | tuple[str, int, int, int]
 class SocketTransport:
     """See `broker.world.transport.Transport`."""
 
-    __slots__ = ()
+    __slots__ = ("_ceiling",)
+
+    def __init__(self, *, ceiling: int = UNLIMITED.ceiling) -> None:
+        """`ceiling`: from this number on descriptors are not for clients."""
+        self._ceiling = ceiling
 
     def listen(
         self, listener: Listener, *, backlog: int, send_buffer: int, receive_buffer: int
@@ -50,17 +55,20 @@ class SocketTransport:
                 port=sock.getsockname()[1],
                 protocol=listener.protocol,
             )
-            return SocketListening(sock, bound, send_buffer=send_buffer)
+            return SocketListening(sock, bound, send_buffer=send_buffer, ceiling=self._ceiling)
         raise BindError("; ".join(dict.fromkeys(reasons)))
 
 
 class SocketListening:
     """See `broker.world.transport.Listening`. Owns its socket."""
 
-    __slots__ = ("_send_buffer", "_socket", "_waited_for", "bound")
+    __slots__ = ("_ceiling", "_send_buffer", "_socket", "_waited_for", "bound")
 
-    def __init__(self, sock: socket.socket, bound: BoundListener, *, send_buffer: int) -> None:
+    def __init__(
+        self, sock: socket.socket, bound: BoundListener, *, send_buffer: int, ceiling: int
+    ) -> None:
         self.bound = bound
+        self._ceiling = ceiling
         self._socket = sock
         self._send_buffer = send_buffer
         self._waited_for = False
@@ -73,6 +81,10 @@ class SocketListening:
     def accept(self) -> "SocketStream":
         """See `Listening`."""
         sock, address = self._socket.accept()
+        if sock.fileno() >= self._ceiling:
+            # The system gives the lowest free number: nearly all are taken.
+            sock.close()
+            raise OSError(errno.EMFILE, "the descriptors that are left are for files")
         try:
             _set_options(sock, self._send_buffer)
             return SocketStream(sock, address_of(sock.getsockname()), address_of(address))

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     import sqlite3
 
 _LAYOUT: Final = 1
+_WHAT_TO_DO: Final = (
+    "It holds the topics, their ids and their configs; the records are not in it. Put a copy of it "
+    "back, if there is one. Or move it aside, with its -wal and -shm, and start again: topics and "
+    "partitions are then taken over from the log directories (pykafkalog adopt shows which), and "
+    "their own configs have to be set again."
+)
 
 
 class SqliteMedia:
@@ -44,7 +50,7 @@ class SqliteMedium:
             self.fresh = self._prepare()
         except sqlite3.DatabaseError as error:
             self.close()
-            raise MediumError(path, f"cannot be used: {error}") from error
+            raise _damaged(path, error) from error
         except MediumError:
             self.close()
             raise
@@ -75,7 +81,7 @@ class SqliteMedium:
         try:
             rows = self._database.execute("SELECT path, value, version FROM node").fetchall()
         except sqlite3.DatabaseError as error:
-            raise MediumError(self.path, f"cannot be used: {error}") from error
+            raise _damaged(self.path, error) from error
         return [Row(*row) for row in rows]
 
     def write(self, kept: Sequence[Row], gone: Sequence[str]) -> None:
@@ -107,3 +113,7 @@ class SqliteMedium:
     def close(self) -> None:
         """See `MetadataMedium`."""
         self._database.close()
+
+
+def _damaged(path: str, error: Exception) -> MediumError:
+    return MediumError(path, f"cannot be used: {error}. {_WHAT_TO_DO}")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from random import Random
 
 from broker.world.clock import Clock
+from broker.world.descriptors import UNLIMITED, DescriptorBudget
 from broker.world.metadata_medium import MetadataMedia
 from broker.world.transport import Transport
 from broker.world.workers import Workers
@@ -21,3 +22,5 @@ class World:
     transport: Transport
     media: MetadataMedia
     workers: Workers
+    descriptors: DescriptorBudget = UNLIMITED
+    """How many files and connections may be open."""

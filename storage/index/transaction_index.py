@@ -21,7 +21,7 @@ from struct import Struct
 from typing import Final
 
 from storage.errors import CorruptIndex, InvalidIndexAppend
-from storage.filesystem import FileSystem
+from storage.filesystem import File, FileSystem
 from storage.paths import file_name, join
 
 VERSION: Final = 0
@@ -58,7 +58,7 @@ class AbortedTxn:
 class TransactionIndex:
     """Aborted transactions whose markers are in one segment, in the order of the markers."""
 
-    __slots__ = ("_data", "_fs", "_torn", "base_offset", "path")
+    __slots__ = ("_data", "_fs", "_prepared", "_torn", "base_offset", "path")
 
     def __init__(self, fs: FileSystem, path: str, base_offset: int) -> None:
         self._fs = fs
@@ -66,6 +66,15 @@ class TransactionIndex:
         self.base_offset = base_offset
         self._data: bytes | None = None  # None: the file was not asked yet
         self._torn = 0
+        self._prepared: File | None = None
+
+    def prepare(self) -> None:
+        """Read and open the file for the append that follows, which then wants no descriptor.
+
+        A marker counts before its entry is written. Raises OSError.
+        """
+        self._all_bytes()
+        self._prepared = self._fs.open(self.path, create=True)
 
     def _load(self) -> bytes:
         try:
@@ -112,7 +121,7 @@ class TransactionIndex:
                 f"larger than {last}"
             )
         entry = txn.pack()
-        file = self._fs.open(self.path, create=True)
+        file, self._prepared = self._prepared or self._fs.open(self.path, create=True), None
         try:
             # At the end of the whole entries: a torn one is written over.
             file.pwrite(entry, len(data))

@@ -205,6 +205,9 @@ class Appender:
                 info.first_offset, info.last_offset = repeated.first_offset, repeated.last_offset
                 info.log_append_time = repeated.timestamp
                 pending.settled = True
+            elif marker is not None and not marker.is_commit:
+                with self._guard.writing():
+                    pending.segment.txn_index.prepare()
         self._pending = pending
         return pending
 

@@ -2,7 +2,7 @@
 
 An OSError becomes a `StorageError` and is reported to the owner of the log directory, which takes
 the directory offline (S-REC-11). From then on, and after the partition was deleted, the log refuses
-everything.
+everything. Only where the process has run out of descriptors or memory the log serves on.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from protocol.records.errors import RecordsError
-from storage.errors import StorageError
+from storage.errors import StorageError, is_shortage, storage_error
 from storage.log.store import SegmentStore
 from storage.log.validation import refusal
 
@@ -40,11 +40,11 @@ class DiskGuard:
             raise StorageError(self._store.directory, self.offline)
 
     def fail(self, error: OSError) -> NoReturn:
-        """The disk failed. Raises StorageError."""
+        """The disk failed, or no descriptor is left, which is told nobody. Raises StorageError."""
         directory = self._store.directory
-        if self.failed is not None:
+        if self.failed is not None and not is_shortage(error):
             self.failed(directory, error)
-        raise StorageError(directory, error) from error
+        raise storage_error(directory, error) from error
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -55,7 +55,7 @@ from storage.log.results import (
     TimestampOffset,
 )
 from storage.log.rolling import Roller
-from storage.log.segment import LogSegment
+from storage.log.segment import LogSegment, Openings
 from storage.log.store import SegmentStore
 from storage.log.truncating import Truncator
 from storage.log.validation import Bytes
@@ -155,8 +155,16 @@ class Log:
         self.read = reader.read
         self.update_high_watermark = offsets.update_high_watermark
 
-    def connect(self, *, failed: Failed, rolled: Rolled, rolling: Rolling | None = None) -> None:
+    def connect(
+        self,
+        *,
+        failed: Failed,
+        rolled: Rolled,
+        rolling: Rolling | None = None,
+        openings: Openings | None = None,
+    ) -> None:
         """Tell the log whom to tell."""
+        self._store.connect(openings)
         self._guard.failed = failed
         self._roller.ended = partial(rolled, self)
         self._roller.beginning = None if rolling is None else partial(rolling, self)
@@ -397,6 +405,11 @@ class Log:
         with self._guard.writing():
             for segment in self.segments:
                 segment.close()
+
+    def let_go_of_files(self) -> None:
+        """Close what the next append or read opens again. Raises OSError."""
+        for segment in self.segments:
+            segment.let_go()
 
     def release(self) -> None:
         """Drop all files without writing: the directory is offline, or about to be removed."""

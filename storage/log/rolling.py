@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 
 from protocol.types import TopicPartition
+from storage.errors import is_shortage
 from storage.log.durability import Durability
 from storage.log.offsets import LogOffsets
 from storage.log.results import RollReason
@@ -69,7 +70,14 @@ class Roller:
         self._durability.note_change(old)
         # A snapshot at the new base lets recovery start there (S-ROLL-4).
         self._producers.map_end_offset = base
-        self._producers.take_snapshot(sync=False)
+        try:
+            self._producers.take_snapshot(sync=False)
+        except OSError as error:
+            if not is_shortage(error):
+                raise
+            _log.warning(
+                "%s has no producer snapshot at %d: %s", self._topic_partition, base, error
+            )
         if offsets.high_watermark >= offsets.end:
             offsets.high_watermark_place = None
         if self.ended is not None:

@@ -17,11 +17,12 @@ Only `Log` and its helpers in this package call a segment. Every method may rais
 `Log` turns into `StorageError`.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 from protocol.records.batch import HEADER_UP_TO_MAGIC
 from protocol.types import NO_TIMESTAMP
 from storage.clock import Clock
+from storage.errors import is_shortage
 from storage.filesystem import File, FileSystem
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
@@ -42,10 +43,23 @@ _UNKNOWN: Final = -2
 """`max_timestamp` of a segment whose time index was not asked yet."""
 
 
+class Openings(Protocol):
+    """Told which segments have files open (`storage.open_files`)."""
+
+    def note(self, segment: "LogSegment") -> None:
+        """It is about to open some."""
+        ...
+
+    def forget(self, segment: "LogSegment") -> None:
+        """It has none."""
+        ...
+
+
 class LogSegment:
     """See the module docstring. Times are milliseconds, positions and sizes bytes."""
 
     __slots__ = (
+        "__weakref__",
         "_directory",
         "_free_entries",
         "_fs",
@@ -63,6 +77,7 @@ class LogSegment:
         "index_interval",
         "jitter_ms",
         "opened_file",
+        "openings",
         "size",
     )
 
@@ -86,6 +101,8 @@ class LogSegment:
         self._index_size = index_size
         self.opened_file: File | None = None
         """`file`, without the price of a property, where it is open."""
+        self.openings: Openings | None = None
+        """Set when the log is in service."""
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._txn_index: TransactionIndex | None = None
@@ -108,8 +125,19 @@ class LogSegment:
     def file(self) -> File:
         """The record file."""
         if self.opened_file is None:
+            self._note_opening()
             self.opened_file = self._fs.open(self.path, create=True)
         return self.opened_file
+
+    def _note_opening(self) -> None:
+        if self.openings is not None:
+            self.openings.note(self)
+
+    def connect(self, openings: Openings | None) -> None:
+        """It belongs to a log in service: whoever counts open files is told from now on."""
+        self.openings = openings
+        if self.opened_file is not None or self._offset_index is not None:
+            self._note_opening()
 
     @property
     def path(self) -> str:
@@ -131,6 +159,7 @@ class LogSegment:
     def offset_index(self) -> OffsetIndex:
         """Raises CorruptIndex when the file contradicts itself."""
         if self._offset_index is None:
+            self._note_opening()
             path = index_file(self._directory, self.base_offset, self._state)
             self._offset_index = OffsetIndex(self._fs, path, self.base_offset, self._index_size)
         return self._offset_index
@@ -139,6 +168,7 @@ class LogSegment:
     def time_index(self) -> TimeIndex:
         """Raises CorruptIndex when the file contradicts itself."""
         if self._time_index is None:
+            self._note_opening()
             path = time_index_file(self._directory, self.base_offset, self._state)
             self._time_index = TimeIndex(self._fs, path, self.base_offset, self._index_size)
         return self._time_index
@@ -222,8 +252,15 @@ class LogSegment:
 
         The log rolls before that; only a follower's append of many batches may fill an index, and
         only segments of old logs (KAFKA-6264), until recovery has split them, hold offsets too far
-        from their base.
+        from their base. And no entry is worth a refusal when no descriptor is left for its index.
         """
+        try:
+            self._try_to_add_entries(last_offset, position)
+        except OSError as error:
+            if not is_shortage(error):
+                raise
+
+    def _try_to_add_entries(self, last_offset: int, position: int) -> None:
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return
         if self._free_entries:
@@ -406,8 +443,21 @@ class LogSegment:
             self.opened_file.close()
         self.release()
 
+    def let_go(self) -> None:
+        """Close what the next question opens again; slices that were handed out stay readable.
+
+        The indexes of an active segment are cut to what they hold, as by a clean stop. Raises
+        OSError.
+        """
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                index.close()
+        self.release()
+
     def release(self) -> None:
         """Let go of file and maps without writing; slices that were handed out stay readable."""
+        if self.openings is not None:
+            self.openings.forget(self)
         self.opened_file = None
         self._offset_index = None
         self._time_index = None

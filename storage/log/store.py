@@ -20,7 +20,7 @@ from config.topic_config import TopicConfig
 from storage.clock import Clock
 from storage.filesystem import FileSystem
 from storage.log.results import Deleted, DeletionReason, PendingDeletion
-from storage.log.segment import LogSegment
+from storage.log.segment import LogSegment, Openings
 from storage.log.segments import LogSegments
 from storage.paths import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 
@@ -39,6 +39,7 @@ class SegmentStore:
         "directory",
         "fs",
         "generation",
+        "openings",
         "segments",
     )
 
@@ -61,6 +62,13 @@ class SegmentStore:
         self.dir_is_synced = False
         """The directory itself is found after a crash."""
         self.generation = 0
+        self.openings: Openings | None = None
+
+    def connect(self, openings: Openings | None) -> None:
+        """The log is in service: its segments tell of the files that they open."""
+        self.openings = openings
+        for segment in self.segments:
+            segment.connect(openings)
 
     def open_segment(self, base_offset: int, *, size: int, state: str = "") -> LogSegment:
         """A segment over files that exist (or will be made at first use); not added to the list."""
@@ -89,6 +97,7 @@ class SegmentStore:
 
     def _begin(self, segment: LogSegment) -> LogSegment:
         """Complete the files of an empty segment; it is the log's from now on."""
+        segment.connect(self.openings)
         segment.ensure_files()
         if self.config.preallocate:
             segment.preallocate(self.config.segment_bytes)
@@ -193,6 +202,7 @@ class SegmentStore:
         gone = self.delete(old, reason)
         for segment in new:
             segment.rename("")
+            segment.connect(self.openings)
             self.segments.add(segment)
         return gone
 

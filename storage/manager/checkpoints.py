@@ -22,6 +22,7 @@ from typing import Final
 
 from protocol.types import TopicPartition
 from storage.checkpoint import encode_offsets
+from storage.errors import OutOfResources, is_shortage
 from storage.filesystem import FileSystem
 from storage.jobs import Steps, perform_all
 from storage.log.log import Log
@@ -70,7 +71,8 @@ HIGH_WATERMARKS: Final[Mapping[str, Ask]] = {HIGH_WATERMARK_CHECKPOINT: _high_wa
 
 
 class Checkpoints:
-    """See the module docstring. Disk errors are reported to the directories, never raised."""
+    """See the module docstring. Disk errors are reported to the directories, never raised; writing
+    raises OutOfResources."""
 
     def __init__(
         self, fs: FileSystem, random: Random, directories: LogDirectories, table: LogTable
@@ -140,6 +142,8 @@ class Checkpoints:
         return file
 
     def _written(self, log_dir: str, error: OSError | None) -> None:
+        if error is not None and is_shortage(error):
+            raise OutOfResources(log_dir, error)  # the task runs again
         if error is not None:
             _log.error("Disk error while writing checkpoints in directory %s: %s", log_dir, error)
             self._directories.report_failure(log_dir, error)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from storage.errors import DirectoryLocked, StorageError
+from storage.errors import DirectoryLocked, StorageError, is_shortage, storage_error
 from storage.filesystem import FileSystem
 from storage.log_dir import LogDir
 from storage.paths import parent_dir
@@ -47,6 +47,8 @@ class LogDirectories:
     """What a failure leads to: told (log directory, cause), once a directory."""
     live: dict[str, LiveDir] = field(default_factory=dict)
     offline: dict[str, OSError] = field(default_factory=dict)
+    cordoned: frozenset[str] = frozenset()
+    """Directories that get nothing new (`cordoned.log.dirs`, KIP-1066)."""
     _reported: set[str] = field(default_factory=set)
 
     def lock_and_check(self) -> None:
@@ -84,7 +86,13 @@ class LogDirectories:
             state.log_dir.unlock()
 
     def report_failure(self, log_dir: str, error: OSError) -> None:
-        """A disk error in `log_dir`; the first one counts."""
+        """A disk error in `log_dir`; the first one counts.
+
+        A shortage of the process is only told: whoever met it tries again.
+        """
+        if is_shortage(error):
+            _log.error("Could not work in %s, which stays in service: %s", log_dir, error)
+            return
         if log_dir not in self._reported:
             self._reported.add(log_dir)
             self.defer(lambda: self.failed(log_dir, error))
@@ -100,7 +108,7 @@ class LogDirectories:
             yield
         except OSError as error:
             self.report_failure_in(directory, error)
-            raise StorageError(directory, error) from error
+            raise storage_error(directory, error) from error
 
     def take_offline(self, log_dir: str, error: OSError) -> bool:
         """Out of service, without its lock; False when it was already."""
@@ -116,10 +124,21 @@ class LogDirectories:
         return True
 
     def emptiest_first(self, used: Callable[[], Iterable[str]]) -> list[str]:
-        """Live directories by how often `used` names them; ties in the order of `log.dirs`."""
-        if len(self.live) == 1:
-            return list(self.live)
-        counts = dict.fromkeys(self.live, 0)
+        """Live directories by how often `used` names them; ties in the order of `log.dirs`.
+
+        Those that are cordoned are left out; when all are, the first one has to do for what was
+        promised before (a partition that was assigned by hand, the log of a known topic).
+        """
+        open_ones = self.uncordoned or list(self.live)[:1]
+        if len(open_ones) == 1:
+            return open_ones
+        counts = dict.fromkeys(open_ones, 0)
         for log_dir in used():
-            counts[log_dir] += 1
+            if log_dir in counts:
+                counts[log_dir] += 1
         return sorted(counts, key=counts.__getitem__)
+
+    @property
+    def uncordoned(self) -> list[str]:
+        """Live directories that new partitions may go to."""
+        return [log_dir for log_dir in self.live if log_dir not in self.cordoned]

@@ -1,13 +1,14 @@
 """Making logs that are not there yet: a partition's directory, and the copy of one that moves."""
 
 import logging
+from contextlib import suppress
 from random import Random
 
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import ZERO_UUID, TopicPartition, uuid_to_text
 from storage.clock import Clock
-from storage.errors import StorageError
+from storage.errors import OutOfResources, StorageError, is_shortage
 from storage.filesystem import FileSystem
 from storage.log.log import Log
 from storage.log_dir import write_partition_metadata
@@ -75,17 +76,30 @@ class LogMaker:
         name = partition_dir_name(topic_partition)
         for log_dir in self._directories.emptiest_first(used):
             directory = join(log_dir, name)
+            is_new = not self._fs.exists(directory)
             try:
                 self._fs.make_dirs(directory)
             except OSError as error:
+                if is_shortage(error):
+                    raise OutOfResources(directory, error) from error
                 self._directories.report_failure(log_dir, error)
             else:
                 # It is there from now on, whatever happens: a second one in another log directory
                 # would not let the next start know which of them is the partition.
-                return self._fill(directory, topic_partition, topic_id, config)
+                try:
+                    return self._fill(directory, topic_partition, topic_id, config)
+                except OutOfResources:
+                    if is_new:
+                        self._unmake(directory)
+                    raise
         raise StorageError(
             name, f"No log directories available. Tried {', '.join(self._directories.paths)}"
         )
+
+    def _unmake(self, directory: str) -> None:
+        """The partition could not be opened for want of descriptors: nothing of it stays."""
+        with suppress(OSError):
+            self._fs.remove_tree(directory)
 
     def create_future(self, source: Log, target: str) -> Log:
         """An empty log in `target` that begins where `source` does. Raises StorageError."""

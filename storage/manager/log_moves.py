@@ -86,6 +86,10 @@ class LogMoves:
             )
         if target not in self._directories.live:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {target} is offline.")
+        if target in self._directories.cordoned:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Log directory {target} is cordoned."
+            )
 
     def create_future_log(self, topic_partition: TopicPartition, target: str) -> Log:
         """An empty log in `target` that begins where the served one does. Raises StorageError."""

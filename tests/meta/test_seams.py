@@ -16,6 +16,7 @@ ENGINE = ("config", "protocol", "storage", "broker")
 TIME = {"time", "datetime", "sched"}
 DISK = {"os", "shutil", "tempfile", "fcntl", "mmap", "glob", "open"}
 NETWORK = {"socket", "select", "selectors", "ssl", "asyncio"}
+LIMITS = {"resource"}
 THREADS = {"threading", "_thread", "concurrent", "multiprocessing", "subprocess", "signal", "queue"}
 CHANCE = {"random", "secrets", "uuid"}
 TRIO = {
@@ -44,13 +45,15 @@ TRIO = {
 """Time, network and threads by another name. `trio.sleep_forever` waits for no time."""
 TYPES = {"random.Random", "uuid.UUID"}
 """May be named: they come from elsewhere. `random.Random()` may not be called."""
-FORBIDDEN = TIME | DISK | NETWORK | THREADS | CHANCE | TRIO
+FORBIDDEN = TIME | DISK | NETWORK | LIMITS | THREADS | CHANCE | TRIO
 
 ALLOWED = {
     # the disk itself
     "storage/os_filesystem.py": {"os", "open", "fcntl", "mmap", "shutil"},
     # names of errors; anonymous memory
     "storage/memory_filesystem.py": {"os", "mmap"},
+    # anonymous memory
+    "broker/network/buffers.py": {"mmap"},
     # time itself
     "broker/world/clock.py": {"time", "trio.move_on_after", "trio.sleep"},
     # threads and child processes themselves
@@ -61,6 +64,8 @@ ALLOWED = {
         "threading",
         "trio.to_thread",
     },
+    # what the process may have, itself
+    "broker/world/process_limits.py": {"resource"},
     # the network itself; `os.sendfile`
     "broker/world/sockets.py": {
         "os",

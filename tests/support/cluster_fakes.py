@@ -52,6 +52,7 @@ class FakeLogConfigs:
     topics: list[str] = field(default_factory=list)
     """Those that have logs."""
     epochs: dict[TopicPartition, int] = field(default_factory=dict)
+    takes_new_logs: bool = True
 
     def update_topic_config(self, topic: str, config: TopicConfig) -> None:
         self.updates.append((topic, config))

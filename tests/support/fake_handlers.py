@@ -44,7 +44,6 @@ def settings(**changes: Any) -> SocketServerSettings:
     """One listener on loopback, any port."""
     values: dict[str, Any] = {
         "listeners": (Listener(name="PLAINTEXT", host="127.0.0.1", port=0, protocol="PLAINTEXT"),),
-        "max_connections_per_ip_overrides": {},
         "check_buffers": True,
     }
     return SocketServerSettings(**{**values, **changes})

@@ -7,7 +7,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from broker.background import Background
 from broker.deadlines import Deadlines
-from broker.network.connection_limits import ConnectionLimits, Refusal
+from broker.network.connection_limits import ConnectionLimits, Limits, Refusal
 from broker.network.handler_pool import HandlerPool
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
@@ -65,13 +65,13 @@ def test_a_pool_of_handlers_grows_at_once_and_shrinks_when_workers_are_free() ->
 
 
 def test_other_limits_hold_for_the_next_connection() -> None:
-    limits = ConnectionLimits(total=2, per_ip=2, overrides={})
+    limits = ConnectionLimits(Limits(total=2, per_ip=2))
     assert [limits.admit("a"), limits.admit("a"), limits.admit("b")] == [
         None,
         None,
         Refusal.BROKER_LIMIT,
     ]
-    limits.change(total=10, per_ip=2, overrides={"b": 0})
+    limits.limits = Limits(total=10, per_ip=2, ip_overrides={"b": 0})
     assert limits.admit("a") is Refusal.IP_LIMIT
     assert limits.admit("b") is Refusal.IP_LIMIT
     assert limits.admit("c") is None

@@ -5,7 +5,7 @@ import pytest
 from config.broker_config import BrokerConfig
 from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigError, UpdateMode
-from config.dynamic import ConfigLayers, check_changeable, check_thread_counts
+from config.dynamic import OF_ONE_BROKER, ConfigLayers, check_changeable, check_thread_counts
 
 
 def test_s_cfg_2_the_broker_goes_before_the_cluster_before_the_file() -> None:
@@ -43,7 +43,14 @@ def test_read_only_keys_cannot_change(key: object) -> None:
         refused = error.message == f"Cannot update these configs dynamically: [{name}]"
     else:
         refused = False
-    assert refused is (mode is not UpdateMode.CLUSTER_WIDE)
+    assert refused is (mode is not UpdateMode.CLUSTER_WIDE and name not in OF_ONE_BROKER)
+
+
+@pytest.mark.parametrize("name", ["cordoned.log.dirs", "listener.name.plaintext.max.connections"])
+def test_what_belongs_to_one_broker_is_not_set_for_all(name: str) -> None:
+    check_changeable({name: "1"})
+    with pytest.raises(ConfigError, match=f"at default cluster level: {name}"):
+        check_changeable({name: "1"}, for_cluster=True)
 
 
 def test_values_are_checked_and_unknown_names_are_taken() -> None:

@@ -3,6 +3,7 @@
 import errno
 import mmap
 import os
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -320,3 +321,51 @@ def test_big_sparse_files_do_not_fill_memory_and_read_as_zeros() -> None:
     for file in files:
         file.truncate(10 * 1024 * 1024)
     assert files[7].pread(10, 10 * 1024 * 1024 - 5) == bytes(5)
+
+
+# Descriptors that are held back.
+
+
+def crowded(limit_above: int) -> tuple[list[int], Callable[[], None]]:
+    """Takes every descriptor that this process may have, after lowering what that is."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = os.open(os.devnull, os.O_RDONLY)
+    os.close(highest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + limit_above, before[1]))
+    taken = []
+    try:
+        while True:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+
+    def give_back() -> None:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    return taken, give_back
+
+
+def test_files_can_be_opened_when_no_descriptor_is_left(tmp_path: Path) -> None:
+    plain, spared = OsFileSystem(), OsFileSystem(spares=2)
+    path = str(tmp_path / "f")
+    _, give_back = crowded(8)
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            plain.open(path, create=True)
+        file = spared.open(path, create=True)
+        file.pwrite(b"x" * 4096, 0)
+        assert spared.read_bytes(path) == b"x" * 4096
+        spared.fsync_dir(str(tmp_path))
+        assert spared.list_dir(str(tmp_path)) == ["f"]
+        spared.write_atomic(str(tmp_path / "g"), [b"g"])
+        mapped = file.map(4096, writable=False)
+        with pytest.raises(OSError, match="Too many open files"):
+            spared.open(path)
+        file.close()  # a spare one again
+        again = spared.open(path)
+        assert (bytes(mapped[:1]), again.size()) == (b"x", 4096)
+        again.close()
+    finally:
+        give_back()

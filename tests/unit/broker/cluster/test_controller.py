@@ -1,3 +1,4 @@
+import errno
 import json
 from pathlib import Path
 
@@ -6,12 +7,16 @@ import trio
 import trio.testing
 
 from broker.cluster.image import PartitionImage
+from broker.cluster.metadata_store import Create
 from broker.cluster.topic_plan import NewTopic
+from broker.cluster.tree_values import encode_topic
 from config.listener import Listener
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, uuid_from_text
-from storage.errors import StorageError
+from storage.errors import OutOfResources, StorageError
 from tests.support.cluster_fakes import Cluster, start_cluster
+
+ALONE = PartitionImage(leader=0, leader_epoch=0, replicas=(0,), isr=(0,))
 
 
 async def refused(code: ErrorCode, awaitable: object) -> str:
@@ -336,12 +341,66 @@ def test_s_grp_5_internal_topics_are_clamped_to_the_live_brokers() -> None:
 
 def test_a_partition_whose_disk_failed_has_no_leader_and_the_rest_serves_on() -> None:
     async def scenario() -> None:
-        cluster = await start_cluster()
+        cluster = await start_cluster(lead=False)
+        await cluster.store.apply(
+            [
+                Create(
+                    "/brokers/topics/t", encode_topic(bytes(16), dict.fromkeys(range(3), ALONE))
+                ),
+            ]
+        )
+        await cluster.controller.load()
         cluster.replicas.fail[TopicPartition("t", 1)] = StorageError("/d", "gone")
-        topic = await cluster.controller.create_topic(NewTopic(name="t", partitions=3))
+        await cluster.controller.lead()
+        topic = cluster.image.topic("t")
+        assert topic is not None
         assert [p.leader for p in topic.partitions.values()] == [0, -1, 0]
         assert topic.partitions[1].offline_replicas == (0,)
         assert cluster.controller.statistics().offline_partitions_count == 1
+
+    trio.run(scenario)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StorageError("/d", "gone"),
+        OutOfResources("/d", OSError(errno.EMFILE, "Too many open files")),
+        ValueError("a bug, or a config that nobody checked"),
+    ],
+)
+def test_a_topic_that_cannot_be_opened_is_not_made(error: Exception) -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        cluster.replicas.fail[TopicPartition("t", 1)] = error
+        wish = NewTopic(name="t", partitions=3, config={"retention.ms": "7"})
+        with pytest.raises(type(error)):
+            await cluster.controller.create_topic(wish)
+        assert cluster.image.topic("t") is None
+        assert cluster.replicas.leading == {}
+        assert await cluster.store.get("/brokers/topics/t") is None
+        assert await cluster.store.children("/config/topics") == []
+        cluster.replicas.fail.clear()
+        assert len((await cluster.controller.create_topic(wish)).partitions) == 3
+
+    trio.run(scenario)
+
+
+def test_partitions_that_cannot_be_opened_are_not_added() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        await cluster.controller.create_topic(NewTopic(name="t", partitions=2))
+        cluster.replicas.fail[TopicPartition("t", 3)] = StorageError("/d", "gone")
+        with pytest.raises(StorageError):
+            await cluster.controller.create_partitions("t", 4)
+        topic = cluster.image.topic("t")
+        assert topic is not None
+        assert sorted(topic.partitions) == [0, 1]
+        assert len(cluster.replicas.leading) == 2
+        assert list((await node(cluster, "/brokers/topics/t"))["partitions"]) == ["0", "1"]
+        cluster.replicas.fail.clear()
+        await cluster.controller.create_partitions("t", 4)
+        assert len(cluster.replicas.leading) == 4
 
     trio.run(scenario)
 

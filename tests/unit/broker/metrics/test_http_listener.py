@@ -57,31 +57,57 @@ def test_http_answers(net: Net) -> None:
     net.run(main)
 
 
-def test_a_scraper_that_hangs_is_given_up_and_the_crowd_behind_it_waits() -> None:
-    """Four at once; each has ten seconds from its arrival on. In virtual time."""
+def test_clients_that_hang_or_drip_are_given_up_and_keep_nobody_from_scraping() -> None:
+    """In virtual time: five seconds for a request, however slowly it comes."""
     net = MemoryNet()
 
     async def main() -> None:
         async with listening(net) as listener:
-            hanging = [AsyncClient(net.connect(listener.port)) for _ in range(4)]
-            await trio.sleep(4)
-            patient = AsyncClient(net.connect(listener.port))
-            await patient.send(GET)
-            await trio.sleep(5.9)
-            assert patient.has_nothing()
-            assert all(client.has_nothing() for client in hanging)
-            for client in hanging:
+            began = net.clock.monotonic()
+            hanging = [AsyncClient(net.connect(listener.port)) for _ in range(20)]
+            dripping = AsyncClient(net.connect(listener.port))
+            for byte in GET[:4]:
+                await dripping.send(bytes((byte,)))
+                await trio.sleep(1)
+            assert b"metric 1" in await ask(net, listener, GET)
+            assert net.clock.monotonic() == pytest.approx(began + 4)
+            for client in (*hanging, dripping):
                 assert await client.closed_by_peer()
-            assert net.clock.monotonic() == pytest.approx(began + 10)
-            assert b"metric 1" in await patient.receive_until_closed()
+            assert net.clock.monotonic() == pytest.approx(began + 5)
 
-    async def timed() -> None:
-        nonlocal began
-        began = net.clock.monotonic()
-        await main()
+    net.run(main)
 
-    began = 0.0
-    net.run(timed)
+
+def test_of_too_many_clients_the_oldest_silent_one_goes(net: Net) -> None:
+    async def main() -> None:
+        async with listening(net) as listener:
+            silent = [AsyncClient(net.connect(listener.port)) for _ in range(64)]
+            await net.settle()
+            assert b"metric 1" in await ask(net, listener, GET)
+            assert await silent[0].closed_by_peer()
+            assert silent[1].has_nothing()
+            for client in silent:
+                client.close()
+
+    net.run(main)
+
+
+def test_answers_that_nobody_takes_end_after_ten_seconds() -> None:
+    net = MemoryNet()
+
+    async def endless() -> bytes:
+        await trio.lowlevel.checkpoint()
+        return bytes(100_000_000)
+
+    async def main() -> None:
+        async with listening(net, endless) as listener:
+            slow = [AsyncClient(net.connect(listener.port)) for _ in range(4)]
+            for client in slow:
+                await client.send(GET)
+            await trio.sleep(10.1)
+            assert listener._open == 0
+
+    net.run(main)
 
 
 def test_a_scraper_that_goes_away_is_no_error(net: Net, caplog: pytest.LogCaptureFixture) -> None:

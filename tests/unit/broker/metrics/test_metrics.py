@@ -76,6 +76,8 @@ def sources(**changes: Any) -> Sources:
             accepted=4,
             refused={},
             idle_closed=0,
+            overdue_closed=0,
+            frames=Stub(held=7, waiting=0),
             accept_errors=0,
             cold_reads=0,
             memory=Stub(available=90, used=10),

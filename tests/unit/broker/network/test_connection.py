@@ -412,7 +412,8 @@ def test_an_announced_size_costs_no_more_than_what_has_arrived(net: Net) -> None
             await big.send(claim + bytes(200_000))
             await net.settle()
             more = harness.server.statistics().buffers
-            assert more.bytes_in_use - held.bytes_in_use <= 200_000 * buffers.GROWTH
+            assert more.bytes_in_use - held.bytes_in_use <= buffers.STANDARD_BYTES
+            assert harness.server.statistics().frames.held == 200 * 3004 + 200_004
             good = await harness.connect()
             await good.call(HEARTBEAT, 4)
 

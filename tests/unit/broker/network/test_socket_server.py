@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from broker.network.connection_limits import ConnectionLimits, Refusal
+from broker.network.connection_limits import ConnectionLimits, Limits, Refusal
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer
 from broker.request import Pending, RequestContext
@@ -73,7 +73,7 @@ def test_an_address_that_cannot_be_used_is_one_clear_error_and_no_port_is_kept(n
 
 
 def test_limits_count_by_address_and_in_all() -> None:
-    limits = ConnectionLimits(total=4, per_ip=2, overrides={"10.0.0.9": 3})
+    limits = ConnectionLimits(Limits(total=4, per_ip=2, ip_overrides={"10.0.0.9": 3}))
     assert [limits.admit("10.0.0.1") for _ in range(3)] == [None, None, Refusal.IP_LIMIT]
     assert limits.admit("10.0.0.9") is None
     assert limits.admit("10.0.0.9") is None
@@ -85,10 +85,32 @@ def test_limits_count_by_address_and_in_all() -> None:
     assert limits.count == 3
 
 
-@pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_ip"])
-def test_connections_over_a_limit_are_closed_at_once(net: Net, limit: str) -> None:
+def test_a_listener_has_its_own_limit_and_descriptors_go_before_all() -> None:
+    limits = ConnectionLimits(Limits(by_listener={"A": 1}), descriptors=3)
+    assert [limits.admit("h", name) for name in ("A", "A", "B", "B", "B")] == [
+        None,
+        Refusal.LISTENER_LIMIT,
+        None,
+        None,
+        Refusal.DESCRIPTORS,
+    ]
+    limits.leave("h", "A")
+    assert limits.admit("h", "A") is None
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"limits": Limits(total=2)},
+        {"limits": Limits(per_ip=2)},
+        {"limits": Limits(by_listener={"PLAINTEXT": 2})},
+        {"max_descriptors": 2},
+    ],
+    ids=["broker", "address", "listener", "descriptors"],
+)
+def test_connections_over_a_limit_are_closed_at_once(net: Net, limits: dict[str, Any]) -> None:
     async def main() -> None:
-        async with running_server(net, ANSWER, **{limit: 2}) as harness:
+        async with running_server(net, ANSWER, **limits) as harness:
             first, second = await harness.connect(), await harness.connect()
             await first.call(HEARTBEAT, 4)
             await second.call(HEARTBEAT, 4)

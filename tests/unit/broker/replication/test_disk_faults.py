@@ -100,7 +100,7 @@ class Work:
             self.produce(b"value %d" % number)
             if number % 4 == 1:
                 self.abort(number)
-            tasks[number % len(tasks)]()
+            self.task(tasks[number % len(tasks)])
             if self.fs.dead:
                 # The client or the task has found out: everybody knows now.
                 assert logs.offline_dirs == ("/a",), self.fs.changes[self.fs.nth - 1]
@@ -122,6 +122,17 @@ class Work:
     def abort(self, number: int) -> None:
         """A transaction that is aborted: the transaction index is written."""
         log = self.partition.log
+        data, marker = self.aborted_transaction(number)
+        try:
+            self.append(data)
+            self.append(marker, AppendOrigin.COORDINATOR)
+            log.update_high_watermark(log.log_end_offset)
+        except StorageError as error:
+            assert self.fs.dead
+            self.bench.replicas.storage_failed(self.partition, error)
+
+    def aborted_transaction(self, number: int) -> tuple[bytes, bytes]:
+        """Its data and its marker."""
         data = batch(
             [b"never seen"],
             producer_id=PRODUCER + number,
@@ -136,13 +147,13 @@ class Work:
             coordinator_epoch=0,
             timestamp=self.bench.clock.wall_ms(),
         )
-        try:
-            log.append_as_leader(data, leader_epoch=0)
-            log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
-            log.update_high_watermark(log.log_end_offset)
-        except StorageError as error:
-            assert self.fs.dead
-            self.bench.replicas.storage_failed(self.partition, error)
+        return data, marker
+
+    def append(self, records: bytes, origin: AppendOrigin = AppendOrigin.CLIENT) -> None:
+        self.partition.log.append_as_leader(records, leader_epoch=0, origin=origin)
+
+    def task(self, run: Callable[[], object]) -> None:
+        run()
 
 
 def count() -> list[tuple[str, str]]:

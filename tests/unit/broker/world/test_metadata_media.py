@@ -181,3 +181,12 @@ def test_a_journal_of_the_future_is_refused(fs: MemoryFileSystem) -> None:
     fs.write_bytes(PATH, _line({"layout": 7}))
     with pytest.raises(MediumError, match="layout 7"):
         JournalMedia(fs).open(PATH)
+
+
+def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.sqlite"
+    path.write_bytes(b"garbage!" * 512)
+    with pytest.raises(MediumError) as caught:
+        SqliteMedia().open(str(path))
+    for hint in ("Put a copy of it back", "move it aside", "pykafkalog adopt"):
+        assert hint in caught.value.reason

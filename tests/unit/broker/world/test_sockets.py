@@ -3,6 +3,7 @@
 What it shares with the network in memory is in `test_stream_contract.py`.
 """
 
+import errno
 import socket
 from types import BuiltinMethodType
 
@@ -137,4 +138,17 @@ def test_streams_of_many_idle_connections_are_small() -> None:
         server = accept(listening)
         assert not hasattr(server, "__dict__")
         server.close()
+    listening.close()
+
+
+def test_a_client_gets_no_descriptor_from_the_ceiling_on() -> None:
+    listener = Listener(name="PLAINTEXT", host="127.0.0.1", port=0, protocol="PLAINTEXT")
+    listening = SocketTransport(ceiling=3).listen(
+        listener, backlog=5, send_buffer=SYSTEM_DEFAULT, receive_buffer=SYSTEM_DEFAULT
+    )
+    with socket.create_connection(("127.0.0.1", listening.bound.port), 5) as client:
+        with pytest.raises(OSError, match="for files") as caught:
+            accept(listening)
+        assert caught.value.errno == errno.EMFILE
+        assert client.recv(1) == b""
     listening.close()

@@ -1,0 +1,209 @@
+"""How many bytes of requests that have not come whole yet may be in memory.
+
+A client may announce a request of 100 MB and never finish it, a thousand times over. Kafka bounds
+that only where `queued.max.request.bytes` is set, by what is announced. Here what has really
+arrived is bounded, by `incomplete.request.max.bytes`, always:
+
+1. A frame of more than `SMALL_FRAME` bytes is counted from its first bytes until its request was
+   handled or is parked. Smaller ones are never held up: the number of connections bounds them.
+2. Before a connection receives more of a counted frame it takes a window of memory
+   (`FrameHold.take_window`), so many connections that go on at the same time stay within the limit.
+3. When nothing is left, connections with counted frames stop reading, so TCP stops their clients.
+   One may always go on, and is followed by who waits longest: whatever is held, frames get
+   finished, and there is no deadlock. So the total exceeds the limit by one request and a window
+   at most. A connection that had nothing under way receives a few kilobytes at first.
+4. While somebody waits, who holds memory has to hurry: a client that sends nothing for `STALLED_S`,
+   or has been given `LONGEST_S` for its frame, loses its connection (`is_overdue`).
+
+5. Of those that go on, `LANES` do so in one round of the event loop: a thousand clients that send
+   large requests at the same time delay the small ones of the others by a few of their turns, and
+   not by a thousand.
+
+And whether memory is short or not, a frame that comes more slowly than `SLOWEST` bytes a second is
+idle time, of which a connection has `connections.max.idle.ms`: a byte now and then does not keep it
+open. Event loop only.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+SMALL_FRAME: Final = 16 * 1024
+WINDOW: Final = 1024 * 1024
+"""What one receive call may add to a counted frame."""
+STALLED_S: Final = 5.0
+LONGEST_S: Final = 30.0
+LANES: Final = 8
+SLOWEST: Final = 1024
+"""Bytes a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameMemoryStatistics:
+    """Numbers for metrics and tests."""
+
+    held: int
+    """Bytes of counted frames."""
+    waiting: int
+    """Connections that do not read, because no memory is left."""
+
+
+class FrameMemory:
+    """What all connections of a broker share."""
+
+    __slots__ = ("_ahead", "_lanes", "_queue", "held", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.held = 0
+        self._ahead: FrameHold | None = None
+        """Who goes on although nothing is left."""
+        self._lanes = LANES
+        """Free ones."""
+        self._queue = trio.lowlevel.ParkingLot()
+
+    @property
+    def waited_for(self) -> bool:
+        """Somebody does not read for want of memory."""
+        return self.held >= self.limit and bool(self._queue)
+
+    def may_take(self, hold: "FrameHold") -> bool:
+        """Whether this one may have a window now, and with it a lane."""
+        if self._ahead is hold or hold.in_lane:
+            return self._ahead is hold or self.held < self.limit or self._go_ahead(hold)
+        if not self._lanes:
+            return False
+        if self.held >= self.limit:
+            return self._go_ahead(hold)
+        self._lanes -= 1
+        hold.in_lane = True
+        return True
+
+    def _go_ahead(self, hold: "FrameHold") -> bool:
+        if self._ahead is None:
+            self._ahead = hold
+        return self._ahead is hold
+
+    def give_lane_back(self) -> None:
+        """Somebody else may go on."""
+        self._lanes += 1
+        self.wake_next()
+
+    async def wait(self) -> None:
+        """Returns when it is worth asking again."""
+        await self._queue.park()
+
+    def change(self, bytes_more: int) -> None:
+        """So many bytes more, or less, are held."""
+        self.held += bytes_more
+        if bytes_more < 0:
+            self.wake_next()
+
+    def wake_next(self) -> None:
+        """Whoever has waited longest asks again, if there is anything for it."""
+        if self._queue and self._lanes and (self.held < self.limit or self._ahead is None):
+            self._queue.unpark()
+
+    def leave(self, hold: "FrameHold") -> None:
+        """It holds nothing any more."""
+        if self._ahead is hold:
+            self._ahead = None
+        self.wake_next()
+
+    def statistics(self) -> FrameMemoryStatistics:
+        """A snapshot."""
+        return FrameMemoryStatistics(held=self.held, waiting=self._queue.statistics().tasks_waiting)
+
+
+class FrameHold:
+    """The incomplete frame of one connection, if there is one. Times are monotonic seconds."""
+
+    __slots__ = ("_began", "_counted", "_memory", "_progressed", "arrived", "in_lane", "wanted")
+
+    def __init__(self, memory: FrameMemory) -> None:
+        self._memory = memory
+        self.wanted = 0
+        """Size of the frame; 0: none is under way."""
+        self.arrived = 0
+        self.in_lane = False
+        self._counted = 0
+        self._began = 0.0
+        self._progressed = 0.0
+
+    @property
+    def is_counted(self) -> bool:
+        """A frame is under way that is not small."""
+        return self.wanted > SMALL_FRAME
+
+    def note(self, wanted: int, arrived: int, now: float) -> None:
+        """So much of a frame has arrived."""
+        if not self.wanted:
+            self._began = now
+        if arrived != self.arrived:
+            self._progressed = now
+        self.wanted, self.arrived = wanted, arrived
+        if wanted > SMALL_FRAME:
+            self._count(arrived)
+
+    def received(self, have: int) -> None:
+        """The buffer holds so much: with the whole frame its way is free for others."""
+        if have >= self.wanted:
+            self._leave_lane()
+
+    def settle(self) -> None:
+        """Nothing more has come, or its turn is over: window and lane are given back."""
+        self._leave_lane()
+        if self._counted > self.arrived:
+            self._count(self.arrived)
+            self._memory.wake_next()
+
+    def take_window(self) -> int:
+        """Up to where the frame may be received now; 0: not now (`wait`)."""
+        if not self._memory.may_take(self):
+            self._leave_lane()
+            return 0
+        end = min(self.wanted, self.arrived + WINDOW)
+        self._count(end)
+        self._memory.wake_next()
+        return end
+
+    async def wait(self, monotonic: Callable[[], float]) -> None:
+        """Returns when `take_window` may have one. The time does not count as the client's."""
+        since = monotonic()
+        await self._memory.wait()
+        waited = monotonic() - since
+        self._began += waited
+        self._progressed += waited
+
+    def end(self) -> None:
+        """The request was handled, or is parked without its bytes, or will never come whole."""
+        if self.wanted:
+            self.wanted = self.arrived = 0
+            self._leave_lane()
+            self._count(0)
+            self._memory.leave(self)
+
+    def is_overdue(self, now: float) -> bool:
+        """It holds memory that others wait for, and does not hurry."""
+        return (
+            self._counted > 0
+            and self._memory.waited_for
+            and (now - self._progressed > STALLED_S or now - self._began > LONGEST_S)
+        )
+
+    def is_too_slow(self, now: float, max_idle_s: float) -> bool:
+        """It has come too slowly for too long."""
+        age = now - self._began
+        return self.wanted > 0 and age > max_idle_s and self.arrived < age * SLOWEST
+
+    def _leave_lane(self) -> None:
+        if self.in_lane:
+            self.in_lane = False
+            self._memory.give_lane_back()
+
+    def _count(self, size: int) -> None:
+        change, self._counted = size - self._counted, size
+        if change:
+            self._memory.change(change)

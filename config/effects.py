@@ -1,0 +1,56 @@
+"""What of a configuration does nothing: told in a line at start, so that nobody relies on it.
+
+Kafka has some hundred keys for what this broker does not have (yet): they are accepted, because a
+`server.properties` that Kafka takes should do, and a policy class or a quota that is silently
+ignored is worse than an error.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from config.broker_config import LISTENER_PREFIX, BrokerConfig
+from config.broker_keys import BROKER_KEYS
+from config.topic_keys import TOPIC_KEYS
+
+_OF_A_LISTENER: Final = frozenset(("max.connections",))
+"""Keys that are followed with a listener's prefix."""
+
+_MOST_SUGGESTIONS: Final = 50
+_SIMILAR: Final = 0.75
+
+
+def without_effect(config: BrokerConfig) -> list[str]:
+    """Names that the operator set, that are known, and that change nothing in this broker."""
+    return sorted(_without_effect(config))
+
+
+def _without_effect(config: BrokerConfig) -> Iterator[str]:
+    listeners = {listener.name.lower() for listener in config.listeners}
+    for name in config.originals:
+        key = BROKER_KEYS.get(name)
+        if key is not None:
+            if not key.effective:
+                yield name
+        elif name not in config.unknown:
+            listener, _, key_name = name[len(LISTENER_PREFIX) :].partition(".")
+            if listener not in listeners or key_name not in _OF_A_LISTENER:
+                yield name
+
+
+def unknown_names(config: BrokerConfig) -> list[str]:
+    """Names that no table knows, each with the nearest one that a table does know."""
+    from difflib import get_close_matches  # only where somebody has mistyped
+
+    known = [key.name for key in BROKER_KEYS]
+    topic = {key.name for key in TOPIC_KEYS}
+    told = []
+    for count, name in enumerate(sorted(config.unknown)):
+        near = get_close_matches(name, known, 1, _SIMILAR) if count < _MOST_SUGGESTIONS else []
+        if name in topic:
+            synonyms = TOPIC_KEYS[name].synonyms
+            told.append(f"{name} (a topic's config: {synonyms[0] if synonyms else 'set it there'})")
+        elif near:
+            told.append(f"{name} (did you mean {near[0]}?)")
+        else:
+            told.append(name)
+    return told

@@ -1,0 +1,70 @@
+"""Which segments have their files open, so that those of many logs are not open all at once.
+
+A segment opens its files when it is first asked, and keeps them: reopening one for each request
+would cost more than the request. With thousands of partitions that is more than a process may have.
+So each segment that opens something is noted here, and when there are too many, the one that was
+opened longest ago lets go of its files; it opens them again when it is asked. (The one least
+recently used would be the better choice, but every append and read would have to say that it uses
+the segment. An active segment that has grown since it was noted gets a second chance.)
+
+Letting go drops references and closes nothing that somebody still holds: slices on their way to a
+client, a write that is in a thread. Belongs to the thread that owns the logs.
+"""
+
+import logging
+from typing import Final
+from weakref import ref
+
+from storage.log.segment import LogSegment
+
+_log = logging.getLogger(__name__)
+
+FILES_OF_A_SEGMENT: Final = 3
+"""The record file and two mappings, each with a descriptor of its own."""
+
+
+class OpenFiles:
+    """See the module docstring."""
+
+    __slots__ = ("_segments", "closed", "most_segments")
+
+    def __init__(self, most_files: int) -> None:
+        self.most_segments = max(most_files // FILES_OF_A_SEGMENT, 2)
+        """Segments that may have their files open; never fewer than a roll needs."""
+        self.closed = 0
+        """Segments that had to let go of their files since the start."""
+        self._segments: dict[ref[LogSegment], int] = {}
+        """In the order in which they were opened, with the size that each had then."""
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def note(self, segment: LogSegment) -> None:
+        """Its files are being opened; those of others are closed for it. Never raises."""
+        known = self._segments
+        known[ref(segment, self._forget)] = segment.size
+        spared = 0
+        while len(known) > self.most_segments:
+            oldest = next(iter(known))
+            size = known.pop(oldest)
+            candidate = oldest()
+            if candidate is None:
+                continue
+            if candidate is segment or (candidate.size != size and spared < self.most_segments):
+                spared += 1
+                known[oldest] = candidate.size
+                continue
+            self.closed += 1
+            try:
+                candidate.let_go()
+            except OSError as error:
+                # No fault of the segment that is opened; who asks this one next will meet it again.
+                _log.warning("Could not trim the indexes of %s: %s", candidate, error)
+                candidate.release()
+
+    def forget(self, segment: LogSegment) -> None:
+        """It has no files open any more."""
+        self._segments.pop(ref(segment), None)
+
+    def _forget(self, gone: ref[LogSegment]) -> None:
+        self._segments.pop(gone, None)

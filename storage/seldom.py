@@ -1,0 +1,28 @@
+"""Log lines about what clients can make happen as often as they like."""
+
+from typing import Final
+
+from storage.clock import Clock
+
+PERIOD_S: Final = 10.0
+
+
+class Seldom:
+    """One kind of line: when it may be written, and how many times it was not."""
+
+    __slots__ = ("_count", "_monotonic", "_next")
+
+    def __init__(self, clock: Clock) -> None:
+        self._monotonic = clock.monotonic
+        self._next = 0.0
+        self._count = 0
+
+    def untold(self) -> int:
+        """It happened: how often since the last line, if one is due; else 0."""
+        self._count += 1
+        now = self._monotonic()
+        if now < self._next:
+            return 0
+        self._next = now + PERIOD_S
+        count, self._count = self._count, 0
+        return count

@@ -1,0 +1,196 @@
+"""incomplete.request.max.bytes: what unfinished requests hold is bounded, and nobody is stuck."""
+
+from contextlib import suppress
+from typing import Any
+
+import trio
+
+from broker.network.frame_memory import (
+    LANES,
+    LONGEST_S,
+    SMALL_FRAME,
+    STALLED_S,
+    WINDOW,
+    FrameHold,
+    FrameMemory,
+    FrameMemoryStatistics,
+)
+from broker.request import Pending, RequestContext
+from protocol.messages.heartbeat import HeartbeatResponse
+from tests.support.fake_handlers import Harness, running_server
+from tests.support.networks import MemoryNet, Net, wait_until
+from tests.unit.broker.network.test_request_memory import HEARTBEAT, beat, large_frame
+
+LIMIT = 2_000_000
+SIZE = 1_500_000
+
+
+def frames_of(harness: Harness) -> FrameMemoryStatistics:
+    return harness.server.statistics().frames
+
+
+def answer(ctx: RequestContext, request: Any) -> Any:
+    return HeartbeatResponse()
+
+
+def test_unfinished_requests_hold_no_more_than_the_limit_and_one_request(net: Net) -> None:
+    async def main() -> None:
+        async with running_server(net, {HEARTBEAT: answer}, incomplete_bytes=LIMIT) as harness:
+            frame = large_frame(SIZE)
+            clients = [await harness.connect() for _ in range(8)]
+            async with trio.open_nursery() as sending:
+                for client in clients:
+                    sending.start_soon(client.send, frame[:-1])
+                await wait_until(lambda: frames_of(harness).waiting > 0)
+                await net.settle()
+                assert LIMIT <= frames_of(harness).held <= LIMIT + WINDOW + SIZE
+                # Small requests are never held up.
+                good = await harness.connect()
+                await good.call(HEARTBEAT, 3)
+                # Those that finish make room, whatever the order.
+                for client in clients:
+                    sending.start_soon(_finish, client, frame)
+            await wait_until(lambda: frames_of(harness).held == 0)
+            assert frames_of(harness).waiting == 0
+
+    net.run(main)
+
+
+async def _finish(client: Any, frame: bytes) -> None:
+    await client.send(frame[-1:])
+    await client.receive_frame()
+
+
+def test_who_does_not_hurry_makes_room_for_those_who_wait() -> None:
+    net = MemoryNet()
+
+    async def main() -> None:
+        async with running_server(
+            net, {HEARTBEAT: answer}, incomplete_bytes=LIMIT, max_idle_s=None
+        ) as harness:
+            frame = large_frame(SIZE)
+            stalled = [await harness.connect() for _ in range(3)]
+            for client in stalled:
+                await client.send(frame[:900_000])
+            await net.settle()
+            honest = await harness.connect()
+            async with trio.open_nursery() as sending:
+                sending.start_soon(honest.send, frame)
+                await honest.receive_frame()
+            server = harness.server.statistics()
+            assert server.overdue_closed >= 1
+            assert sum(server.connections.values()) >= 1
+
+    net.run(main)
+
+
+def test_a_parked_request_holds_nothing(net: Net) -> None:
+    pending = Pending()
+
+    async def main() -> None:
+        async with running_server(
+            net, {HEARTBEAT: lambda *_: pending}, incomplete_bytes=LIMIT
+        ) as harness:
+            client = await harness.connect()
+            await client.send(large_frame(SIZE))
+            await wait_until(lambda: harness.server.statistics().buffers.in_use == 0)
+            assert frames_of(harness).held == 0
+            pending.complete(HeartbeatResponse())
+            await client.receive_frame()
+
+    net.run(main)
+
+
+def test_a_client_that_goes_away_leaves_nothing(net: Net) -> None:
+    async def main() -> None:
+        async with running_server(net, {HEARTBEAT: answer}, incomplete_bytes=LIMIT) as harness:
+            client = await harness.connect()
+            await client.send(large_frame(SIZE)[:700_000])
+            await wait_until(lambda: frames_of(harness).held >= 700_000)
+            client.close()
+            await wait_until(lambda: frames_of(harness).held == 0)
+
+    net.run(main)
+
+
+def test_a_byte_now_and_then_is_idle() -> None:
+    net = MemoryNet()
+
+    async def main() -> None:
+        async with running_server(net, {HEARTBEAT: answer}, max_idle_s=4.0) as harness:
+            drip = await harness.connect()
+            frame = beat(1, 30_000)
+            with suppress(OSError):
+                for byte in frame[:30]:
+                    await drip.send(bytes((byte,)))
+                    await net.clock.sleep(0.4)
+            assert await drip.closed_by_peer()
+            assert harness.server.statistics().idle_closed == 1
+            slow = await harness.connect()
+            for at in range(0, len(frame), 1000):  # for longer than that, but it comes
+                await slow.send(frame[at : at + 1000])
+                await net.clock.sleep(0.25)
+            await slow.receive_frame()
+
+    net.run(main)
+
+
+# The rules, one by one.
+
+
+def begun(memory: FrameMemory, wanted: int, arrived: int, now: float = 0.0) -> FrameHold:
+    hold = FrameHold(memory)
+    hold.note(wanted, arrived, now)
+    return hold
+
+
+def test_what_has_arrived_counts_and_not_what_was_announced() -> None:
+    memory = FrameMemory(LIMIT)
+    hold = begun(memory, 100_000_000, 5000)
+    assert memory.held == 5000
+    assert hold.take_window() == 5000 + WINDOW
+    assert memory.held == 5000 + WINDOW
+    hold.settle()
+    assert memory.held == 5000
+    small = begun(memory, SMALL_FRAME, 9000)
+    assert memory.held == 5000
+    small.end()
+    hold.end()
+    assert memory.held == 0
+
+
+def test_one_goes_on_when_nothing_is_left_and_then_the_next() -> None:
+    memory = FrameMemory(1000)
+    first, second = begun(memory, 50_000, 900), begun(memory, 50_000, 900)
+    assert first.take_window() == 50_000
+    assert second.take_window() == 0
+    assert first.take_window() == 50_000
+    first.end()
+    assert second.take_window() == 50_000
+
+
+def test_the_lanes_are_few_and_who_is_done_gives_its_own_back() -> None:
+    memory = FrameMemory(1 << 40)
+    holds = [begun(memory, 50_000, 900) for _ in range(LANES + 1)]
+    assert [bool(hold.take_window()) for hold in holds] == [True] * LANES + [False]
+    holds[0].received(49_999)
+    assert not holds[-1].take_window()
+    holds[0].received(50_000)
+    assert holds[-1].take_window()
+    assert not holds[0].take_window()
+    holds[1].settle()
+    assert holds[0].take_window()
+    for hold in holds:
+        hold.end()
+    again = [begun(memory, 50_000, 900) for _ in range(LANES + 1)]
+    assert [bool(hold.take_window()) for hold in again] == [True] * LANES + [False]
+
+
+def test_nobody_is_overdue_while_nobody_waits() -> None:
+    memory = FrameMemory(1000)
+    hold = begun(memory, 50_000, 2000, now=0.0)
+    assert not hold.is_overdue(LONGEST_S * 2)
+    assert hold.is_too_slow(100.0, 50.0)
+    assert not hold.is_too_slow(40.0, 50.0)
+    assert not begun(memory, 1_000_000, 500_000).is_too_slow(100.0, 50.0)
+    assert STALLED_S < LONGEST_S

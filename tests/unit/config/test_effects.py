@@ -1,0 +1,77 @@
+"""What does nothing is told by name, and what is mistyped with what was meant."""
+
+import pytest
+
+from config.broker_config import BrokerConfig
+from config.definition import ConfigError
+from config.effects import unknown_names, without_effect
+
+
+def test_known_keys_that_do_nothing_are_named_when_they_are_set() -> None:
+    config = BrokerConfig.parse({
+        "create.topic.policy.class.name": "org.example.Policy",
+        "quota.producer.default": "1000",
+        "log.cleaner.threads": "2",
+        "num.network.threads": "3",
+        "listener.name.plaintext.ssl.keystore.location": "/k",
+        "listener.name.nobody.max.connections": "3",
+        "listener.name.plaintext.max.connections": "3",
+        "log.retention.ms": "5",
+        "no.such.key": "x",
+    })  # fmt: skip
+    assert without_effect(config) == [
+        "create.topic.policy.class.name",
+        "listener.name.nobody.max.connections",
+        "listener.name.plaintext.ssl.keystore.location",
+        "log.cleaner.threads",
+        "num.network.threads",
+        "quota.producer.default",
+    ]
+    assert without_effect(BrokerConfig.parse({})) == []
+
+
+def test_an_unknown_key_is_told_with_the_nearest_known_one() -> None:
+    config = BrokerConfig.parse({
+        "num.partitons": "3",
+        "log.retention.mss": "3",
+        "retention.ms": "3",
+        "zzz": "1",
+    })  # fmt: skip
+    assert unknown_names(config) == [
+        "log.retention.mss (did you mean log.retention.ms?)",
+        "num.partitons (did you mean num.partitions?)",
+        "retention.ms (a topic's config: log.retention.ms)",
+        "zzz",
+    ]
+
+
+def test_a_bad_value_of_a_listener_is_refused() -> None:
+    with pytest.raises(ConfigError, match="Not a number of type INT"):
+        BrokerConfig.parse({"listener.name.plaintext.max.connections": "many"})
+
+
+@pytest.mark.parametrize(
+    ("value", "cordoned"),
+    [
+        ("", ()),
+        ("/b", ("/b",)),
+        ("/b , /a/", ("/a", "/b")),
+        ("*", ("/a", "/b")),
+    ],
+)
+def test_cordoned_directories_are_some_of_log_dirs(value: str, cordoned: tuple[str, ...]) -> None:
+    config = BrokerConfig.parse({"log.dirs": "/a/,/b", "cordoned.log.dirs": value})
+    assert config.cordoned_log_dirs == cordoned
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("/a,", "Configuration 'cordoned.log.dirs' values must not be empty."),
+        ("*,/a", "When cordoned.log.dirs is set to \\*, it must not contain other values"),
+        ("/x,/a,/y", "must be present in log.dirs or log.dir. Missing entries : /x, /y"),
+    ],
+)
+def test_other_directories_cannot_be_cordoned(value: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        BrokerConfig.parse({"log.dirs": "/a,/b", "cordoned.log.dirs": value})

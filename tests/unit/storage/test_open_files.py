@@ -1,0 +1,107 @@
+"""Segments take turns at having their files open."""
+
+import errno
+
+from storage.log.results import FileSlice
+from storage.open_files import FILES_OF_A_SEGMENT, OpenFiles
+from tests.support.log_builder import LogBuilder
+
+CONFIG = {"segment_bytes": 300, "index_interval_bytes": 0, "segment_index_bytes": 4096}
+
+
+def connected(most: int, appends: int = 0) -> tuple[LogBuilder, OpenFiles]:
+    builder = LogBuilder(**CONFIG)
+    openings = OpenFiles(most * FILES_OF_A_SEGMENT)
+    builder.log.connect(
+        failed=lambda *_: None, rolled=lambda *_: None, rolling=None, openings=openings
+    )
+    for number in range(appends):
+        builder.append(value=b"%d" % number * 60)
+    return builder, openings
+
+
+def open_segments(builder: LogBuilder) -> list[int]:
+    return [s.base_offset for s in builder.log.segments if s.opened_file is not None]
+
+
+def test_rolled_segments_let_go_of_their_files_oldest_first() -> None:
+    builder, openings = connected(2, appends=12)
+    bases = builder.log.segments.base_offsets
+    assert len(bases) > 4
+    assert open_segments(builder) == bases[-2:]
+    assert len(openings) == 2
+    assert openings.closed == len(bases) - 2
+
+
+def test_what_was_let_go_of_is_read_and_appended_to_as_ever() -> None:
+    builder, _ = connected(2, appends=12)
+    values = builder.records()
+    assert len(values) == 12
+    for segment in builder.log.segments:
+        segment._check()
+        assert segment.read_end()[1]
+    active = builder.log.segments.active
+    assert active.opened_file is None or active.offset_index.entries >= 0
+    for number in range(12, 15):
+        builder.append(value=b"%d" % number * 60)
+    assert len(builder.records()) == 15
+    builder.log._check()
+
+
+def test_a_slice_outlives_the_closing_of_its_file() -> None:
+    builder, _ = connected(2, appends=3)
+    records = builder.log.read(0, 10_000).records
+    assert isinstance(records, FileSlice)
+    before = records.read()
+    for number in range(3, 15):
+        builder.append(value=b"%d" % number * 60)
+    assert builder.log.segments.first.opened_file is None
+    assert records.read() == before
+
+
+def test_an_active_segment_that_grows_is_spared_once() -> None:
+    first, openings = connected(2, appends=1)
+    others = [LogBuilder(**CONFIG) for _ in range(2)]
+    first.append(value=b"more")
+    for other in others:
+        other.log.connect(
+            failed=lambda *_: None, rolled=lambda *_: None, rolling=None, openings=openings
+        )
+        assert other.log.segments.active.file
+    assert first.log.segments.active.opened_file is not None
+    assert others[0].log.segments.active.opened_file is None
+
+
+def test_indexes_are_as_after_a_clean_stop_when_an_active_segment_lets_go() -> None:
+    builder, _ = connected(2, appends=2)
+    active = builder.log.segments.active
+    entries = active.offset_index.entries
+    active.let_go()
+    assert builder.fs.size(active.paths[1]) == 8 * entries
+    assert active.offset_index.entries == entries
+    builder.log.close()
+    assert len(builder.open(clean=True).segments) == 1
+
+
+def test_trouble_with_a_closed_one_is_not_the_trouble_of_the_opened_one() -> None:
+    builder, openings = connected(2, appends=1)
+    other = LogBuilder(**CONFIG)
+    other.log.connect(failed=lambda *_: None, rolled=lambda *_: None, openings=openings)
+    builder.fs.fail("truncate", "*index", times=None, errno=errno.EIO)
+    third = LogBuilder(**CONFIG)
+    third.log.connect(failed=lambda *_: None, rolled=lambda *_: None, openings=openings)
+    for each in (other, third):
+        each.append(value=b"x")
+    assert builder.log.segments.active.opened_file is None
+    builder.fs.heal()
+    assert len(builder.records()) == 1
+    builder.append(value=b"y")
+    assert len(builder.records()) == 2
+
+
+def test_a_segment_that_is_gone_counts_no_more() -> None:
+    builder, openings = connected(4, appends=4)
+    before = len(openings)
+    builder.log.take_out_of_service()
+    assert before
+    assert len(openings) == 0

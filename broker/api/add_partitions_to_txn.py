@@ -123,11 +123,13 @@ def _asked(version: int, request: Any) -> list[Any]:
 
 
 def _partitions(transaction: Any) -> list[TopicPartition]:
-    return [
-        TopicPartition(topic.name, partition)
-        for topic in transaction.topics
-        for partition in topic.partitions
-    ]
+    return list(
+        dict.fromkeys(
+            TopicPartition(topic.name, partition)
+            for topic in transaction.topics
+            for partition in topic.partitions
+        )
+    )
 
 
 def _response(version: int, asked: list[Any], results: list[_Codes]) -> Any:

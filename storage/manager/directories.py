@@ -7,7 +7,7 @@ action of its own (`defer`).
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -115,11 +115,9 @@ class LogDirectories:
             _log.critical("All log dirs in %s have failed", ", ".join(self.paths))
         return True
 
-    def emptiest_first(self, used: Callable[[], Iterable[str]]) -> list[str]:
-        """Live directories by how often `used` names them; ties in the order of `log.dirs`."""
+    def emptiest_first(self, logs_in: Callable[[], Mapping[str, int]]) -> list[str]:
+        """Live directories by how many logs `logs_in` counts; ties in the order of `log.dirs`."""
         if len(self.live) == 1:
             return list(self.live)
-        counts = dict.fromkeys(self.live, 0)
-        for log_dir in used():
-            counts[log_dir] += 1
-        return sorted(counts, key=counts.__getitem__)
+        counts = logs_in()
+        return sorted(self.live, key=lambda log_dir: counts.get(log_dir, 0))

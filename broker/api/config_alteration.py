@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from broker.api import many
 from broker.api.config_changes import Change
 from broker.api.config_resources import ResourceType, check_broker_name, unsupported
 from broker.world.turns import CountedTurns
@@ -113,15 +114,15 @@ def response_of(
 ) -> Any:
     """The two APIs answer alike, each with messages of its own."""
     return response(
-        responses=[
-            of_resource(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, code, message in results
-        ]
+        responses=many.results(
+            results,
+            lambda altered: of_resource(
+                error_code=altered.code,
+                error_message=altered.message,
+                resource_type=altered.resource.resource_type,
+                resource_name=altered.resource.resource_name,
+            ),
+        )
     )
 
 

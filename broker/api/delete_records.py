@@ -43,7 +43,7 @@ class DeleteRecordsHandler:
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response; many partitions are gone through in turns."""
-        if sum(len(topic.partitions) for topic in request.topics) > FEW:
+        if ctx.large or sum(len(topic.partitions) for topic in request.topics) > FEW:
             return self._in_turns(request)
         return DeleteRecordsResponse(
             topics=[
@@ -64,6 +64,7 @@ class DeleteRecordsHandler:
                 partitions.append(self._one(topic.name, asked))
                 await turns.next()
             topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
+            await turns.next()
         return DeleteRecordsResponse(topics=topics)
 
     def _one(self, topic: str, asked: Any) -> Any:

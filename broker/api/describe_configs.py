@@ -74,7 +74,7 @@ class DescribeConfigsHandler:
         return self._response(request, different)
 
     def _response(self, request: Any, different: dict[Any, Any]) -> Any:
-        known: dict[tuple[int, str], list[ConfigEntry]] = {}
+        known: dict[tuple[int, bool], list[ConfigEntry]] = {}
         resources = list(different.values())
         response = DescribeConfigsResponse()
         if len(resources) <= FEW:
@@ -84,22 +84,34 @@ class DescribeConfigsHandler:
         return LargeReply(response)
 
     def _resource(
-        self, resource: Any, request: Any, known: dict[tuple[int, str], list[ConfigEntry]]
+        self, resource: Any, request: Any, known: dict[tuple[int, bool], list[ConfigEntry]]
     ) -> Any:
         """`known` keeps what is asked for under several lists of keys, and costs most."""
         which = (resource.resource_type, resource.resource_name)
-        entries = known.get(which)
+        kind = (resource.resource_type, bool(resource.resource_name))
+        entries = known.get(kind) if self._is_this_broker(resource) else None
         if entries is None:
             try:
                 entries = self._entries(*which)
             except KafkaError as error:
                 return _result(resource, error.code, str(error), [])
             if resource.resource_type != ResourceType.TOPIC:
-                known[which] = entries
+                known[kind] = entries
         wanted = set(resource.configuration_keys or ())
         chosen = [entry for entry in entries if not wanted or entry.name in wanted]
         configs = Lazy(chosen, lambda entry: _describe(entry, request))
         return _result(resource, ErrorCode.NONE, None, configs)
+
+    def _is_this_broker(self, resource: Any) -> bool:
+        """Or all brokers: what is told of it does not depend on how it is spelled ("01")."""
+        if resource.resource_type == ResourceType.TOPIC:
+            return False
+        try:
+            return not resource.resource_name or (
+                int(resource.resource_name) == self._configs.current.broker_id
+            )
+        except ValueError:
+            return False
 
     def _entries(self, resource_type: int, name: str) -> list[ConfigEntry]:
         if resource_type == ResourceType.TOPIC:

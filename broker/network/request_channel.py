@@ -44,10 +44,10 @@ others have tasks of their own, because they wait for each other (changes of top
 after the other) or go in turns: in a worker they would keep appends from running."""
 
 MOST_ELEMENTS: Final[Mapping[int, int]] = {
-    ApiKey.PRODUCE: 20_000,
-    ApiKey.FETCH: 20_000,
-    ApiKey.LIST_OFFSETS: 20_000,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: 20_000,
+    ApiKey.PRODUCE: 10_000,
+    ApiKey.FETCH: 10_000,
+    ApiKey.LIST_OFFSETS: 10_000,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: 10_000,
     ApiKey.JOIN_GROUP: 1_000,
     ApiKey.SYNC_GROUP: 20_000,
     ApiKey.LEAVE_GROUP: 5_000,

@@ -61,4 +61,6 @@ def _value(node: Wire, path: Path | None, count: int, number: int) -> Any:
         raise TypeError(f"no value for {node!r}")
     if node.code == "?":
         return False
-    return number % 127 if node.code in ("b", "B") else number % 32_000 if node.code == "h" else number
+    return (
+        number % 127 if node.code in ("b", "B") else number % 32_000 if node.code == "h" else number
+    )

@@ -115,7 +115,7 @@ class LargeMessages:
         self._elements = 0
         self._waiting: list[tuple[int, trio.Event]] = []
         """Requests that do not fit, oldest first."""
-        self._building = trio.Lock()
+        self._building = trio.Semaphore(1, max_value=1)
         self._unsent: list[ReplyRoom] = []
         self._sent = trio.Event()
 

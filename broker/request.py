@@ -3,6 +3,7 @@
 A handler is a plain callable `handler(ctx, request)` and never blocks. It returns
 
 * a message: the reply is ready, the connection's own task encodes and sends it;
+* a `LargeReply`: a message with many elements, which is encoded in turns;
 * `None`: there is no reply (Produce with acks=0);
 * a `Pending`: the request is parked (long poll, rebalance). Nothing is held but the connection's
   place in line; whoever completes the `Pending` wakes it;
@@ -48,6 +49,20 @@ class RequestContext:
     """Monotonic seconds at which the frame was complete."""
     close_connection: bool = False
     """Set by a handler when the connection must end after this request (acks=0 that failed)."""
+    large: bool = False
+    """The request has more elements than are gone through in one go (`SMALL_ELEMENTS`): its handler
+    does that in turns. Its reply is encoded in turns, too."""
+
+
+@dataclass(slots=True)
+class LargeReply:
+    """A reply with many elements to a request with few: it is encoded in turns.
+
+    Its arrays may be `protocol.schema.lazy.Lazy`: their elements are made on the event loop when
+    the encoder comes to them.
+    """
+
+    message: Any
 
 
 class Pending:
@@ -109,7 +124,7 @@ class Pending:
 
 
 Reply = Any
-"""A message, None, a `Pending`, or a coroutine that returns any of the first three."""
+"""A message, a `LargeReply`, None, a `Pending`, or a coroutine that returns any of them."""
 
 
 class Handler(Protocol):

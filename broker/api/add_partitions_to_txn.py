@@ -17,6 +17,7 @@ Version notes
 
 from typing import Any, Final
 
+from broker.api import many
 from broker.api.gathering import Gathering
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
 from broker.cluster.image import MetadataImage
@@ -24,6 +25,7 @@ from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
 from broker.request import RequestContext
+from broker.world.turns import CountedTurns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -37,6 +39,9 @@ from protocol.types import TopicPartition
 VERSIONS: Final = (0, 5)
 
 FIRST_BATCHED_VERSION: Final = 4
+
+FEW: Final = 16
+"""Transactions that are handled in one go."""
 
 _Codes = dict[TopicPartition, ErrorCode]
 
@@ -54,8 +59,19 @@ class AddPartitionsToTxnHandler:
         asked = _asked(version, request)
         results: list[_Codes] = [{} for _ in asked]
         gathering = Gathering(len(asked), lambda: _response(version, asked, results))
+        if len(asked) > FEW:
+            return self._in_turns(version, asked, results, gathering)
         for transaction, result in zip(asked, results, strict=True):
             self._handle(version, transaction, result, gathering.one_is_there)
+        return gathering.handed_over()
+
+    async def _in_turns(
+        self, version: int, asked: list[Any], results: list[_Codes], gathering: Gathering
+    ) -> Any:
+        turns = CountedTurns(FEW)
+        for transaction, result in zip(asked, results, strict=True):
+            self._handle(version, transaction, result, gathering.one_is_there)
+            await turns.next()
         return gathering.handed_over()
 
     def _handle(self, version: int, transaction: Any, result: _Codes, done: Any) -> None:
@@ -123,11 +139,13 @@ def _asked(version: int, request: Any) -> list[Any]:
 
 
 def _partitions(transaction: Any) -> list[TopicPartition]:
-    return [
-        TopicPartition(topic.name, partition)
-        for topic in transaction.topics
-        for partition in topic.partitions
-    ]
+    return list(
+        dict.fromkeys(
+            TopicPartition(topic.name, partition)
+            for topic in transaction.topics
+            for partition in topic.partitions
+        )
+    )
 
 
 def _response(version: int, asked: list[Any], results: list[_Codes]) -> Any:
@@ -135,14 +153,15 @@ def _response(version: int, asked: list[Any], results: list[_Codes]) -> Any:
         return AddPartitionsToTxnResponse(
             results_by_topic_v3_and_below=_topics(asked[0], results[0])
         )
+
+    def result(at: int) -> Any:
+        return AddPartitionsToTxnResult(
+            transactional_id=asked[at].transactional_id,
+            topic_results=_topics(asked[at], results[at]),
+        )
+
     return AddPartitionsToTxnResponse(
-        results_by_transaction=[
-            AddPartitionsToTxnResult(
-                transactional_id=transaction.transactional_id,
-                topic_results=_topics(transaction, codes),
-            )
-            for transaction, codes in zip(asked, results, strict=True)
-        ]
+        results_by_transaction=many.results(range(len(asked)), result)
     )
 
 

@@ -17,6 +17,7 @@ Version notes
 
 from typing import Any, Final
 
+from broker.api import many
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -29,6 +30,9 @@ from protocol.types import TopicPartition
 
 VERSIONS: Final = (0, 1)
 
+MAX_SHOWN: Final = 100
+"""Replicas in a message."""
+
 
 class AlterPartitionReassignmentsHandler:
     """See the module."""
@@ -40,13 +44,13 @@ class AlterPartitionReassignmentsHandler:
         """The response, at once."""
         return AlterPartitionReassignmentsResponse(
             allow_replication_factor_change=request.allow_replication_factor_change,
-            responses=[
-                ReassignableTopicResponse(
-                    name=topic.name,
-                    partitions=[self._result(topic.name, one) for one in topic.partitions],
-                )
-                for topic in request.topics
-            ],
+            responses=many.results(request.topics, self._topic),
+        )
+
+    def _topic(self, topic: Any) -> Any:
+        return ReassignableTopicResponse(
+            name=topic.name,
+            partitions=many.results(topic.partitions, lambda one: self._result(topic.name, one)),
         )
 
     def _result(self, topic: str, asked: Any) -> Any:
@@ -68,16 +72,16 @@ class AlterPartitionReassignmentsHandler:
         if not replicas:
             raise _invalid("The manual partition assignment includes an empty replica list.")
         living = {broker.broker_id for broker in self._image.brokers()}
-        for broker_id in sorted(set(replicas)):
-            if broker_id not in living:
-                raise _invalid(
-                    "The manual partition assignment includes broker "
-                    f"{broker_id}, but no such broker is registered."
-                )
+        unknown = set(replicas) - living
+        if unknown:
+            raise _invalid(
+                "The manual partition assignment includes broker "
+                f"{min(unknown)}, but no such broker is registered."
+            )
         if len(set(replicas)) < len(replicas):
             raise _invalid(
                 "The manual partition assignment includes a broker more than once: "
-                f"{list(replicas)}."
+                f"{replicas[:MAX_SHOWN]}."
             )
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:

@@ -17,6 +17,7 @@ Behaviour
 from typing import Any, Final, Protocol
 
 from broker.request import RequestContext
+from broker.world.turns import CountedTurns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -26,6 +27,9 @@ from protocol.messages.alter_replica_log_dirs import (
 from protocol.types import TopicPartition
 
 VERSIONS: Final = (0, 2)
+
+FEW: Final = 4
+"""Moves that are begun in one go: each makes files."""
 
 
 class Mover(Protocol):
@@ -43,15 +47,26 @@ class AlterReplicaLogDirsHandler:
         self._mover = mover
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, at once."""
+        """The response; many moves are begun in turns."""
+        wishes = _wishes(request)
+        if len(wishes) > FEW:
+            return self._in_turns(wishes)
+        return _response({tp: self._move(tp, wished) for tp, wished in wishes.items()})
+
+    async def _in_turns(self, wishes: dict[TopicPartition, str]) -> Any:
+        turns = CountedTurns(FEW)
         codes = {}
-        for tp, directory in _wishes(request).items():
-            try:
-                self._mover.move(tp, directory)
-                codes[tp] = ErrorCode.NONE
-            except KafkaError as error:
-                codes[tp] = error.code
+        for tp, directory in wishes.items():
+            codes[tp] = self._move(tp, directory)
+            await turns.next()
         return _response(codes)
+
+    def _move(self, tp: TopicPartition, directory: str) -> ErrorCode:
+        try:
+            self._mover.move(tp, directory)
+        except KafkaError as error:
+            return error.code
+        return ErrorCode.NONE
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """`code` for every partition."""

@@ -4,12 +4,20 @@ Partition by partition: what the metadata does not know and metadata longer than
 `offset.metadata.max.bytes` are refused at once; the rest goes to the group.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 from broker.cluster.image import TopicImage
 from broker.coordinator.group.values import PartitionCommit
+from broker.world.turns import wait_for_turn
 from protocol.errors import ErrorCode
+
+PARTITIONS_PER_TURN: Final = 512
+"""Of one topic that are checked in one go."""
+
+COMMITS_PER_TURN: Final = 256
+"""Offsets that are written as one batch when a request has very many: two milliseconds. Of fewer
+than are parsed in one go (`ctx.large`) a request is one batch."""
 
 
 class CheckedCommits:
@@ -25,9 +33,30 @@ class CheckedCommits:
         self.too_long: list[Any] = []
         """Results of partitions that exist, with metadata that is too long."""
 
+    async def check_in_turns(
+        self,
+        partitions: Sequence[Any],
+        topic: TopicImage | None,
+        unknown_topic: ErrorCode,
+        make_result: Callable[[], Any],
+    ) -> list[Any]:
+        """`check` of more partitions than are gone through in one go."""
+        results: list[Any] = []
+        for start in range(0, len(partitions), PARTITIONS_PER_TURN):
+            some = partitions[start : start + PARTITIONS_PER_TURN]
+            results += self.check(some, topic, unknown_topic, make_result)
+            await wait_for_turn()
+        return results
+
+    def batches(self) -> Iterator[tuple[list[PartitionCommit], list[Any]]]:
+        """What is to be committed and its results, as many at a time as are written in one go."""
+        for start in range(0, len(self.commits), COMMITS_PER_TURN):
+            end = start + COMMITS_PER_TURN
+            yield self.commits[start:end], self.accepted[start:end]
+
     def check(
         self,
-        partitions: list[Any],
+        partitions: Sequence[Any],
         topic: TopicImage | None,
         unknown_topic: ErrorCode,
         make_result: Callable[[], Any],

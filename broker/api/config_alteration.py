@@ -7,12 +7,19 @@ is named twice is an INVALID_REQUEST. Topics are the controller's, brokers those
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
+from broker.api import many
 from broker.api.config_changes import Change
 from broker.api.config_resources import ResourceType, check_broker_name, unsupported
+from broker.world.turns import CountedTurns
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
+
+MAX_CONFIGS: Final = 1_000
+"""Of one resource in one request: there are three hundred for a broker, thirty for a topic."""
+
+RESOURCES_PER_TURN: Final = 64
 
 
 class TopicConfigChanger(Protocol):
@@ -76,7 +83,11 @@ async def alter_each(
     resources: Sequence[Any], alter: Callable[[Any], Awaitable[None]]
 ) -> list[Altered]:
     """`alter` every resource; what it raises is the resource's own answer."""
-    named = Counter((r.resource_type, r.resource_name) for r in resources)
+    turns = CountedTurns(RESOURCES_PER_TURN)
+    named: Counter[tuple[int, str]] = Counter()
+    for resource in resources:
+        named[resource.resource_type, resource.resource_name] += 1
+        await turns.next()
     results = []
     for resource in resources:
         code, message = ErrorCode.NONE, None
@@ -85,10 +96,16 @@ async def alter_each(
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, "Each resource must appear at most once."
                 )
+            if len(resource.configs) > MAX_CONFIGS:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"More than {MAX_CONFIGS} configs are changed of one resource.",
+                )
             await alter(resource)
         except KafkaError as error:
             code, message = error.code, str(error)
         results.append(Altered(resource, code, message))
+        await turns.next()
     return results
 
 
@@ -97,15 +114,15 @@ def response_of(
 ) -> Any:
     """The two APIs answer alike, each with messages of its own."""
     return response(
-        responses=[
-            of_resource(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, code, message in results
-        ]
+        responses=many.results(
+            results,
+            lambda altered: of_resource(
+                error_code=altered.code,
+                error_message=altered.message,
+                resource_type=altered.resource.resource_type,
+                resource_name=altered.resource.resource_name,
+            ),
+        )
     )
 
 

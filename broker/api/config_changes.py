@@ -107,9 +107,15 @@ def _apply(new: dict[str, str | None], config: Any, list_in_force: ListInForce) 
 
 def _edit_list(current: str, config: Any) -> str:
     items = [item.strip() for item in current.split(",") if item.strip()]
-    for item in filter(None, (part.strip() for part in config.value.split(","))):
-        if config.config_operation == Operation.APPEND and item not in items:
-            items.append(item)
-        elif config.config_operation == Operation.SUBTRACT and item in items:
-            items.remove(item)
-    return ",".join(items)
+    named = dict.fromkeys(filter(None, (part.strip() for part in config.value.split(","))))
+    if config.config_operation == Operation.APPEND:
+        known = set(items)
+        items += [item for item in named if item not in known]
+        return ",".join(items)
+    kept = []
+    for item in items:
+        if item in named:
+            del named[item]  # the first one goes, as often as it is there
+        else:
+            kept.append(item)
+    return ",".join(kept)

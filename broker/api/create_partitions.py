@@ -5,6 +5,7 @@ Versions: 0-3.
 Behaviour (S-META-2)
 * Exactly one result per topic that was named; a topic that is named twice is an INVALID_REQUEST.
 * `count` is the new total; it must be greater than what the topic has (INVALID_PARTITIONS).
+* More than 10,000 partitions in all: POLICY_VIOLATION for every topic, before anything is planned.
 * `validate_only` checks everything and changes nothing.
 * The new partitions can be written to when the response goes out; the timeout never comes to bear.
 """
@@ -13,12 +14,17 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
+from broker.api import many
+from broker.cluster.image import MetadataImage
+from broker.cluster.topic_plan import check_partitions_added
 from broker.request import RequestContext
+from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
+from storage.clock import Clock
 
 VERSIONS: Final = (0, 3)
 
@@ -41,17 +47,31 @@ class PartitionCreator(Protocol):
 class CreatePartitionsHandler:
     """See the module."""
 
-    def __init__(self, controller: PartitionCreator) -> None:
+    def __init__(self, controller: PartitionCreator, image: MetadataImage, clock: Clock) -> None:
         self._controller = controller
+        self._image = image
+        self._clock = clock
 
     async def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, when all partitions are made."""
-        named = Counter(topic.name for topic in request.topics)
+        turns = Turns(self._clock)
+        named: Counter[str] = Counter()
+        added = 0
+        for topic in request.topics:
+            named[topic.name] += 1
+            known = self._image.topic(topic.name)
+            if known is not None:
+                added += max(topic.count - len(known.partitions), 0)
+            await turns.next()
+        try:
+            check_partitions_added((added,))
+        except KafkaError as error:
+            return _all(list(named), error.code, str(error))
         results = []
         for topic in request.topics:
             if topic.name not in named:
                 continue
-            code, message = ErrorCode.NONE, None
+            result = _result(topic.name, ErrorCode.NONE, None)
             try:
                 if named.pop(topic.name) > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
@@ -63,10 +83,9 @@ class CreatePartitionsHandler:
                     validate_only=request.validate_only,
                 )
             except KafkaError as error:
-                code, message = error.code, str(error)
-            results.append(
-                CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message)
-            )
+                result = _result(topic.name, error.code, str(error))
+            results.append(result)
+            await turns.next()
         return CreatePartitionsResponse(results=results)
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
@@ -76,3 +95,13 @@ class CreatePartitionsHandler:
             for topic in request.topics
         ]
         return CreatePartitionsResponse(results=results)
+
+
+def _result(name: str, code: ErrorCode, message: str | None) -> Any:
+    return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
+
+
+def _all(names: list[str], code: ErrorCode, message: str) -> Any:
+    return CreatePartitionsResponse(
+        results=many.results(names, lambda name: _result(name, code, message))
+    )

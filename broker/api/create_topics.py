@@ -8,6 +8,7 @@ Behaviour (S-META-2, S-CFG-4)
   Kafka). A manual assignment excludes both numbers.
 * `validate_only` checks everything and changes nothing.
 * The topic can be written to when the response goes out, so the timeout never comes to bear.
+* More than 10,000 partitions in all: POLICY_VIOLATION for every topic, before anything is planned.
 * The rules themselves are in `broker.cluster.topic_plan`.
 
 Version notes
@@ -15,13 +16,15 @@ Version notes
 * v7+: and has its id (zero when it was only validated).
 """
 
-from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol
 
+from broker.api import many
 from broker.api.config_description import BrokerConfigs, topic_entries
 from broker.cluster.image import TopicImage
 from broker.cluster.topic_plan import NewTopic
 from broker.request import RequestContext
+from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.create_topics import (
     CreatableTopicConfigs,
@@ -29,6 +32,7 @@ from protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from protocol.types import ZERO_UUID
+from storage.clock import Clock
 
 VERSIONS: Final = (0, 7)
 
@@ -36,38 +40,60 @@ VERSIONS: Final = (0, 7)
 class TopicCreator(Protocol):
     """What is needed of `broker.cluster.controller.Controller`."""
 
-    async def create_topic(self, wish: NewTopic, *, validate_only: bool = False) -> TopicImage:
-        """Make the topic. Raises KafkaError."""
+    async def create_topics(
+        self, wishes: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> dict[str, TopicImage | KafkaError]:
+        """Make topics of different names. Raises KafkaError when all of them are refused."""
         ...
 
 
 class CreateTopicsHandler:
     """See the module."""
 
-    def __init__(self, controller: TopicCreator, configs: BrokerConfigs) -> None:
+    def __init__(self, controller: TopicCreator, configs: BrokerConfigs, clock: Clock) -> None:
         self._controller = controller
         self._configs = configs
+        self._clock = clock
 
     async def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, when all topics are made."""
-        named = Counter(topic.name for topic in request.topics)
-        results = []
+        turns = Turns(self._clock)
+        asked: dict[str, Any] = {}
+        refused: dict[str, KafkaError] = {}
         for topic in request.topics:
-            if topic.name not in named:
-                continue
-            if named.pop(topic.name) > 1:
+            name = topic.name
+            if asked.setdefault(name, topic) is not topic and name not in refused:
                 message = "Create topics request from client contains multiple entries for the "
-                code = ErrorCode.INVALID_REQUEST
-                results.append(_refusal(topic, code, f"{message}following topics: {topic.name}"))
-                continue
-            results.append(await self._one(topic, validate_only=request.validate_only))
-        return CreateTopicsResponse(topics=results)
-
-    async def _one(self, topic: Any, *, validate_only: bool) -> Any:
+                refused[name] = KafkaError(
+                    ErrorCode.INVALID_REQUEST, f"{message}following topics: {name}"
+                )
+            await turns.next()
+        wishes = []
+        for name, topic in asked.items():
+            if name not in refused:
+                try:
+                    wishes.append(_wish(topic))
+                except KafkaError as error:
+                    refused[name] = error
+            await turns.next()
         try:
-            made = await self._controller.create_topic(_wish(topic), validate_only=validate_only)
-        except KafkaError as error:
-            return _refusal(topic, error.code, str(error))
+            results = await self._controller.create_topics(
+                wishes, validate_only=request.validate_only
+            )
+        except KafkaError as error:  # of none of them, and of all
+            return _refuse_all(asked, error.code, str(error))
+
+        def result(name: str) -> Any:
+            found = refused.get(name) or results[name]
+            if isinstance(found, KafkaError):
+                return _refusal(name, found.code, str(found))
+            return self._made(found, validate_only=request.validate_only)
+
+        return many.reply(
+            CreateTopicsResponse(topics=many.results(list(asked), result)), len(asked)
+        )
+
+    def _made(self, made: TopicImage, *, validate_only: bool) -> Any:
         return CreatableTopicResult(
             name=made.name,
             topic_id=ZERO_UUID if validate_only else made.topic_id,
@@ -88,8 +114,13 @@ class CreateTopicsHandler:
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """The code for every topic."""
-        results = [_refusal(topic, code, code.text) for topic in request.topics]
-        return CreateTopicsResponse(topics=results)
+        return _refuse_all({topic.name: topic for topic in request.topics}, code, code.text)
+
+
+def _refuse_all(asked: Iterable[str], code: ErrorCode, message: str) -> Any:
+    return CreateTopicsResponse(
+        topics=many.results(list(asked), lambda name: _refusal(name, code, message))
+    )
 
 
 def _wish(topic: Any) -> NewTopic:
@@ -109,9 +140,9 @@ def _wish(topic: Any) -> NewTopic:
     )
 
 
-def _refusal(topic: Any, code: ErrorCode, message: str) -> Any:
+def _refusal(name: str, code: ErrorCode, message: str) -> Any:
     return CreatableTopicResult(
-        name=topic.name,
+        name=name,
         topic_id=ZERO_UUID,
         error_code=code,
         error_message=shortened(message),

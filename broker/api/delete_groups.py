@@ -10,13 +10,18 @@ Behaviour (S-GRP-6)
 from functools import partial
 from typing import Any, Final
 
+from broker.api import many
 from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext
+from broker.world.turns import CountedTurns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 
 VERSIONS: Final = (0, 2)
+
+FEW: Final = 32
+"""Groups that are deleted in one go: each is a batch in `__consumer_offsets`."""
 
 
 class DeleteGroupsHandler:
@@ -38,11 +43,24 @@ class DeleteGroupsHandler:
 
         if not wanted:
             return _response(wanted, results)
-        for group_id in wanted:
+
+        def delete(group_id: str) -> None:
             try:
                 self._groups.delete_group(group_id, partial(settle, group_id))
             except KafkaError as error:
                 settle(group_id, error.code)
+
+        async def delete_in_turns() -> Any:
+            turns = CountedTurns(FEW)
+            for group_id in wanted:
+                delete(group_id)
+                await turns.next()
+            return answer.handed_over()
+
+        if len(wanted) > FEW:
+            return delete_in_turns()
+        for group_id in wanted:
+            delete(group_id)
         return answer.handed_over()
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
@@ -52,8 +70,8 @@ class DeleteGroupsHandler:
 
 def _response(wanted: list[str], results: dict[str, ErrorCode]) -> Any:
     return DeleteGroupsResponse(
-        results=[
-            DeletableGroupResult(group_id=group_id, error_code=results[group_id])
-            for group_id in wanted
-        ]
+        results=many.results(
+            wanted,
+            lambda group_id: DeletableGroupResult(group_id=group_id, error_code=results[group_id]),
+        )
     )

@@ -17,6 +17,7 @@ from typing import Any, Final
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
+from broker.world.turns import CountedTurns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -28,6 +29,9 @@ from storage.errors import StorageError
 
 VERSIONS: Final = (0, 2)
 
+FEW: Final = 32
+"""Partitions that are handled in one go."""
+
 INVALID_LOW_WATERMARK: Final = -1
 
 
@@ -38,16 +42,30 @@ class DeleteRecordsHandler:
         self._replicas = replica_manager
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, at once."""
-        response = DeleteRecordsResponse()
-        response.topics = [
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[self._one(topic.name, asked) for asked in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-        return response
+        """The response; many partitions are gone through in turns."""
+        if ctx.large or sum(len(topic.partitions) for topic in request.topics) > FEW:
+            return self._in_turns(request)
+        return DeleteRecordsResponse(
+            topics=[
+                DeleteRecordsTopicResult(
+                    name=topic.name,
+                    partitions=[self._one(topic.name, asked) for asked in topic.partitions],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    async def _in_turns(self, request: Any) -> Any:
+        turns = CountedTurns(FEW)
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for asked in topic.partitions:
+                partitions.append(self._one(topic.name, asked))
+                await turns.next()
+            topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
+            await turns.next()
+        return DeleteRecordsResponse(topics=topics)
 
     def _one(self, topic: str, asked: Any) -> Any:
         reply = DeleteRecordsPartitionResult(

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
+from broker.world.turns import CountedTurns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
 from protocol.types import ZERO_UUID
@@ -50,8 +51,12 @@ class DeleteTopicsHandler:
 
     async def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, when all topics are gone."""
+        turns = CountedTurns()
         asked = _asked(ctx, request)
-        named = Counter(self._resolved_name(topic) for topic in asked)
+        named: Counter[str | None] = Counter()
+        for topic in asked:
+            named[self._resolved_name(topic)] += 1
+            await turns.next()
         results = []
         for topic in asked:
             code, message = ErrorCode.NONE, None
@@ -72,6 +77,7 @@ class DeleteTopicsHandler:
                     name=name, topic_id=topic.topic_id, error_code=code, error_message=message
                 )
             )
+            await turns.next()
         return DeleteTopicsResponse(responses=results)
 
     def _resolved_name(self, topic: _Asked) -> str | None:

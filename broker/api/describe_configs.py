@@ -10,6 +10,7 @@ Behaviour (S-CFG-2, S-CFG-3)
   INVALID_TOPIC_EXCEPTION. Another broker's id is an INVALID_REQUEST: the client must ask that one.
 * The empty broker name stands for what was set for all brokers while they run.
 * A broker's loggers: their levels (KIP-412).
+* A resource that is named again, with the same keys, is answered once.
 * Client metrics and groups have no configs here: INVALID_REQUEST.
 
 Version notes
@@ -17,9 +18,11 @@ Version notes
 * v3+: types, and documentation on request.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from broker import log_levels
+from broker.api import many
 from broker.api.config_description import (
     BrokerConfigs,
     ConfigEntry,
@@ -31,7 +34,8 @@ from broker.api.config_description import (
 from broker.api.config_resources import ResourceType, check_broker_name, unsupported
 from broker.cluster.image import MetadataImage
 from broker.cluster.topic_names import invalid_name_reason
-from broker.request import RequestContext
+from broker.request import LargeReply, RequestContext
+from broker.world.turns import CountedTurns
 from config.definition import ConfigError
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_configs import (
@@ -40,8 +44,12 @@ from protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from protocol.schema.lazy import Lazy
 
 VERSIONS: Final = (0, 4)
+
+FEW: Final = 4
+"""Resources that are described at once: one of them may have three hundred configs."""
 
 
 class DescribeConfigsHandler:
@@ -52,21 +60,58 @@ class DescribeConfigsHandler:
         self._configs = configs
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, at once."""
-        return DescribeConfigsResponse(
-            results=[self._resource(resource, request) for resource in request.resources]
-        )
+        """The response; many resources are described one at a time, while it is encoded."""
+        if ctx.large:
+            return self._in_turns(request)
+        return self._response(request, _different(request.resources))
 
-    def _resource(self, resource: Any, request: Any) -> Any:
-        try:
-            entries = self._entries(resource.resource_type, resource.resource_name)
-        except KafkaError as error:
-            return _result(resource, error.code, str(error), [])
+    async def _in_turns(self, request: Any) -> Any:
+        turns = CountedTurns()
+        different: dict[Any, Any] = {}
+        for resource in request.resources:
+            different.update(_different((resource,)))
+            await turns.next()
+        return self._response(request, different)
+
+    def _response(self, request: Any, different: dict[Any, Any]) -> Any:
+        known: dict[tuple[int, bool], list[ConfigEntry]] = {}
+        resources = list(different.values())
+        response = DescribeConfigsResponse()
+        if len(resources) <= FEW:
+            response.results = [self._resource(one, request, known) for one in resources]
+            return response
+        response.results = Lazy(resources, lambda one: self._resource(one, request, known))
+        return LargeReply(response)
+
+    def _resource(
+        self, resource: Any, request: Any, known: dict[tuple[int, bool], list[ConfigEntry]]
+    ) -> Any:
+        """`known` keeps what is asked for under several lists of keys, and costs most."""
+        which = (resource.resource_type, resource.resource_name)
+        kind = (resource.resource_type, bool(resource.resource_name))
+        entries = known.get(kind) if self._is_this_broker(resource) else None
+        if entries is None:
+            try:
+                entries = self._entries(*which)
+            except KafkaError as error:
+                return _result(resource, error.code, str(error), [])
+            if resource.resource_type != ResourceType.TOPIC:
+                known[kind] = entries
         wanted = set(resource.configuration_keys or ())
-        configs = [
-            _describe(entry, request) for entry in entries if not wanted or entry.name in wanted
-        ]
+        chosen = [entry for entry in entries if not wanted or entry.name in wanted]
+        configs = Lazy(chosen, lambda entry: _describe(entry, request))
         return _result(resource, ErrorCode.NONE, None, configs)
+
+    def _is_this_broker(self, resource: Any) -> bool:
+        """Or all brokers: what is told of it does not depend on how it is spelled ("01")."""
+        if resource.resource_type == ResourceType.TOPIC:
+            return False
+        try:
+            return not resource.resource_name or (
+                int(resource.resource_name) == self._configs.current.broker_id
+            )
+        except ValueError:
+            return False
 
     def _entries(self, resource_type: int, name: str) -> list[ConfigEntry]:
         if resource_type == ResourceType.TOPIC:
@@ -98,11 +143,21 @@ class DescribeConfigsHandler:
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """The code for every resource."""
         return DescribeConfigsResponse(
-            results=[_result(resource, code, code.text, []) for resource in request.resources]
+            results=many.results(
+                request.resources, lambda resource: _result(resource, code, code.text, [])
+            )
         )
 
 
-def _result(resource: Any, code: ErrorCode, message: str | None, configs: list[Any]) -> Any:
+def _different(resources: Iterable[Any]) -> dict[Any, Any]:
+    """Who asks for the same again is answered once."""
+    return {
+        (one.resource_type, one.resource_name, tuple(one.configuration_keys or ())): one
+        for one in resources
+    }
+
+
+def _result(resource: Any, code: ErrorCode, message: str | None, configs: Any) -> Any:
     return DescribeConfigsResult(
         error_code=code,
         error_message=message,

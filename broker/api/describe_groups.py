@@ -17,17 +17,21 @@ from typing import Any, Final
 from broker.api import authorized_operations
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.values import DescribedGroup as Described
-from broker.request import RequestContext
+from broker.request import LargeReply, RequestContext
 from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsResponse,
 )
+from protocol.schema.lazy import Lazy
 
 VERSIONS: Final = (0, 6)
 
 FIRST_VERSION_WITH_NOT_FOUND: Final = 6
+
+FEW: Final = 16
+"""Groups that are described at once: one of them may have a thousand members."""
 
 
 class DescribeGroupsHandler:
@@ -37,13 +41,20 @@ class DescribeGroupsHandler:
         self._groups = groups
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, at once."""
-        described = [self._one(group_id, ctx.api_version) for group_id in request.groups]
-        if request.include_authorized_operations:
-            for one in described:
-                if one.error_code == ErrorCode.NONE:
-                    one.authorized_operations = authorized_operations.GROUP
-        return DescribeGroupsResponse(groups=described)
+        """The response; many groups are described one at a time, while it is encoded."""
+
+        def described(group_id: str) -> Any:
+            one = self._one(group_id, ctx.api_version)
+            if request.include_authorized_operations and one.error_code == ErrorCode.NONE:
+                one.authorized_operations = authorized_operations.GROUP
+            return one
+
+        response = DescribeGroupsResponse()
+        if len(request.groups) <= FEW:
+            response.groups = [described(group_id) for group_id in request.groups]
+            return response
+        response.groups = Lazy(request.groups, described)
+        return LargeReply(response)
 
     def _one(self, group_id: str, version: int) -> Any:
         try:

@@ -16,7 +16,9 @@ Version notes
 from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
+from broker.api import many
 from broker.request import RequestContext
+from broker.world.turns import CountedTurns
 from broker.world.workers import Workers
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
@@ -28,6 +30,8 @@ from protocol.messages.describe_log_dirs import (
 from protocol.types import TopicPartition
 
 VERSIONS: Final = (0, 4)
+
+LOGS_PER_TURN: Final = 128
 
 UNKNOWN_SIZE: Final = -1
 UNKNOWN_LAG: Final = -1
@@ -108,12 +112,12 @@ class DescribeLogDirsHandler:
         """The response; waits for the volumes' sizes."""
         live = list(self._log_manager.live_dirs)
         usages = await self._workers.in_thread(_usages, self._volumes, live)
-        found = self._partitions(_wanted(request))
+        found = await self._partitions(_wanted(request))
         results = [
             DescribeLogDirsResult(
                 error_code=ErrorCode.NONE,
                 log_dir=directory,
-                topics=_topics(found.get(directory, [])),
+                topics=await _topics(found.get(directory, [])),
                 total_bytes=usages[directory][0],
                 usable_bytes=usages[directory][1],
             )
@@ -125,9 +129,10 @@ class DescribeLogDirsHandler:
             )
             for directory in self._log_manager.offline_dirs
         ]
-        return DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=results)
+        response = DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=results)
+        return many.reply(response, sum(map(len, found.values())))
 
-    def _partitions(
+    async def _partitions(
         self, wanted: set[tuple[str, int]] | None
     ) -> dict[str, list[tuple[TopicPartition, Any]]]:
         """Log directory to what lies in it."""
@@ -144,8 +149,10 @@ class DescribeLogDirsHandler:
                 )
                 found.setdefault(log.dir.rpartition("/")[0], []).append((tp, described))
 
-        for log in self._log_manager.all_logs():
+        turns = CountedTurns(LOGS_PER_TURN)
+        for log in list(self._log_manager.all_logs()):
             add(log, max(log.high_watermark - log.log_end_offset, 0), is_future=False)
+            await turns.next()
         for log in self._log_manager.future_logs():
             source = self._log_manager.get_log(log.topic_partition)
             lag = UNKNOWN_LAG if source is None else source.log_end_offset - log.log_end_offset
@@ -173,8 +180,10 @@ def _wanted(request: Any) -> set[tuple[str, int]] | None:
     return {(topic.topic, index) for topic in request.topics for index in topic.partitions}
 
 
-def _topics(found: list[tuple[TopicPartition, Any]]) -> list[Any]:
+async def _topics(found: list[tuple[TopicPartition, Any]]) -> list[Any]:
+    turns = CountedTurns()
     by_topic: dict[str, list[Any]] = {}
     for tp, described in sorted(found, key=lambda pair: pair[0]):
         by_topic.setdefault(tp.topic, []).append(described)
+        await turns.next()
     return [DescribeLogDirsTopic(name=name, partitions=p) for name, p in by_topic.items()]

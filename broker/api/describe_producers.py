@@ -8,8 +8,9 @@ transaction; each partition has its own result. An administrator finds hanging t
 
 from typing import Any, Final
 
+from broker.api import many
 from broker.replication.replica_manager import ReplicaManager
-from broker.request import RequestContext
+from broker.request import LargeReply, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_producers import (
     DescribeProducersResponse,
@@ -17,6 +18,7 @@ from protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from protocol.schema.lazy import Lazy
 from protocol.types import TopicPartition
 
 VERSIONS: Final = (0, 0)
@@ -29,19 +31,18 @@ class DescribeProducersHandler:
         self._replicas = replicas
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, at once."""
-        return DescribeProducersResponse(
-            topics=[
-                TopicResponse(
-                    name=topic.name,
-                    partitions=[
-                        self._describe(TopicPartition(topic.name, index))
-                        for index in topic.partition_indexes
-                    ],
-                )
-                for topic in request.topics
-            ]
-        )
+        """The response; partitions are described one at a time, while it is encoded."""
+
+        def described(topic: Any) -> Any:
+            return TopicResponse(
+                name=topic.name,
+                partitions=Lazy(
+                    topic.partition_indexes,
+                    lambda index: self._describe(TopicPartition(topic.name, index)),
+                ),
+            )
+
+        return LargeReply(DescribeProducersResponse(topics=Lazy(request.topics, described)))
 
     def _describe(self, tp: TopicPartition) -> Any:
         try:
@@ -50,17 +51,7 @@ class DescribeProducersHandler:
             return _refused(tp.partition, error.code)
         return PartitionResponse(
             partition_index=tp.partition,
-            active_producers=[
-                ProducerState(
-                    producer_id=entry.producer_id,
-                    producer_epoch=entry.producer_epoch,
-                    last_sequence=entry.last_sequence,
-                    last_timestamp=entry.last_timestamp,
-                    coordinator_epoch=entry.coordinator_epoch,
-                    current_txn_start_offset=entry.current_txn_first_offset,
-                )
-                for entry in log.producers.producers.values()
-            ],
+            active_producers=many.results(list(log.producers.producers.values()), _producer),
         )
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
@@ -74,6 +65,17 @@ class DescribeProducersHandler:
                 for topic in request.topics
             ]
         )
+
+
+def _producer(entry: Any) -> Any:
+    return ProducerState(
+        producer_id=entry.producer_id,
+        producer_epoch=entry.producer_epoch,
+        last_sequence=entry.last_sequence,
+        last_timestamp=entry.last_timestamp,
+        coordinator_epoch=entry.coordinator_epoch,
+        current_txn_start_offset=entry.current_txn_first_offset,
+    )
 
 
 def _refused(index: int, code: ErrorCode) -> Any:

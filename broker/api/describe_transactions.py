@@ -9,15 +9,19 @@ known. The partitions are those that the transaction has, and of a decided one t
 from typing import Any, Final
 
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
-from broker.request import RequestContext
+from broker.request import LargeReply, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_transactions import (
     DescribeTransactionsResponse,
     TopicData,
     TransactionState,
 )
+from protocol.schema.lazy import Lazy
 
 VERSIONS: Final = (0, 0)
+
+FEW: Final = 16
+"""Ids that are described at once: one of them may have a thousand partitions."""
 
 
 class DescribeTransactionsHandler:
@@ -27,10 +31,14 @@ class DescribeTransactionsHandler:
         self._transactions = transactions
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, at once."""
-        return DescribeTransactionsResponse(
-            transaction_states=[self._describe(name) for name in request.transactional_ids]
-        )
+        """The response; many ids are described one at a time, while it is encoded."""
+        names = request.transactional_ids
+        response = DescribeTransactionsResponse()
+        if len(names) <= FEW:
+            response.transaction_states = [self._describe(name) for name in names]
+            return response
+        response.transaction_states = Lazy(names, self._describe)
+        return LargeReply(response)
 
     def _describe(self, transactional_id: str) -> Any:
         try:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Coroutine
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, Protocol
 
+from broker.api import many
 from broker.api.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
@@ -98,11 +99,10 @@ class FindCoordinatorHandler:
         return self._response(ctx, request, kind, topic)
 
     def _response(self, ctx: RequestContext, request: Any, kind: "_Kind", topic: TopicImage) -> Any:
-        found = [
-            self._find(key, topic, kind.partition_for(key), ctx.connection)
-            for key in _keys(ctx, request)
-        ]
-        return _build(ctx, found)
+        def found(key: str) -> Any:
+            return self._find(key, topic, kind.partition_for(key), ctx.connection)
+
+        return _build(ctx, many.results(_keys(ctx, request), found))
 
     def _find(self, key: str, topic: TopicImage, index: int, connection: ConnectionInfo) -> Any:
         partition = topic.partitions.get(index)
@@ -118,7 +118,7 @@ class FindCoordinatorHandler:
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """`code` for every key."""
-        return _build(ctx, [_unfound(key, code) for key in _keys(ctx, request)])
+        return _build(ctx, many.results(_keys(ctx, request), lambda key: _unfound(key, code)))
 
 
 def _keys(ctx: RequestContext, request: Any) -> list[str]:
@@ -133,7 +133,7 @@ def _unfound(key: str, code: ErrorCode) -> Any:
     )
 
 
-def _build(ctx: RequestContext, found: list[Any]) -> Any:
+def _build(ctx: RequestContext, found: Any) -> Any:
     if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
         return FindCoordinatorResponse(coordinators=found)
     one = found[0]

@@ -26,6 +26,9 @@ VERSIONS: Final = (0, 5)
 
 FIRST_VERSION_WITH_MEMBERS: Final = 3
 
+LOGGED: Final = 10
+"""Members of one request whose reasons are logged."""
+
 
 class LeaveGroupHandler:
     """See the module."""
@@ -44,7 +47,7 @@ class LeaveGroupHandler:
             )
         else:
             leaving = (LeavingMember(member_id=request.member_id),)
-        for one in leaving:
+        for one in leaving[:LOGGED]:
             if one.reason:
                 log.info("%s leaves group %s: %s", one.member_id, request.group_id, one.reason)
         try:

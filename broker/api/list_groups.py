@@ -10,10 +10,14 @@ Version notes
 * v5: only groups of the types asked for, and their types (KIP-848); all are "classic" here.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
+from broker.api import many
 from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.values import ListedGroup as Listed
 from broker.request import RequestContext
+from broker.world.turns import CountedTurns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 
@@ -27,27 +31,40 @@ class ListGroupsHandler:
         self._groups = groups
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, at once."""
+        """The response; many groups are gone through in turns."""
         try:
             groups = self._groups.list_groups()
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
         states = {state.lower() for state in request.states_filter}
         types = {group_type.lower() for group_type in request.types_filter}
-        return ListGroupsResponse(
-            groups=[
-                ListedGroup(
-                    group_id=group.group_id,
-                    protocol_type=group.protocol_type,
-                    group_state=group.state,
-                    group_type=group.type,
-                )
-                for group in groups
-                if (not states or group.state.lower() in states)
-                and (not types or group.type.lower() in types)
-            ]
+        wanted = (
+            group
+            for group in groups
+            if (not states or group.state.lower() in states)
+            and (not types or group.type.lower() in types)
         )
+        if self._groups.group_count() > many.MANY:
+            return self._in_turns(wanted)
+        return ListGroupsResponse(groups=[_listed(group) for group in wanted])
+
+    async def _in_turns(self, wanted: Iterator[Listed]) -> Any:
+        turns = CountedTurns()
+        found = []
+        for group in wanted:
+            found.append(group)
+            await turns.next()
+        return many.reply(ListGroupsResponse(groups=many.results(found, _listed)), len(found))
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """`code` and no groups."""
         return ListGroupsResponse(error_code=code)
+
+
+def _listed(group: Listed) -> Any:
+    return ListedGroup(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type,
+        group_state=group.state,
+        group_type=group.type,
+    )

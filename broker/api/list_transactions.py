@@ -16,9 +16,11 @@ Version notes
 
 from typing import Any, Final
 
+from broker.api import many
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.state import TransactionValue, state_from_label
 from broker.request import RequestContext
+from broker.world.turns import CountedTurns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_transactions import ListTransactionsResponse, TransactionState
 from storage.clock import Clock
@@ -27,6 +29,8 @@ VERSIONS: Final = (0, 2)
 
 PATTERN_MEMORY: Final = 1 << 20
 """Bytes a compiled pattern may take; what needs more is refused."""
+
+_Transactions = list[tuple[str, TransactionValue]]
 
 NO_DURATION: Final = 0
 """Below it there is no filter."""
@@ -40,27 +44,44 @@ class ListTransactionsHandler:
         self._clock = clock
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, at once."""
+        """The response; many ids are gone through in turns."""
         try:
             wanted = _Filter(request, self._clock.wall_ms())
-            found = [
-                TransactionState(
-                    transactional_id=transactional_id,
-                    producer_id=value.producer_id,
-                    transaction_state=value.state.label,
-                )
-                for transactional_id, value in self._transactions.list_transactions()
-                if wanted.matches(transactional_id, value)
-            ]
+            known = list(self._transactions.list_transactions())
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
-        return ListTransactionsResponse(
-            unknown_state_filters=wanted.unknown_states, transaction_states=found
-        )
+        if len(known) > many.MANY:
+            return _in_turns(wanted, known)
+        return _response(wanted, [one for one in known if wanted.matches(*one)])
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """The code and no transactions."""
         return ListTransactionsResponse(error_code=code)
+
+
+async def _in_turns(wanted: "_Filter", known: "_Transactions") -> Any:
+    turns = CountedTurns()
+    found = []
+    for one in known:
+        if wanted.matches(*one):
+            found.append(one)
+        await turns.next()
+    return many.reply(_response(wanted, found), len(found))
+
+
+def _response(wanted: "_Filter", found: "_Transactions") -> Any:
+    return ListTransactionsResponse(
+        unknown_state_filters=wanted.unknown_states, transaction_states=many.results(found, _state)
+    )
+
+
+def _state(found: tuple[str, TransactionValue]) -> Any:
+    transactional_id, value = found
+    return TransactionState(
+        transactional_id=transactional_id,
+        producer_id=value.producer_id,
+        transaction_state=value.state.label,
+    )
 
 
 class _Filter:

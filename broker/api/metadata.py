@@ -20,14 +20,15 @@ Version notes
 * v13: the response as a whole has an error code.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from broker.api import authorized_operations
+from broker.api import authorized_operations, many
 from broker.api.endpoints import Endpoint, endpoint_for
 from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from broker.cluster.topic_names import invalid_name_reason
 from broker.request import RequestContext
+from broker.world.turns import CountedTurns
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.metadata import (
@@ -36,6 +37,7 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from protocol.schema.lazy import Chained, Lazy
 from protocol.types import ZERO_UUID
 
 VERSIONS: Final = (0, 13)
@@ -47,8 +49,8 @@ _FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 class TopicMaker(Protocol):
     """What is needed of `broker.cluster.controller.Controller`."""
 
-    async def ensure_topic(self, name: str) -> TopicImage:
-        """The topic, made when it is missing. Raises KafkaError."""
+    async def ensure_topics(self, names: Sequence[str]) -> Mapping[str, KafkaError]:
+        """Have missing topics made; why those that are not. Raises KafkaError for all of them."""
         ...
 
 
@@ -64,7 +66,9 @@ class MetadataHandler:
         """The response, or a coroutine when topics must be created first."""
         asked = request.topics
         if asked is None or (ctx.api_version == 0 and not asked):
-            return self._response(ctx, request, self._image.topics(), [])
+            return self._response(ctx, request, list(self._image.topics()), [])
+        if ctx.large:
+            return self._in_turns(ctx, request)
         if not self._well_formed(ctx, asked):
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
         ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
@@ -82,16 +86,68 @@ class MetadataHandler:
             return all(t.name is not None or t.topic_id != ZERO_UUID for t in asked)
         return all(t.name is not None and t.topic_id == ZERO_UUID for t in asked)
 
+    async def _in_turns(self, ctx: RequestContext, request: Any) -> Any:
+        """As `__call__`, for more topics than are gone through in one go."""
+        turns = CountedTurns()
+        names: dict[str, None] = {}
+        ids: dict[bytes, None] = {}
+        missing = []
+        for topic in request.topics:
+            if not self._well_formed(ctx, (topic,)):
+                return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
+            if topic.topic_id != ZERO_UUID:
+                ids[topic.topic_id] = None
+            elif topic.name not in names:
+                names[topic.name] = None
+                if self._image.topic(topic.name) is None:
+                    missing.append(topic.name)
+            await turns.next()
+        if ids:
+            find = self._image.topic_by_id
+            return await self._split_in_turns(ctx, request, ids, find, _unknown_id)
+        refused: Mapping[str, ErrorCode] = {}
+        if missing and request.allow_auto_topic_creation and self._config.auto_create_topics_enable:
+            refused = await self._create(missing)
+        return await self._split_in_turns(
+            ctx, request, names, self._image.topic, lambda name: _unknown_name(name, refused)
+        )
+
+    async def _split_in_turns(
+        self,
+        ctx: RequestContext,
+        request: Any,
+        asked: Iterable[Any],
+        find: Callable[[Any], TopicImage | None],
+        unknown: Callable[[Any], Any],
+    ) -> Any:
+        turns = CountedTurns()
+        found, others = [], []
+        for key in asked:
+            topic = find(key)
+            if topic is None:
+                others.append(key)
+            else:
+                found.append(topic)
+            await turns.next()
+        return self._response(ctx, request, found, many.results(others, unknown))
+
     async def _create_and_answer(
         self, ctx: RequestContext, request: Any, names: Iterable[str], missing: list[str]
     ) -> Any:
-        refused: dict[str, ErrorCode] = {}
-        for name in missing:
-            try:
-                await self._controller.ensure_topic(name)
-            except KafkaError as error:
-                refused[name] = error.code
-        return self._by_name(ctx, request, names, refused)
+        return self._by_name(ctx, request, names, await self._create(missing))
+
+    async def _create(self, missing: list[str]) -> dict[str, ErrorCode]:
+        """Have topics made; the codes of those that were not.
+
+        As Kafka, which makes all topics of a request with one of its own: none of them, when that
+        would be too many partitions.
+        """
+        valid = [name for name in missing if invalid_name_reason(name) is None]
+        try:
+            refused = await self._controller.ensure_topics(valid)
+        except KafkaError:
+            return {}  # as if they were not to be made: UNKNOWN_TOPIC_OR_PARTITION
+        return {name: error.code for name, error in refused.items()}
 
     def _by_id(self, ctx: RequestContext, request: Any, ids: Iterable[bytes]) -> Any:
         found: list[TopicImage] = []
@@ -99,14 +155,7 @@ class MetadataHandler:
         for topic_id in ids:
             topic = self._image.topic_by_id(topic_id)
             if topic is None:
-                unknown.append(
-                    MetadataResponseTopic(
-                        error_code=ErrorCode.UNKNOWN_TOPIC_ID,
-                        name=None,
-                        topic_id=topic_id,
-                        partitions=[],
-                    )
-                )
+                unknown.append(_unknown_id(topic_id))
             else:
                 found.append(topic)
         return self._response(ctx, request, found, unknown)
@@ -116,7 +165,7 @@ class MetadataHandler:
         ctx: RequestContext,
         request: Any,
         names: Iterable[str],
-        refused: dict[str, ErrorCode],
+        refused: Mapping[str, ErrorCode],
     ) -> Any:
         found: list[TopicImage] = []
         unknown = []
@@ -125,18 +174,15 @@ class MetadataHandler:
             if topic is not None:
                 found.append(topic)
                 continue
-            code = refused.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            if invalid_name_reason(name) is not None:
-                code = ErrorCode.INVALID_TOPIC_EXCEPTION
-            unknown.append(MetadataResponseTopic(error_code=code, name=name, partitions=[]))
+            unknown.append(_unknown_name(name, refused))
         return self._response(ctx, request, found, unknown)
 
     def _response(
         self,
         ctx: RequestContext,
         request: Any,
-        topics: Iterable[TopicImage],
-        errors: list[Any],
+        topics: Sequence[TopicImage],
+        errors: Sequence[Any],
     ) -> Any:
         endpoints: dict[int, Endpoint] = {}
         brokers = []
@@ -159,26 +205,46 @@ class MetadataHandler:
             brokers=brokers,
             cluster_id=self._image.cluster_id,
             controller_id=self._image.controller_id,
-            topics=[_describe(ctx, topic, endpoints, operations) for topic in topics] + errors,
         )
+        partitions = sum(len(topic.partitions) for topic in topics)
+        if partitions <= many.MANY and len(topics) <= many.MANY and not ctx.large:
+            response.topics = [_describe(ctx, topic, endpoints, operations) for topic in topics]
+            response.topics += errors
+        else:
+            found = Lazy(topics, lambda topic: _describe(ctx, topic, endpoints, operations))
+            response.topics = Chained(found, errors)
         if request.include_cluster_authorized_operations:
             response.cluster_authorized_operations = authorized_operations.CLUSTER
-        return response
+        return many.reply(response, partitions + len(topics))
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """The code for every topic that was asked for, and for the response (v13)."""
-        topics = [
-            MetadataResponseTopic(
+
+        def refused(topic: Any) -> Any:
+            return MetadataResponseTopic(
                 error_code=code,
                 name=topic.name if ctx.api_version >= _FIRST_VERSION_WITH_IDS else topic.name or "",
                 topic_id=topic.topic_id,
                 partitions=[],
             )
-            for topic in request.topics or ()
-        ]
+
+        topics = many.results(request.topics or (), refused)
         return MetadataResponse(
             brokers=[], cluster_id=self._image.cluster_id, topics=topics, error_code=code
         )
+
+
+def _unknown_id(topic_id: bytes) -> Any:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id, partitions=[]
+    )
+
+
+def _unknown_name(name: str, refused: Mapping[str, ErrorCode]) -> Any:
+    code = refused.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if invalid_name_reason(name) is not None:
+        code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    return MetadataResponseTopic(error_code=code, name=name, partitions=[])
 
 
 def _describe(
@@ -189,17 +255,18 @@ def _describe(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[
-            _describe_partition(ctx, index, partition, endpoints)
-            for index, partition in topic.partitions.items()
-        ],
+        partitions=many.results(
+            list(topic.partitions.items()),
+            lambda item: _describe_partition(ctx, item, endpoints),
+        ),
         topic_authorized_operations=operations,
     )
 
 
 def _describe_partition(
-    ctx: RequestContext, index: int, partition: PartitionImage, endpoints: dict[int, Endpoint]
+    ctx: RequestContext, item: tuple[int, PartitionImage], endpoints: dict[int, Endpoint]
 ) -> Any:
+    index, partition = item
     code, leader = ErrorCode.NONE, partition.leader
     if leader not in endpoints:
         code = ErrorCode.LEADER_NOT_AVAILABLE

@@ -3,8 +3,8 @@
 Versions: 0-10.
 
 Behaviour (S-GRP-4)
-* All partitions of a request are written to `__consumer_offsets` as one batch, and the response
-  comes when it is durable.
+* All partitions of a request are written to `__consumer_offsets` as one batch (very many
+  as several), and the response comes when it is durable.
 * Partition by partition: UNKNOWN_TOPIC_OR_PARTITION for what the metadata does not know,
   OFFSET_METADATA_TOO_LARGE above `offset.metadata.max.bytes`; the rest is committed all the same.
   What the group refuses (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, …), it
@@ -23,11 +23,12 @@ Version notes
 from typing import Any, Final
 
 from broker.api.checked_commits import CheckedCommits
-from broker.cluster.image import MetadataImage
-from broker.coordinator.answers import ParkedAnswer
+from broker.cluster.image import MetadataImage, TopicImage
+from broker.coordinator.answers import AwaitedAnswer, ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.values import CommitRequest, PartitionCommit
 from broker.request import RequestContext
+from broker.world.turns import CountedTurns, wait_for_turn
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
     OffsetCommitResponse,
@@ -51,17 +52,13 @@ class OffsetCommitHandler:
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, or a `Pending` when followers have to have the batch first."""
+        if ctx.large:
+            return self._in_turns(ctx, request)
         response: Any = OffsetCommitResponse.cls()
         response.topics = []
         checked = CheckedCommits(self._groups.settings.metadata_max_length)
-        by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         for asked in request.topics:
-            if by_id:
-                topic = self._image.topic_by_id(asked.topic_id)
-                missing = ErrorCode.UNKNOWN_TOPIC_ID
-            else:
-                topic = self._image.topic(asked.name)
-                missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            topic, missing = self._find(ctx, asked)
             results = checked.check(
                 asked.partitions, topic, missing, OffsetCommitResponsePartition.cls
             )
@@ -80,6 +77,43 @@ class OffsetCommitHandler:
             # What the group refuses, it refuses for all partitions that exist.
             return _settled(response, accepted + checked.too_long, error.code)
         return answer.handed_over()
+
+    async def _in_turns(self, ctx: RequestContext, request: Any) -> Any:
+        """A commit of very many partitions is several batches, one after the other.
+
+        When one fails, those behind it are not written.
+        """
+        response: Any = OffsetCommitResponse.cls()
+        response.topics = []
+        checked = CheckedCommits(self._groups.settings.metadata_max_length)
+        make = OffsetCommitResponsePartition.cls
+        turns = CountedTurns()
+        for asked in request.topics:
+            results = await checked.check_in_turns(asked.partitions, *self._find(ctx, asked), make)
+            response.topics.append(
+                OffsetCommitResponseTopic(
+                    name=asked.name, topic_id=asked.topic_id, partitions=results
+                )
+            )
+            await turns.next()
+        code = ErrorCode.NONE
+        for commits, accepted in checked.batches():
+            if code is ErrorCode.NONE:
+                answer = AwaitedAnswer()
+                try:
+                    self._groups.commit_offsets(_request_of(ctx, request, commits), answer)
+                    code = await answer.wait()
+                except KafkaError as error:
+                    code = error.code
+            _settled(response, accepted, code)
+            await wait_for_turn()
+        return response
+
+    def _find(self, ctx: RequestContext, asked: Any) -> tuple[TopicImage | None, ErrorCode]:
+        """The topic, and what is said when there is none."""
+        if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            return self._image.topic_by_id(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
+        return self._image.topic(asked.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """`code` for every partition."""

@@ -13,9 +13,10 @@ Behaviour (S-GRP-6, KIP-496)
 from typing import Any, Final
 
 from broker.cluster.image import MetadataImage
-from broker.coordinator.answers import ParkedAnswer
+from broker.coordinator.answers import AwaitedAnswer, ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext
+from broker.world.turns import wait_for_turn
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_delete import (
     OffsetDeleteResponse,
@@ -24,6 +25,8 @@ from protocol.messages.offset_delete import (
 )
 
 VERSIONS: Final = (0, 0)
+
+TOMBSTONES_PER_TURN: Final = 256
 
 
 class OffsetDeleteHandler:
@@ -35,12 +38,16 @@ class OffsetDeleteHandler:
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, or a `Pending` when followers have to have the tombstones first."""
-        wanted = [
-            (topic.name, one.partition_index)
-            for topic in request.topics
-            for one in topic.partitions
-            if self._exists(topic.name, one.partition_index)
-        ]
+        wanted = list(
+            dict.fromkeys(
+                (topic.name, one.partition_index)
+                for topic in request.topics
+                for one in topic.partitions
+                if self._exists(topic.name, one.partition_index)
+            )
+        )
+        if ctx.large:
+            return self._in_turns(ctx, request, wanted)
         answer = ParkedAnswer(lambda outcome: _response(request, *outcome))
         try:
             self._groups.delete_offsets(
@@ -49,6 +56,29 @@ class OffsetDeleteHandler:
         except KafkaError as error:
             return self.error_response(ctx, request, error.code)
         return answer.handed_over()
+
+    async def _in_turns(
+        self, ctx: RequestContext, request: Any, wanted: list[tuple[str, int]]
+    ) -> Any:
+        """Very many tombstones are several batches, one after the other."""
+        results: dict[tuple[str, int], ErrorCode] = {}
+        start = 0
+        while start < len(wanted) or not start:  # also of nothing: the group may be missing
+            some = wanted[start : start + TOMBSTONES_PER_TURN]
+            answer = AwaitedAnswer()
+            try:
+                self._groups.delete_offsets(
+                    request.group_id, some, lambda *outcome, told=answer: told(outcome)
+                )
+                code, found = await answer.wait()
+            except KafkaError as error:
+                return self.error_response(ctx, request, error.code)
+            if code is not ErrorCode.NONE:
+                return self.error_response(ctx, request, code)
+            results.update(found)
+            start += TOMBSTONES_PER_TURN
+            await wait_for_turn()
+        return _response(request, ErrorCode.NONE, results)
 
     def _exists(self, name: str, partition: int) -> bool:
         topic = self._image.topic(name)

@@ -17,13 +17,14 @@ Version notes
   offset that was committed for another topic of the same name is not told.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from broker.api import many
 from broker.cluster.image import MetadataImage
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets import NO_LEADER_EPOCH, NO_OFFSET, CommittedOffset
-from broker.request import RequestContext
+from broker.request import LargeReply, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (
     OffsetFetchResponse,
@@ -33,6 +34,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from protocol.schema.lazy import Lazy
 from protocol.types import ZERO_UUID
 
 VERSIONS: Final = (0, 10)
@@ -41,8 +43,10 @@ FIRST_VERSION_WITH_TOP_ERROR: Final = 2
 FIRST_VERSION_WITH_GROUPS: Final = 8
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
 
-_Asked = tuple[str | None, bytes, list[int]]
+_Asked = tuple[str | None, bytes, Collection[int]]
 """(topic name or None when the id is unknown, topic id, partitions)"""
+
+_Find = Callable[[str, int], CommittedOffset | None]
 
 
 class OffsetFetchHandler:
@@ -53,94 +57,104 @@ class OffsetFetchHandler:
         self._image = image
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, at once."""
+        """The response. Of many partitions it is made while it is encoded."""
         if ctx.api_version < FIRST_VERSION_WITH_GROUPS:
-            return self._one_group(ctx.api_version, request)
+            return self._one_group(ctx, request)
         by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-        return OffsetFetchResponse(
-            groups=[self._of_many(asked, request.require_stable, by_id) for asked in request.groups]
-        )
+        stable = request.require_stable
+        response = OffsetFetchResponse()
+        if ctx.large or any(self._is_all_of_many(one) for one in request.groups):
+            response.groups = Lazy(
+                request.groups, lambda asked: self._of_many(asked, stable, by_id)
+            )
+            return LargeReply(response)
+        response.groups = [self._of_many(asked, stable, by_id) for asked in request.groups]
+        return response
+
+    def _is_all_of_many(self, asked: Any) -> bool:
+        """All partitions of a group are asked for, and they are many."""
+        return asked.topics is None and self._groups.has_many_offsets(asked.group_id, many.MANY)
 
     # ---- v8+
 
     def _of_many(self, asked: Any, require_stable: bool, by_id: bool) -> Any:
         try:
+            find = self._groups.fetch_offset(asked.group_id)
             topics = self._topics_asked(asked.group_id, asked.topics, by_id)
-            return OffsetFetchResponseGroup(
-                group_id=asked.group_id,
-                topics=[
-                    OffsetFetchResponseTopics(
-                        name=name or "",
-                        topic_id=topic_id,
-                        partitions=self._partitions(
-                            OffsetFetchResponsePartitions,
-                            asked.group_id,
-                            (name, topic_id, numbers),
-                            require_stable,
-                        ),
-                    )
-                    for name, topic_id, numbers in topics
-                ],
-            )
         except KafkaError as error:
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
 
-    def _topics_asked(self, group_id: str, topics: Any, by_id: bool) -> Iterator[_Asked]:
-        if topics is None:
-            yield from self._all_topics(group_id, by_id)
-            return
-        for asked in topics:
-            if not by_id:
-                yield asked.name, ZERO_UUID, asked.partition_indexes
-                continue
-            topic = self._image.topic_by_id(asked.topic_id)
-            name = None if topic is None else topic.name
-            yield name, asked.topic_id, asked.partition_indexes
+        def topic(one: _Asked) -> Any:
+            return OffsetFetchResponseTopics(
+                name=one[0] or "",
+                topic_id=one[1],
+                partitions=self._partitions(
+                    OffsetFetchResponsePartitions, asked.group_id, one, require_stable, find
+                ),
+            )
 
-    def _all_topics(self, group_id: str, by_id: bool) -> Iterator[_Asked]:
+        return OffsetFetchResponseGroup(group_id=asked.group_id, topics=many.results(topics, topic))
+
+    def _topics_asked(self, group_id: str, topics: Any, by_id: bool) -> Any:
+        if topics is None:
+            return self._all_topics(group_id, by_id)
+        if not by_id:
+            return Lazy(topics, lambda asked: (asked.name, ZERO_UUID, asked.partition_indexes))
+
+        def resolved(asked: Any) -> _Asked:
+            topic = self._image.topic_by_id(asked.topic_id)
+            return None if topic is None else topic.name, asked.topic_id, asked.partition_indexes
+
+        return Lazy(topics, resolved)
+
+    def _all_topics(self, group_id: str, by_id: bool) -> list[_Asked]:
+        named: list[_Asked] = []
         for name, partitions in self._groups.fetch_all_offsets(group_id).items():
             topic = self._image.topic(name) if by_id else None
             if by_id and topic is None:
                 continue
-            yield name, ZERO_UUID if topic is None else topic.topic_id, list(partitions)
+            topic_id = ZERO_UUID if topic is None else topic.topic_id
+            named.append((name, topic_id, partitions.keys()))
+        return named
 
     # ---- v0-7
 
-    def _one_group(self, version: int, request: Any) -> Any:
+    def _one_group(self, ctx: RequestContext, request: Any) -> Any:
+        group_id = request.group_id
         try:
-            return OffsetFetchResponse(
-                topics=[
-                    OffsetFetchResponseTopic(
-                        name=asked[0],
-                        partitions=self._partitions(
-                            OffsetFetchResponsePartition,
-                            request.group_id,
-                            asked,
-                            request.require_stable,
-                        ),
-                    )
-                    for asked in self._topics_asked(request.group_id, request.topics, by_id=False)
-                ]
-            )
+            find = self._groups.fetch_offset(group_id)
+            topics = self._topics_asked(group_id, request.topics, by_id=False)
         except KafkaError as error:
-            return _refused(version, request, error.code)
+            return _refused(ctx.api_version, request, error.code)
+
+        def topic(asked: _Asked) -> Any:
+            return OffsetFetchResponseTopic(
+                name=asked[0],
+                partitions=self._partitions(
+                    OffsetFetchResponsePartition, group_id, asked, request.require_stable, find
+                ),
+            )
+
+        response = OffsetFetchResponse(topics=many.results(topics, topic))
+        if self._is_all_of_many(request):
+            return LargeReply(response)
+        return response
 
     # ---- all
 
     def _partitions(
-        self, group: Any, group_id: str, asked: _Asked, require_stable: bool
-    ) -> list[Any]:
+        self, group: Any, group_id: str, asked: _Asked, require_stable: bool, find: _Find
+    ) -> Any:
         name, topic_id, numbers = asked
-        find = self._groups.fetch_offset(group_id)
-        results = []
-        for number in numbers:
+
+        def partition(number: int) -> Any:
             if name is None:
-                results.append(_partition(group, number, None, ErrorCode.UNKNOWN_TOPIC_ID))
-            elif require_stable and self._groups.is_unstable(group_id, name, number):
-                results.append(_partition(group, number, None, ErrorCode.UNSTABLE_OFFSET_COMMIT))
-            else:
-                results.append(_partition(group, number, _same_topic(find(name, number), topic_id)))
-        return results
+                return _partition(group, number, None, ErrorCode.UNKNOWN_TOPIC_ID)
+            if require_stable and self._groups.is_unstable(group_id, name, number):
+                return _partition(group, number, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            return _partition(group, number, _same_topic(find(name, number), topic_id))
+
+        return many.results(list(numbers), partition)
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """`code` for every group."""

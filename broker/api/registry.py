@@ -164,7 +164,7 @@ _TABLE: Final = (
     _Entry(
         ApiKey.CREATE_TOPICS,
         create_topics,
-        lambda s: create_topics.CreateTopicsHandler(s.controller, s.broker_configs),
+        lambda s: create_topics.CreateTopicsHandler(s.controller, s.broker_configs, s.clock),
     ),
     _Entry(
         ApiKey.DELETE_TOPICS,
@@ -174,7 +174,7 @@ _TABLE: Final = (
     _Entry(
         ApiKey.CREATE_PARTITIONS,
         create_partitions,
-        lambda s: create_partitions.CreatePartitionsHandler(s.controller),
+        lambda s: create_partitions.CreatePartitionsHandler(s.controller, s.image, s.clock),
     ),
     _Entry(
         ApiKey.DESCRIBE_CONFIGS,

@@ -18,12 +18,13 @@ Version notes
 * v5: adds the offsets to the transaction itself.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from broker.api.checked_commits import CheckedCommits
 from broker.api.transaction_gate import NOT_NOW, TransactionGate, translated
 from broker.cluster.image import MetadataImage
-from broker.coordinator.answers import ParkedAnswer
+from broker.coordinator.answers import AwaitedAnswer, ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.values import CommitRequest, PartitionCommit, TransactionalCommit
@@ -31,6 +32,7 @@ from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
 from broker.request import RequestContext
+from broker.world.turns import CountedTurns, wait_for_turn
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
@@ -63,6 +65,8 @@ class TxnOffsetCommitHandler:
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, or a `Pending` when followers have to have the batch first."""
+        if ctx.large:
+            return self._in_turns(ctx, request)
         response: Any = TxnOffsetCommitResponse.cls()
         response.topics = []
         checked = CheckedCommits(self._groups.settings.metadata_max_length)
@@ -87,12 +91,40 @@ class TxnOffsetCommitHandler:
             return _settled(response, accepted, version, error.code)
         return answer.handed_over()
 
+    async def _in_turns(self, ctx: RequestContext, request: Any) -> Any:
+        """Very many partitions are several batches, one after the other, as in OffsetCommit."""
+        response: Any = TxnOffsetCommitResponse.cls()
+        response.topics = []
+        checked = CheckedCommits(self._groups.settings.metadata_max_length)
+        make = TxnOffsetCommitResponsePartition.cls
+        turns = CountedTurns()
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for asked in request.topics:
+            topic = self._image.topic(asked.name)
+            results = await checked.check_in_turns(asked.partitions, topic, unknown, make)
+            response.topics.append(
+                TxnOffsetCommitResponseTopic(name=asked.name, partitions=results)
+            )
+            await turns.next()
+        code = ErrorCode.NONE
+        for commits, accepted in checked.batches():
+            if code is ErrorCode.NONE:
+                answer = AwaitedAnswer()
+                try:
+                    self._commit(ctx.api_version, request, tuple(commits), answer)
+                    code = await answer.wait()
+                except KafkaError as error:
+                    code = error.code
+            _settled(response, accepted, ctx.api_version, code)
+            await wait_for_turn()
+        return response
+
     def _commit(
         self,
         version: int,
         request: Any,
         commits: tuple[PartitionCommit, ...],
-        answer: ParkedAnswer,
+        answer: Callable[[ErrorCode], None],
     ) -> None:
         """Into the transaction, then into the group. Raises KafkaError."""
         tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.group_id))

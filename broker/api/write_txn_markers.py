@@ -22,6 +22,7 @@ from typing import Any, Final
 from broker.api.gathering import Gathering
 from broker.coordinator.marker_writer import Marker, MarkerWriter
 from broker.request import RequestContext
+from broker.world.turns import CountedTurns
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -32,6 +33,9 @@ from protocol.messages.write_txn_markers import (
 from protocol.types import TopicPartition
 
 VERSIONS: Final = (0, 2)
+
+FEW: Final = 16
+"""Markers that are written in one go: each is an append."""
 
 
 class WriteTxnMarkersHandler:
@@ -65,6 +69,15 @@ class WriteTxnMarkersHandler:
             result.error_code = code
             gathering.one_is_there()
 
+        async def write_in_turns() -> Any:
+            turns = CountedTurns(FEW)
+            for tp, marker, result in work:
+                self._writer.write(tp, marker, partial(written, result))
+                await turns.next()
+            return gathering.handed_over()
+
+        if len(work) > FEW:
+            return write_in_turns()
         for tp, marker, result in work:
             self._writer.write(tp, marker, partial(written, result))
         return gathering.handed_over()

@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
@@ -52,6 +52,8 @@ from broker.cluster.topic_log_configs import LogConfigs, TopicLogConfigs
 from broker.cluster.topic_plan import (
     NewTopic,
     check_config,
+    check_partitions_added,
+    check_partitions_wished,
     plan_more_partitions,
     plan_topic,
 )
@@ -69,6 +71,7 @@ from broker.cluster.tree_values import (
     topic_config_path,
     topic_path,
 )
+from broker.world.turns import Turns
 from config.broker_config import BrokerConfig
 from config.listener import Listener
 from config.topic_config import TopicConfig
@@ -78,6 +81,12 @@ if TYPE_CHECKING:
     from storage.clock import Clock
 
 log = logging.getLogger(__name__)
+
+TOPICS_AT_ONCE: Final = 64
+PARTITIONS_AT_ONCE: Final = 256
+"""New topics that are written together have no more partitions than this, if they are several: one
+sync for all of them, and others may change something afterwards."""
+_PARTITIONS_PER_LOOK: Final = 64
 
 
 class Logs(LogConfigs, LogEpochs, Protocol):
@@ -192,30 +201,104 @@ class Controller:
 
     async def create_topic(self, wish: NewTopic, *, validate_only: bool = False) -> TopicImage:
         """Make a topic; when this returns its partitions can be written to. Raises KafkaError."""
-        async with self._changing:
-            if wish.name in self._deletions:
+        made = await self.create_topics([wish], validate_only=validate_only)
+        result = made[wish.name]
+        if isinstance(result, KafkaError):
+            raise result
+        return result
+
+    async def create_topics(
+        self, wishes: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> "dict[str, TopicImage | KafkaError]":
+        """Make topics of different names; of each, what it is now, or why it is not.
+
+        A few are written together, and between them others may change something. Raises KafkaError
+        POLICY_VIOLATION when all together have too many partitions.
+        """
+        check_partitions_wished(wishes, self._log_configs.broker)
+        results: dict[str, TopicImage | KafkaError] = {}
+        turns = Turns(self._clock)
+        for some in _batches(wishes, self._log_configs.broker.num_partitions):
+            async with self._changing:
+                planned: dict[str, TopicImage] = {}
+                for wish in some:
+                    try:
+                        planned[wish.name] = results[wish.name] = self._plan(wish, planned)
+                    except KafkaError as error:
+                        results[wish.name] = error
+                    await turns.next()
+                if planned and not validate_only:
+                    with trio.CancelScope(shield=True):
+                        await self._make(planned, results, turns)
+        return results
+
+    def _plan(self, wish: NewTopic, planned: Mapping[str, TopicImage]) -> TopicImage:
+        """Raises KafkaError. `planned` are the topics that will be written with this one."""
+        if wish.name in self._deletions:
+            raise KafkaError(
+                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wish.name}' is marked for deletion."
+            )
+        if not wish.assignment:
+            self._expect_uncordoned_dirs()
+        topic = plan_topic(wish, self._new_topic_id(), self._image, self._log_configs.broker)
+        alike = wish.name.replace(".", "_")
+        for other in planned:
+            if other.replace(".", "_") == alike:
                 raise KafkaError(
-                    ErrorCode.TOPIC_ALREADY_EXISTS,
-                    f"Topic '{wish.name}' is marked for deletion.",
+                    ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    f"Topic '{wish.name}' collides with existing topic: {other}",
                 )
-            if not wish.assignment:
-                self._expect_uncordoned_dirs()
-            topic = plan_topic(wish, self._new_topic_id(), self._image, self._log_configs.broker)
-            if validate_only:
-                return topic
-            with trio.CancelScope(shield=True):
-                await self._write(self._creation(topic))
-                topic = await self._open_new(
-                    topic,
-                    topic.partitions,
-                    [
-                        Delete(topic_path(topic.name), recursive=True),
-                        Delete(topic_config_path(topic.name), recursive=True),
-                    ],
-                )
-                self._image.set_topic(topic)
-        log.info("Created topic %s with %d partitions", topic.name, len(topic.partitions))
         return topic
+
+    async def _make(
+        self,
+        planned: Mapping[str, TopicImage],
+        results: "dict[str, TopicImage | KafkaError]",
+        turns: Turns,
+    ) -> None:
+        operations: list[Operation] = []
+        for topic in planned.values():
+            await self._add_creation(topic, operations, turns)
+        try:
+            await self._write(operations)
+        except KafkaError as error:
+            results.update(dict.fromkeys(planned, error))
+            return
+        for name, topic in planned.items():
+            undo = (
+                Delete(topic_path(name), recursive=True),
+                Delete(topic_config_path(name), recursive=True),
+            )
+            try:
+                opened = await self._open_new(topic, topic.partitions, undo)
+            except KafkaError as error:
+                results[name] = error
+                continue
+            self._image.set_topic(opened)
+            results[name] = opened
+            log.info("Created topic %s with %d partitions", name, len(opened.partitions))
+
+    async def ensure_topics(self, names: Sequence[str]) -> dict[str, KafkaError]:
+        """Have topics that are missing made on the broker's defaults; why those that are not.
+
+        For auto-creation (S-META-1). Raises KafkaError POLICY_VIOLATION when they would have too
+        many partitions.
+        """
+        brokers = len(self._image.brokers())
+        wishes = [
+            internal_topic(name, self._log_configs.broker, brokers) or NewTopic(name=name)
+            for name in names
+        ]
+        made = await self.create_topics(wishes)
+        return {
+            name: result
+            for name, result in made.items()
+            if isinstance(result, KafkaError)
+            and not (
+                result.code == ErrorCode.TOPIC_ALREADY_EXISTS
+                and self._image.topic(name) is not None
+            )
+        }
 
     async def ensure_topic(self, name: str) -> TopicImage:
         """The topic, made on the broker's defaults when it is missing. Raises KafkaError.
@@ -266,6 +349,7 @@ class Controller:
                 raise _unknown_topic()
             if assignments is None:
                 self._expect_uncordoned_dirs()
+            check_partitions_added((count - len(topic.partitions),))
             brokers = [member.broker_id for member in self._image.brokers()]
             added = plan_more_partitions(topic, count, assignments, brokers)
             if validate_only:
@@ -274,7 +358,7 @@ class Controller:
             operations: list[Operation] = [
                 Put(topic_path(name), encode_topic(topic.topic_id, grown.partitions))
             ]
-            operations += self._states(name, added)
+            await self._add_states(name, added, operations, Turns(self._clock))
             with trio.CancelScope(shield=True):
                 await self._write(operations)
                 grown = await self._open_new(
@@ -330,18 +414,29 @@ class Controller:
             pass
         return topic_id
 
-    def _creation(self, topic: TopicImage) -> list[Operation]:
-        config = Create(topic_config_path(topic.name), encode_config(topic.config))
-        node = Create(topic_path(topic.name), encode_topic(topic.topic_id, topic.partitions))
-        return [config, node, *self._states(topic.name, topic.partitions)]
+    async def _add_creation(
+        self, topic: TopicImage, operations: list[Operation], turns: Turns
+    ) -> None:
+        node = encode_topic(topic.topic_id, topic.partitions)
+        operations.append(Create(topic_config_path(topic.name), encode_config(topic.config)))
+        operations.append(Create(topic_path(topic.name), node))
+        await self._add_states(topic.name, topic.partitions, operations, turns)
 
-    def _states(self, name: str, partitions: Mapping[int, PartitionImage]) -> list[Operation]:
-        return [
-            Create(
-                partition_state_path(name, index), encode_partition_state(partition, self._epoch)
-            )
-            for index, partition in partitions.items()
-        ]
+    async def _add_states(
+        self,
+        name: str,
+        partitions: Mapping[int, PartitionImage],
+        operations: list[Operation],
+        turns: Turns,
+    ) -> None:
+        last: PartitionImage | None = None
+        state = b""
+        for count, (index, partition) in enumerate(partitions.items(), 1):
+            if partition is not last:  # those of a new topic are one value, mostly
+                last, state = partition, encode_partition_state(partition, self._epoch)
+            operations.append(Create(partition_state_path(name, index), state))
+            if not count % _PARTITIONS_PER_LOOK:
+                await turns.next()
 
     async def _open_new(
         self,
@@ -383,11 +478,26 @@ class Controller:
         )
         return ControllerStatistics(
             active_controller_count=1,
-            global_topic_count=sum(1 for _ in self._image.topics()),
+            global_topic_count=self._image.topic_count(),
             global_partition_count=self._image.partition_count(),
             offline_partitions_count=offline,
             topics_to_delete_count=len(self._deletions),
         )
+
+
+def _batches(wishes: Sequence[NewTopic], default: int) -> Iterator[list[NewTopic]]:
+    """What is written together."""
+    batch: list[NewTopic] = []
+    partitions = 0
+    for wish in wishes:
+        wished = len(wish.assignment) or (default if wish.partitions < 0 else wish.partitions)
+        if batch and (len(batch) == TOPICS_AT_ONCE or partitions + wished > PARTITIONS_AT_ONCE):
+            yield batch
+            batch, partitions = [], 0
+        batch.append(wish)
+        partitions += wished
+    if batch:
+        yield batch
 
 
 @contextmanager

@@ -5,7 +5,8 @@ change memory and call watches when they are durable. Ephemeral nodes are kept i
 process is the session.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import trio
 
@@ -14,15 +15,20 @@ from broker.cluster.metadata_store import (
     Create,
     Delete,
     MetadataStoreError,
+    NodeChange,
     Operation,
     Put,
     StoredNode,
     StoreUnavailableError,
     Watcher,
 )
-from broker.cluster.node_tree import Changes, NodeTree, TreeNode
+from broker.cluster.node_tree import Changes, NodeTree, Planning, TreeNode
 from broker.world.metadata_medium import MediumError, MediumFailed, MetadataMedium, Row
+from broker.world.turns import wait_for_turn
 from broker.world.workers import Workers
+
+_NODES_PER_TURN: Final = 512
+"""About a millisecond."""
 
 
 class EmbeddedStore:
@@ -72,21 +78,29 @@ class EmbeddedStore:
 
     async def apply(self, operations: Sequence[Operation]) -> None:
         """See `MetadataStore`."""
+        events: list[tuple[str, NodeChange]] = []
         async with self._writing:
-            changes = self._tree.plan(operations)
-            if any(node is None or not node.ephemeral for node in changes.values()):
-                await self._write(changes)
-            events = self._tree.install(changes)
-        for path, change in events:
-            for watcher in tuple(self._watchers.get(path, ())):
-                watcher(path, change)
+            planning = Planning(self._tree)
+            await self._in_turns(planning.steps(operations))
+            changes = planning.changes
+            with trio.CancelScope(shield=True):
+                if any(node is None or not node.ephemeral for node in changes.values()):
+                    await self._write(changes)
+                await self._in_turns(self._tree.installing(changes, events))
+        if self._watchers:
+            for path, change in events:
+                for watcher in tuple(self._watchers.get(path, ())):
+                    watcher(path, change)
+
+    async def _in_turns(self, steps: Iterator[None]) -> None:
+        for count, _ in enumerate(steps, 1):
+            if not count % _NODES_PER_TURN:
+                await wait_for_turn()
 
     async def _write(self, changes: Changes) -> None:
         """Cannot be cancelled once a worker has begun, so memory follows the medium always."""
-        kept = [Row(p, n.value, n.version) for p, n in changes.items() if n and not n.ephemeral]
-        gone = [path for path, node in changes.items() if node is None]
         try:
-            await self._workers.in_thread(self._medium.write, kept, gone)
+            await self._workers.in_thread(_write, self._medium, changes)
         except MediumFailed as error:
             raise StoreUnavailableError(error.path, error.reason) from error
 
@@ -124,3 +138,9 @@ class EmbeddedStore:
             self._tree.install(dict.fromkeys(self._tree.ephemeral_paths()))
             with trio.CancelScope(shield=True):
                 await self._workers.in_thread(self._medium.close)
+
+
+def _write(medium: MetadataMedium, changes: Changes) -> None:
+    kept = [Row(p, n.value, n.version) for p, n in changes.items() if n and not n.ephemeral]
+    gone = [path for path, node in changes.items() if node is None]
+    medium.write(kept, gone)

@@ -63,7 +63,10 @@ class MetadataImage:
         """Grows with every change; what is derived from the image can be cached by it."""
         self._topics: dict[str, TopicImage] = {}
         self._names_by_id: dict[bytes, str] = {}
+        self._names_by_metric: dict[str, set[str]] = {}
+        """Names that would be the same where `.` is written as `_`, by that."""
         self._brokers: dict[int, BrokerImage] = {}
+        self._partitions = 0
 
     def topic(self, name: str) -> TopicImage | None:
         """The topic, or None."""
@@ -73,6 +76,11 @@ class MetadataImage:
         """The topic with this id (16 raw bytes), or None."""
         name = self._names_by_id.get(topic_id)
         return None if name is None else self._topics[name]
+
+    def colliding_name(self, name: str) -> str | None:
+        """A topic that differs from `name` by `.` and `_` only: both would share metric names."""
+        names = self._names_by_metric.get(name.replace(".", "_"), ())
+        return min((other for other in names if other != name), default=None)
 
     def has(self, tp: TopicPartition) -> bool:
         """Whether there is such a partition."""
@@ -89,15 +97,22 @@ class MetadataImage:
 
     def partition_count(self) -> int:
         """Partitions of all topics, for metrics."""
-        return sum(len(topic.partitions) for topic in self._topics.values())
+        return self._partitions
+
+    def topic_count(self) -> int:
+        """How many topics there are."""
+        return len(self._topics)
 
     def set_topic(self, topic: TopicImage) -> None:
         """A topic is new or changed."""
         old = self._topics.get(topic.name)
         if old is not None and old.topic_id != topic.topic_id:
             self._names_by_id.pop(old.topic_id, None)
+        self._partitions += len(topic.partitions) - (0 if old is None else len(old.partitions))
         self._topics[topic.name] = topic
         self._names_by_id[topic.topic_id] = topic.name
+        if old is None:
+            self._names_by_metric.setdefault(topic.name.replace(".", "_"), set()).add(topic.name)
         self.generation += 1
 
     def remove_topic(self, name: str) -> None:
@@ -105,6 +120,11 @@ class MetadataImage:
         topic = self._topics.pop(name, None)
         if topic is not None:
             self._names_by_id.pop(topic.topic_id, None)
+            self._partitions -= len(topic.partitions)
+            alike = self._names_by_metric[name.replace(".", "_")]
+            alike.discard(name)
+            if not alike:
+                del self._names_by_metric[name.replace(".", "_")]
             self.generation += 1
 
     def set_broker(self, broker: BrokerImage) -> None:

@@ -5,7 +5,7 @@ returns what each node becomes; `install` makes it so and says which watches to 
 two the embedded store writes to the disk, so memory never runs ahead of it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from broker.cluster.metadata_store import (
@@ -61,28 +61,25 @@ class NodeTree:
         """Nodes that end with the session."""
         return [path for path, node in self._nodes.items() if node.ephemeral]
 
-    def plan(self, operations: Sequence[Operation]) -> Changes:
+    def plan(self, operations: Iterable[Operation]) -> Changes:
         """What the operations change, checked in order, each seeing those before it.
 
         Raises the errors of `metadata_store`; then nothing has changed.
         """
-        changes: Changes = {}
-        for operation in operations:
-            match operation:
-                case Create():
-                    self._plan_create(operation, changes)
-                case Put():
-                    node = self._expect(operation.path, operation.version, changes)
-                    changes[operation.path] = TreeNode(
-                        operation.value, node.version + 1, node.ephemeral
-                    )
-                case Delete():
-                    self._plan_delete(operation, changes)
-        return changes
+        planning = Planning(self)
+        for _ in planning.steps(operations):
+            pass
+        return planning.changes
 
     def install(self, changes: Changes) -> list[tuple[str, NodeChange]]:
         """Make the changes; what watchers of which paths must be told."""
         events: list[tuple[str, NodeChange]] = []
+        for _ in self.installing(changes, events):
+            pass
+        return events
+
+    def installing(self, changes: Changes, events: list[tuple[str, NodeChange]]) -> Iterator[None]:
+        """`install`, node by node; `events` is filled."""
         parents: dict[str, None] = {}
         for path, node in changes.items():
             known = path in self._nodes
@@ -91,63 +88,17 @@ class NodeTree:
                     self._remove(path)
                     events.append((path, NodeChange.DELETED))
                     parents[parent_of(path)] = None
-                continue
-            self._set(path, node)
-            events.append((path, NodeChange.CHANGED if known else NodeChange.CREATED))
-            if not known:
-                parents[parent_of(path)] = None
+            else:
+                self._set(path, node)
+                events.append((path, NodeChange.CHANGED if known else NodeChange.CREATED))
+                if not known:
+                    parents[parent_of(path)] = None
+            yield
         events.extend((path, NodeChange.CHILDREN) for path in parents)
-        return events
 
-    def _current(self, path: str, changes: Changes) -> TreeNode | None:
-        return changes[path] if path in changes else self._nodes.get(path)
-
-    def _expect(self, path: str, version: int, changes: Changes) -> TreeNode:
-        node = self._current(path, changes)
-        if node is None:
-            raise NodeMissingError(path, "no such node")
-        if version not in (ANY_VERSION, node.version):
-            raise VersionMismatchError(path, f"version is {node.version}, not {version}")
-        return node
-
-    def _plan_create(self, operation: Create, changes: Changes) -> None:
-        if self._current(operation.path, changes) is not None:
-            raise NodeExistsError(operation.path, "exists already")
-        missing = []
-        parent = parent_of(operation.path)
-        while parent and self._current(parent, changes) is None:
-            missing.append(parent)
-            parent = parent_of(parent)
-        for path in reversed(missing):
-            changes[path] = TreeNode(b"")
-        changes[operation.path] = TreeNode(operation.value, 0, operation.ephemeral)
-
-    def _plan_delete(self, operation: Delete, changes: Changes) -> None:
-        below = self._below(operation.path, changes)
-        if operation.recursive:
-            for path in below:
-                changes[path] = None
-            if self._current(operation.path, changes) is not None:
-                changes[operation.path] = None
-            return
-        self._expect(operation.path, operation.version, changes)
-        if below:
-            raise NodeNotEmptyError(operation.path, "has children")
-        changes[operation.path] = None
-
-    def _below(self, path: str, changes: Changes) -> list[str]:
-        """Everything under `path`, deepest first."""
-        found: list[str] = []
-        pending = [path]
-        while pending:
-            top = pending.pop()
-            names = {f"{top}/{name}" for name in self._children.get(top, ())}
-            names.update(child for child in changes if parent_of(child) == top)
-            alive = [child for child in names if self._current(child, changes) is not None]
-            found.extend(alive)
-            pending.extend(alive)
-        found.reverse()
-        return found
+    def names_below(self, path: str) -> Collection[str]:
+        """Names of the nodes right below `path`, in no order."""
+        return self._children.get(path, ())
 
     def _set(self, path: str, node: TreeNode) -> None:
         self._nodes[path] = node
@@ -168,3 +119,82 @@ class NodeTree:
         listed = {f"{parent}/{name}" for parent, names in self._children.items() for name in names}
         assert listed == set(self._nodes)
         assert all(not parent or parent in self._nodes for parent in self._children)
+
+
+class Planning:
+    """What a list of operations changes, worked out operation by operation, node by node.
+
+    The tree must not change meanwhile.
+    """
+
+    def __init__(self, tree: NodeTree) -> None:
+        self._tree = tree
+        self.changes: Changes = {}
+        self._added: dict[str, list[str]] = {}
+        """Paths that were planned to be made, by the path above."""
+
+    def steps(self, operations: Iterable[Operation]) -> Iterator[None]:
+        """Fill `changes`; yields between two nodes. Raises the errors of `metadata_store`."""
+        for operation in operations:
+            match operation:
+                case Create():
+                    self._create(operation)
+                case Put():
+                    node = self._expect(operation.path, operation.version)
+                    self.changes[operation.path] = TreeNode(
+                        operation.value, node.version + 1, node.ephemeral
+                    )
+                case Delete():
+                    yield from self._delete(operation)
+            yield
+
+    def _current(self, path: str) -> TreeNode | None:
+        return self.changes[path] if path in self.changes else self._tree.get(path)
+
+    def _expect(self, path: str, version: int) -> TreeNode:
+        node = self._current(path)
+        if node is None:
+            raise NodeMissingError(path, "no such node")
+        if version not in (ANY_VERSION, node.version):
+            raise VersionMismatchError(path, f"version is {node.version}, not {version}")
+        return node
+
+    def _make(self, path: str, node: TreeNode) -> None:
+        self.changes[path] = node
+        self._added.setdefault(parent_of(path), []).append(path)
+
+    def _create(self, operation: Create) -> None:
+        if self._current(operation.path) is not None:
+            raise NodeExistsError(operation.path, "exists already")
+        missing = []
+        parent = parent_of(operation.path)
+        while parent and self._current(parent) is None:
+            missing.append(parent)
+            parent = parent_of(parent)
+        for path in reversed(missing):
+            self._make(path, TreeNode(b""))
+        self._make(operation.path, TreeNode(operation.value, 0, operation.ephemeral))
+
+    def _delete(self, operation: Delete) -> Iterator[None]:
+        if not operation.recursive:
+            self._expect(operation.path, operation.version)
+            if any(True for _ in self._alive_below(operation.path)):
+                raise NodeNotEmptyError(operation.path, "has children")
+            self.changes[operation.path] = None
+            return
+        found = [operation.path] if self._current(operation.path) is not None else []
+        pending = [operation.path]
+        while pending:
+            alive = list(self._alive_below(pending.pop()))
+            found.extend(alive)
+            pending.extend(alive)
+            yield
+        for path in reversed(found):  # deepest first
+            self.changes[path] = None
+            yield
+
+    def _alive_below(self, path: str) -> Iterator[str]:
+        known = (f"{path}/{name}" for name in self._tree.names_below(path))
+        for child in dict.fromkeys((*known, *self._added.get(path, ()))):
+            if self._current(child) is not None:
+                yield child

@@ -29,6 +29,8 @@ def assign_replicas(
 ) -> dict[int, tuple[int, ...]]:
     """Replicas of each partition, the first being the preferred leader."""
     count = len(brokers)
+    if count == 1:
+        return dict.fromkeys(partitions, tuple(brokers))
     result: dict[int, tuple[int, ...]] = {}
     for partition in partitions:
         first = (partition + start) % count
@@ -59,7 +61,7 @@ def check_assignment(
         refuse("All partitions should have the same number of replicas, and at least one.")
     for replicas in assignment.values():
         if len(set(replicas)) != len(replicas):
-            refuse(f"Duplicate brokers not allowed in replica assignment: {list(replicas)}")
+            refuse(f"Duplicate brokers not allowed in replica assignment: {list(replicas[:100])}")
         unknown = [broker for broker in replicas if broker not in live_brokers]
         if unknown:
             refuse(

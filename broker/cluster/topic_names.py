@@ -1,7 +1,6 @@
 """Which names a topic may have (Kafka's `Topic.java`, S-META-1)."""
 
 import re
-from collections.abc import Iterable
 
 MAX_LENGTH = 249
 """So that `<topic>-<partition>.<32 hex digits>-delete` still is a file name."""
@@ -25,15 +24,4 @@ def invalid_name_reason(name: str) -> str | None:
             f"Topic name is invalid: '{name}' contains one or more characters other than ASCII "
             "alphanumerics, '.', '_' and '-'"
         )
-    return None
-
-
-def colliding_name(name: str, existing: Iterable[str]) -> str | None:
-    """A topic that differs from `name` by `.` and `_` only: both would share metric names."""
-    if "." not in name and "_" not in name:
-        return None
-    plain = name.replace(".", "_")
-    for other in existing:
-        if other != name and other.replace(".", "_") == plain:
-            return other
     return None

@@ -4,7 +4,7 @@ Pure: takes what is known and asked for, returns a `TopicImage` or raises the `K
 client is told (S-META-1, S-META-2, S-CFG-4). `validate_only` requests end here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.cluster.image import MetadataImage, PartitionImage, TopicImage
@@ -13,7 +13,7 @@ from broker.cluster.placement import (
     check_assignment,
     check_replication_factor,
 )
-from broker.cluster.topic_names import colliding_name, invalid_name_reason
+from broker.cluster.topic_names import invalid_name_reason
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.topic_config import TopicConfig
@@ -23,6 +23,9 @@ USE_DEFAULT = -1
 """Number of partitions or replicas: as the broker is configured (KIP-464)."""
 
 FIRST_LEADER_EPOCH = 0
+
+MAX_PARTITIONS_PER_REQUEST = 10_000
+"""Kafka's `ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,30 @@ class NewTopic:
     config: Mapping[str, str | None] = field(default_factory=dict)
 
 
+def check_partitions_wished(wishes: Iterable[NewTopic], broker: BrokerConfig) -> None:
+    """Raises KafkaError POLICY_VIOLATION when topics of one request have too many partitions.
+
+    Before anything is planned, as Kafka does, so a number costs nothing.
+    """
+    default = broker.num_partitions
+    check_partitions_added(
+        len(wish.assignment)
+        if wish.assignment
+        else default
+        if wish.partitions == USE_DEFAULT
+        else max(wish.partitions, 0)
+        for wish in wishes
+    )
+
+
+def check_partitions_added(counts: Iterable[int]) -> None:
+    """Raises KafkaError POLICY_VIOLATION when the sum is more than one request may make."""
+    if sum(counts) > MAX_PARTITIONS_PER_REQUEST:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )
+
+
 def check_new_name(name: str, image: MetadataImage) -> None:
     """Raises KafkaError: TOPIC_ALREADY_EXISTS or INVALID_TOPIC_EXCEPTION."""
     reason = invalid_name_reason(name)
@@ -44,7 +71,7 @@ def check_new_name(name: str, image: MetadataImage) -> None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     if image.topic(name) is not None:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    other = colliding_name(name, (topic.name for topic in image.topics()))
+    other = image.colliding_name(name)
     if other is not None:
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -82,9 +109,7 @@ def plan_topic(
     return TopicImage(
         name=wish.name,
         topic_id=topic_id,
-        partitions={
-            index: new_partition(replicas, brokers) for index, replicas in assignment.items()
-        },
+        partitions=new_partitions(assignment, brokers),
         config=config,
     )
 
@@ -113,6 +138,20 @@ def _assignment(
         )
     check_replication_factor(replication, len(brokers))
     return assign_replicas(brokers, range(partitions), replication)
+
+
+def new_partitions(
+    assignment: Mapping[int, tuple[int, ...]], live: Sequence[int]
+) -> dict[int, PartitionImage]:
+    """Partitions at their birth; those with the same replicas share one value."""
+    made: dict[tuple[int, ...], PartitionImage] = {}
+    partitions: dict[int, PartitionImage] = {}
+    for index, replicas in assignment.items():
+        partition = made.get(replicas)
+        if partition is None:
+            partition = made[replicas] = new_partition(replicas, live)
+        partitions[index] = partition
+    return partitions
 
 
 def new_partition(replicas: tuple[int, ...], live: Sequence[int]) -> PartitionImage:
@@ -161,4 +200,4 @@ def plan_more_partitions(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"All new partitions must have {replication} replica(s) as the others have.",
             )
-    return {index: new_partition(replicas, brokers) for index, replicas in added.items()}
+    return new_partitions(added, brokers)

@@ -7,7 +7,29 @@ coordinator has answered by then, nothing was parked and the message itself is r
 from collections.abc import Callable
 from typing import Any
 
+import trio
+
 from broker.request import Pending
+
+
+class AwaitedAnswer:
+    """Takes one reply, for a coroutine that waits for it."""
+
+    __slots__ = ("_event", "_reply")
+
+    def __init__(self) -> None:
+        self._event = trio.Event()
+        self._reply: Any = None
+
+    def __call__(self, reply: Any) -> None:
+        """The reply; called once, from the event loop."""
+        self._reply = reply
+        self._event.set()
+
+    async def wait(self) -> Any:
+        """The reply, when it is there."""
+        await self._event.wait()
+        return self._reply
 
 
 class ParkedAnswer:

@@ -24,21 +24,22 @@ import logging
 import struct
 from functools import partial
 from types import CoroutineType
-from typing import Final
+from typing import Any, Final
 
 import trio
 
 from broker.network.activity import Activity, State
 from broker.network.buffers import STANDARD_BYTES, BufferPool
 from broker.network.frame_memory import FrameMemory
+from broker.network.large_messages import Room
 from broker.network.parking import wait_parked
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.replies import Replies
-from broker.network.request_channel import RequestChannel
-from broker.network.request_handling import RequestHandling, Waiting, named
+from broker.network.request_channel import RequestChannel, Route
+from broker.network.request_handling import LargeRequest, RequestHandling, Waiting, named
 from broker.network.request_memory import Claim, RequestMemory
 from broker.network.sender import DiskReader, ShortFile
-from broker.request import ConnectionInfo, Pending
+from broker.request import ConnectionInfo, LargeReply, Pending, RequestContext
 from broker.world.loop_watch import NOTED_S
 from broker.world.transport import Stream
 from protocol.errors import ProtocolError
@@ -298,8 +299,13 @@ class Connection:
                 began = activity.last = self._monotonic()
         return position, wanted, large, began
 
-    async def _finish(self, waiting: Waiting, end: int, now: float) -> int:
-        """Wait for a reply; the position behind the request, in the buffer as it is afterwards."""
+    async def _finish(
+        self, waiting: Waiting, end: int, now: float, room: Room | None = None
+    ) -> int:
+        """Wait for a reply; the position behind the request, in the buffer as it is afterwards.
+
+        `room` is what a large request takes; while its reply is parked it takes none.
+        """
         route, context, request, reply, since = waiting
         metrics, replies = route.metrics, self._replies
         if replies.turn:
@@ -310,8 +316,10 @@ class Connection:
                 waiting.discard()
                 raise
         monotonic = self._monotonic
+        if reply.__class__ is LargeRequest:
+            return await self._finish_large(waiting, end, now)
         if reply.__class__ is CoroutineType:
-            work = await self._channel.send(reply, partial(named, route, context))
+            work = await self._channel.send(reply, route, partial(named, route, context))
             metrics.queue += work.started - since
             since = monotonic()
             metrics.local += since - work.started
@@ -323,10 +331,33 @@ class Connection:
                 self._received.shrink_parked(end)
                 if self._claim is not None:
                     self._claim.release()
+                if room is not None:
+                    room.shrink(0)
                 end = 0
                 await wait_parked(reply, self._stream, self._activity)
                 metrics.remote += monotonic() - since
             reply = reply.reply
         self._activity.last = monotonic()
-        self._handling.answer(route, context, request, reply)
+        if context.large or reply.__class__ is LargeReply:
+            await self._answer_in_turns(route, context, request, reply, now)
+        else:
+            self._handling.answer(route, context, request, reply)
         return end
+
+    async def _finish_large(self, waiting: Waiting, end: int, now: float) -> int:
+        """`_finish` for a request that is yet to be parsed."""
+        received, where = self._received, waiting.reply
+        with await self._channel.large.room_for(where.end - where.start) as room:
+            handled = await self._handling.handle_large(
+                received.buffer, received.view, waiting, room
+            )
+            return await self._finish(handled, end, now, room)
+
+    async def _answer_in_turns(
+        self, route: Route, context: RequestContext, request: Any, reply: Any, now: float
+    ) -> None:
+        replies = self._replies
+        with self._channel.large.reply_room(self.abort) as room:
+            await self._handling.answer_in_turns(route, context, request, reply, room)
+            if not replies.send_nowait(now):
+                await replies.send(now)

@@ -16,6 +16,7 @@ import trio
 
 from broker.request import Pending
 from broker.world.loop_watch import LoopWatch, attributed
+from broker.world.turns import wait_for_turn
 from protocol.errors import KafkaError
 from storage.clock import Clock
 
@@ -80,6 +81,7 @@ class HandlerPool:
         self._send, self._receive = trio.open_memory_channel[Work](queued_max)
         self._busy = 0
         self._busy_s = 0.0
+        self._closed = False
 
     async def submit(self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]) -> Work:
         """Queue it (waits while the queue is full) and wait until it is finished."""
@@ -89,6 +91,24 @@ class HandlerPool:
         except BaseException:
             coroutine.close()
             raise
+        try:
+            await work.wait_finished()
+        except BaseException:
+            work.abandoned = True
+            raise
+        return work
+
+    async def submit_apart(
+        self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]
+    ) -> Work:
+        """Have it done by a task of its own, no worker, and wait until it is finished.
+
+        There are as many of them as connections at most.
+        """
+        if self._nursery is None or self._closed:
+            return await self.submit(coroutine, what)
+        work = Work(coroutine, what)
+        self._nursery.start_soon(self._do_apart, work)
         try:
             await work.wait_finished()
         except BaseException:
@@ -123,7 +143,19 @@ class HandlerPool:
 
     def close(self) -> None:
         """No new work; workers end when the queue is empty."""
+        self._closed = True
         self._send.close()
+
+    async def _do_apart(self, work: Work) -> None:
+        try:
+            await wait_for_turn()
+            work.started = self._clock.monotonic()
+            work.reply = await attributed(work.coroutine, self._watch, work.what)
+        except Exception as error:  # noqa: BLE001 - the connection answers it (decision 7)
+            work.error = error
+        finally:
+            work.coroutine.close()  # nothing, unless it was never begun
+            work.finish()
 
     async def _worker(self) -> None:
         async for work in self._receive:

@@ -8,12 +8,17 @@ import struct
 from typing import Any, Final
 
 from broker.network.activity import Activity, State
+from broker.network.large_messages import ReplyRoom
 from broker.network.request_channel import Route
 from broker.network.request_metrics import RequestMetrics, note_sent
 from broker.network.sender import DiskReader, send_pieces
 from broker.world.streams import send_all
 from broker.world.transport import Stream
+from broker.world.turns import Turns
 from storage.clock import Clock
+
+STEPS_PER_LOOK: Final = 16
+"""Elements between two looks at the clock. One may be a hundred configs."""
 
 _HEADER_V0: Final = struct.Struct(">ii").pack
 _HEADER_V1: Final = struct.Struct(">iiB").pack
@@ -67,6 +72,28 @@ class Replies:
                 route.build_into(reply, pieces.append)
                 body = b"".join(pieces)
                 out.append(_frame_head(route, len(body), correlation_id) + body)
+        self.turn.append(route.metrics)
+
+    async def append_in_turns(
+        self, route: Route, correlation_id: int, reply: Any, turns: Turns, room: ReplyRoom
+    ) -> None:
+        """`append` for a reply of many elements, as others have their turns.
+
+        Raises ReplyTooLarge, and whatever encoding raises, with nothing appended.
+        """
+        if reply is None or route.may_carry_files:
+            self.append(route, correlation_id, reply)
+            return
+        body = bytearray(_frame_head(route, 0, correlation_id))
+        head = len(body)
+        for count, _ in enumerate(route.codec_of_reply.build_steps(reply, body.extend)):
+            if not count % STEPS_PER_LOOK:
+                await room.grow(len(body))
+                await turns.next()
+        await room.grow(len(body))
+        body[:head] = _frame_head(route, len(body) - head, correlation_id)
+        room.built(len(body))
+        self._out.append(body)
         self.turn.append(route.metrics)
 
     def send_nowait(self, received: float) -> bool:

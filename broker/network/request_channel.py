@@ -10,9 +10,10 @@ here.
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics, Work
+from broker.network.large_messages import LargeMessages
 from broker.network.request_metrics import RequestMetrics, RequestTimes
 from broker.request import Handler
 from broker.world.clock import Clock
@@ -20,29 +21,77 @@ from broker.world.loop_watch import LoopWatch
 from protocol.api_keys import ApiKey
 from protocol.framing import response_header_is_flexible
 from protocol.messages import registry
+from protocol.schema.parse_code import MAX_ELEMENTS
 
 _VERSION_BITS = 16
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 _MAY_CARRY_FILES = frozenset((int(ApiKey.FETCH),))
 """APIs whose responses hold records, which may be slices of files."""
 
+_IN_WORKERS = frozenset(
+    int(key)
+    for key in (
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.JOIN_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.HEARTBEAT,
+    )
+)
+"""What producers and consumers wait for all day: its coroutines share the workers. Those of the
+others have tasks of their own, because they wait for each other (changes of topics are made one
+after the other) or go in turns: in a worker they would keep appends from running."""
+
+MOST_ELEMENTS: Final[Mapping[int, int]] = {
+    ApiKey.PRODUCE: 10_000,
+    ApiKey.FETCH: 10_000,
+    ApiKey.LIST_OFFSETS: 10_000,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: 10_000,
+    ApiKey.JOIN_GROUP: 1_000,
+    ApiKey.SYNC_GROUP: 20_000,
+    ApiKey.LEAVE_GROUP: 5_000,
+    ApiKey.OFFSET_DELETE: 20_000,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 20_000,
+    ApiKey.WRITE_TXN_MARKERS: 20_000,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: 50_000,
+    ApiKey.DESCRIBE_LOG_DIRS: 50_000,
+    ApiKey.ALTER_CONFIGS: 50_000,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: 50_000,
+    ApiKey.CREATE_TOPICS: 100_000,
+    ApiKey.CREATE_PARTITIONS: 50_000,
+    ApiKey.DELETE_TOPICS: 50_000,
+    ApiKey.UPDATE_FEATURES: 1_000,
+}
+"""Elements of a request, by API, where it is not `MAX_ELEMENTS`: what its handler goes through in
+one go, or keeps (docs/limits.md). More is a ProtocolError."""
+
 
 class Route:
     """How one version of one API is served."""
 
     __slots__ = (
+        "apart",
         "build_into",
+        "codec",
+        "codec_of_reply",
         "error_response",
         "flexible_header",
         "handler",
         "may_carry_files",
         "metrics",
+        "most_elements",
         "parse_at",
     )
 
     def __init__(self, key: int, version: int, handler: Handler, metrics: RequestMetrics) -> None:
-        self.parse_at = registry.request_codec(key, version).parse_at
-        self.build_into = registry.response_codec(key, version).build_into
+        self.codec = registry.request_codec(key, version)
+        self.codec_of_reply = registry.response_codec(key, version)
+        self.parse_at = self.codec.parse_small_at
+        self.build_into = self.codec_of_reply.build_into
+        self.most_elements = MOST_ELEMENTS.get(key, MAX_ELEMENTS)
+        self.apart = key not in _IN_WORKERS
         self.handler: Callable[[Any, Any], Any] = handler
         self.error_response = handler.error_response
         self.flexible_header = response_header_is_flexible(key, version)
@@ -85,6 +134,7 @@ class RequestChannel:
         self._routes: dict[int, Route] = {}
         self._metrics: dict[int, RequestMetrics] = {}
         self._unsupported_version_reply = unsupported_version_reply
+        self.large = LargeMessages(clock)
         self.pool = HandlerPool(
             workers=workers, queued_max=queued_max, clock=clock, watch=self.watch
         )
@@ -106,8 +156,15 @@ class RequestChannel:
         route = self.route(_API_VERSIONS, 0)
         return None if route is None else (route, self._unsupported_version_reply())
 
-    async def send(self, work: Coroutine[Any, Any, Any], what: Callable[[], str]) -> Work:
-        """Have a worker do it; returns when it is done. `what` names it for the log."""
+    async def send(
+        self, work: Coroutine[Any, Any, Any], route: Route, what: Callable[[], str]
+    ) -> Work:
+        """Have it done, by a worker or by a task of its own; returns when it is.
+
+        `what` names it for the log.
+        """
+        if route.apart:
+            return await self.pool.submit_apart(work, what)
         return await self.pool.submit(work, what)
 
     async def run(self) -> None:

@@ -11,16 +11,30 @@ from types import CoroutineType
 from typing import Any, Final, NamedTuple
 
 from broker.network.activity import Activity
+from broker.network.large_messages import ReplyRoom, Room
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel, Route
-from broker.request import ConnectionInfo, Pending, RequestContext
+from broker.request import ConnectionInfo, LargeReply, Pending, RequestContext
 from broker.world.loop_watch import NOTED_S
+from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.framing import RequestHeader, UnsupportedVersion, parse_request_header
+from protocol.schema.parse_code import ManyElements
 
 logger = logging.getLogger(__name__)
 
-_WAITS: Final = frozenset((Pending, CoroutineType))
+
+class LargeRequest(NamedTuple):
+    """Where the body of a request lies that has too many elements to be parsed in one go."""
+
+    start: int
+    end: int
+
+
+_WAITS: Final = frozenset((Pending, CoroutineType, LargeReply))
+
+STEPS_PER_LOOK: Final = 32
+"""Elements between two looks at the clock: a tenth of a millisecond."""
 
 
 class Waiting(NamedTuple):
@@ -30,7 +44,7 @@ class Waiting(NamedTuple):
     context: RequestContext
     request: Any
     reply: Any
-    """A `Pending` or a coroutine."""
+    """A `Pending`, a coroutine, a `LargeReply` or a `LargeRequest`; of a large request anything."""
     since: float
     """Monotonic seconds at which the handler returned it."""
 
@@ -38,7 +52,7 @@ class Waiting(NamedTuple):
         """Nobody will wait for it."""
         if isinstance(self.reply, Pending):
             self.reply.abandon()
-        else:
+        elif isinstance(self.reply, CoroutineType):
             self.reply.close()
 
 
@@ -85,10 +99,13 @@ class RequestHandling:
             header = RequestHeader(key, version, correlation_id, client_id, body)
             self._refuse_version(key, correlation_id, UnsupportedVersion(header))
             return None
-        request, _ = route.parse_at(buffer, view, body, end)
         context = RequestContext(
             key, version, correlation_id, client_id, self._info, now, close_connection=False
         )
+        try:
+            request, _ = route.parse_at(buffer, view, body, end)
+        except ManyElements:
+            return Waiting(route, context, None, LargeRequest(body, end), now)
         metrics = route.metrics
         metrics.requests += 1
         try:
@@ -106,6 +123,52 @@ class RequestHandling:
             return Waiting(route, context, request, reply, finished)
         self.answer(route, context, request, reply)
         return None
+
+    async def handle_large(
+        self, buffer: bytearray, view: memoryview, waiting: Waiting, room: Room
+    ) -> Waiting:
+        """Parse a `LargeRequest` in turns and have it handled; whatever the handler returned.
+
+        Raises ProtocolError.
+        """
+        route, context, _, where, now = waiting
+        turns = Turns(self._channel.clock)
+        steps = route.codec.parse_steps(buffer, view, where.start, where.end, route.most_elements)
+        request = None
+        for count, parsed in enumerate(steps):
+            if parsed is not None:
+                request, _, elements = parsed
+                room.shrink(elements)
+            elif not count % STEPS_PER_LOOK:
+                await turns.next()
+        context.large = True
+        metrics = route.metrics
+        metrics.requests += 1
+        started = self._monotonic()
+        try:
+            reply = route.handler(context, request)
+        except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
+            reply = self.error_reply(route, context, request, error)
+        finished = self._activity.last = self._monotonic()
+        metrics.queue += started - now
+        metrics.local += finished - started
+        return Waiting(route, context, request, reply, finished)
+
+    async def answer_in_turns(
+        self, route: Route, context: RequestContext, request: Any, reply: Any, room: ReplyRoom
+    ) -> None:
+        """Append a reply of many elements. Raises ReplyTooLarge."""
+        if reply.__class__ is LargeReply:
+            reply = reply.message
+        turns = Turns(self._channel.clock)
+        try:
+            await self._replies.append_in_turns(route, context.correlation_id, reply, turns, room)
+        except ProtocolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a reply that cannot be encoded is a handler's bug
+            self.answer(route, context, request, self.error_reply(route, context, request, error))
+        if context.close_connection:
+            self._activity.closing = True
 
     def answer(self, route: Route, context: RequestContext, request: Any, reply: Any) -> None:
         """Append a reply that is there; None is no reply."""
@@ -136,6 +199,8 @@ class RequestHandling:
                 context.client_id,
                 exc_info=error,
             )
+            if context.large:  # a reply that repeats the code for everything would take long
+                raise ProtocolError("a request of many elements failed") from error
         return route.error_response(context, request, code)
 
     def _refuse_version(self, key: int, correlation_id: int, error: ProtocolError) -> None:

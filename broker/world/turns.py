@@ -20,12 +20,29 @@ import trio
 
 from storage.clock import Clock
 
+_QUEUE: Final[trio.lowlevel.RunVar[trio.Lock]] = trio.lowlevel.RunVar("queue of long work")
+
 TURN_S: Final = 0.002
 """Work between two checkpoints. A tenth of it would be felt by nobody, and ten times as many
 switches would be paid for."""
 
 ITEMS: Final = 256
 """A turn ends after so many items at the latest, also in virtual time, which work does not move."""
+
+
+async def wait_for_turn() -> None:
+    """A checkpoint behind all other long work: one piece of it goes on in a pass of the loop.
+
+    A hundred of them side by side would each take no more than their turn, and everybody else would
+    wait for a hundred turns.
+    """
+    try:
+        queue = _QUEUE.get()
+    except LookupError:
+        queue = trio.Lock()
+        _QUEUE.set(queue)
+    async with queue:
+        pass  # the next one is woken, and runs in the next pass
 
 
 class Turns:
@@ -44,7 +61,7 @@ class Turns:
         Raises trio.Cancelled at that checkpoint: shield what must be finished.
         """
         if self.is_over():
-            await trio.lowlevel.checkpoint()
+            await wait_for_turn()
             self.begin()
 
     def is_over(self) -> bool:
@@ -56,3 +73,19 @@ class Turns:
         """A turn begins now."""
         self._items = 0
         self._began = self._monotonic()
+
+
+class CountedTurns:
+    """`Turns` for who has no clock: a turn is so many items, of which the cost is known."""
+
+    __slots__ = ("_items", "_left")
+
+    def __init__(self, items: int = ITEMS) -> None:
+        self._items = self._left = items
+
+    async def next(self) -> None:
+        """See `Turns.next`."""
+        self._left -= 1
+        if self._left <= 0:
+            await wait_for_turn()
+            self._left = self._items

@@ -4,6 +4,10 @@ The generated function is `build_into(value, w)`; `w` takes pieces and is usuall
 Pieces are bytes-like, but for the content of a records field, which is passed on as it is: a slice
 of a file stays a slice of a file, for the network to send without reading it.
 
+`build_steps(value, w)` does the same as a generator that yields between two elements of an array,
+so that others may have their turn. An array may be anything that has a length and can be iterated,
+made element by element while it is built (`protocol.schema.lazy`).
+
 Runs of fixed-size fields are one `pack` (with the empty tagged tail where it follows), and a tagged
 field costs one comparison when it holds its default.
 
@@ -20,6 +24,8 @@ from protocol.schema.source import Source
 from protocol.schema.wire import SHORT_VARINTS, long_string_prefix, uvarint
 
 ARGUMENTS = "message, w"
+NUMBERS_PER_STEP = 4_096
+"""Of an array of numbers, which is written in C."""
 GLOBALS: dict[str, Any] = {
     "SHORT": SHORT_VARINTS,
     "uvarint": uvarint,
@@ -33,15 +39,46 @@ def build_function(node: Wire, label: str) -> Any:
     return build_source(node).function("build_into", ARGUMENTS, f"build {label}", GLOBALS)
 
 
-def build_source(node: Wire) -> Source:
+def build_steps_function(node: Wire, label: str) -> Any:
+    """The generated `build_steps`."""
+    source = build_source(node, _Steps)
+    return source.function("build_steps", ARGUMENTS, f"build steps {label}", GLOBALS)
+
+
+class _Building(Source):
+    """What the two functions have in common, and `build_into`."""
+
+    def step(self) -> None:
+        """A statement between two elements."""
+
+    def numbers(self, value: str, code: str) -> None:
+        """Statements that write the numbers of an array."""
+        with self.block("if n:"):
+            self.line(f"w(pack(f'>{{n}}{code}', *{value}))")
+
+
+class _Steps(_Building):
+    def step(self) -> None:
+        self.line("yield")
+
+    def numbers(self, value: str, code: str) -> None:
+        at, part = self.name(), self.name()
+        with self.block(f"for {at} in range(0, n, {NUMBERS_PER_STEP}):"):
+            self.line(f"{part} = {value}[{at}:{at} + {NUMBERS_PER_STEP}]")
+            self.line(f"w(pack(f'>{{len({part})}}{code}', *{part}))")
+            self.line("yield")
+
+
+def build_source(node: Wire, kind: type[_Building] = _Building) -> _Building:
     """The source of `build_into`, for those who want to read it."""
-    source = Source()
+    source = kind()
     _any(source, node, "message")
     source.line("return")
+    source.step()  # behind the end: what has no array is a generator, too
     return source
 
 
-def _any(source: Source, node: Wire, value: str) -> None:
+def _any(source: _Building, node: Wire, value: str) -> None:
     """Statements that write the variable `value` as `node`."""
     if node.code is not None:
         source.line(f"w({source.packer(node.code)}({value}))")
@@ -66,7 +103,7 @@ def _any(source: Source, node: Wire, value: str) -> None:
         raise TypeError(f"no code for {node!r}")
 
 
-def _length(source: Source, node: Prefixed) -> None:
+def _length(source: _Building, node: Prefixed) -> None:
     """The prefix for the length in `n`."""
     if not node.compact:
         source.line(f"w({source.packer(node.prefix)}(n))")
@@ -76,7 +113,7 @@ def _length(source: Source, node: Prefixed) -> None:
         source.line("w(SHORT[n + 1] if n < 127 else uvarint(n + 1))")
 
 
-def _prefixed(source: Source, node: Prefixed, value: str) -> None:
+def _prefixed(source: _Building, node: Prefixed, value: str) -> None:
     if isinstance(node, Text):
         source.line(f"b = {value}.encode()")
         source.line("n = len(b)")
@@ -91,17 +128,17 @@ def _prefixed(source: Source, node: Prefixed, value: str) -> None:
         source.line(f"w({value})")
 
 
-def _elements(source: Source, element: Wire, value: str) -> None:
+def _elements(source: _Building, element: Wire, value: str) -> None:
     if element.code is not None and not isinstance(element, UuidBytes):
-        with source.block("if n:"):
-            source.line(f"w(pack(f'>{{n}}{element.code}', *{value}))")
+        source.numbers(value, element.code)
         return
     item = source.name()
     with source.block(f"for {item} in {value}:"):
         _any(source, element, item)
+        source.step()
 
 
-def _present_fields(source: Source, node: Fields, value: str) -> None:
+def _present_fields(source: _Building, node: Fields, value: str) -> None:
     empty_tail = node.flexible and not node.tagged
     for is_fixed, members in groupby(node.fields, key=lambda field: field[1].code is not None):
         run = list(members)
@@ -122,7 +159,7 @@ def _present_fields(source: Source, node: Fields, value: str) -> None:
         _tagged_fields(source, node, value)
 
 
-def _default_test(source: Source, field: Tagged, content: str) -> str:
+def _default_test(source: _Building, field: Tagged, content: str) -> str:
     """An expression: does the variable `content` hold the field's default?"""
     default = source.constant(field.default)
     if field.default is None:
@@ -136,7 +173,7 @@ def _default_test(source: Source, field: Tagged, content: str) -> str:
     return f"({content} is {default} or {content} == {default})"
 
 
-def _tagged_fields(source: Source, node: Fields, value: str) -> None:
+def _tagged_fields(source: _Building, node: Fields, value: str) -> None:
     """The tail of tagged fields, in ascending order of tags.
 
     Each one's content is built apart first, because its size goes before it.

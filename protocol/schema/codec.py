@@ -4,18 +4,24 @@ A broker parses requests and builds responses, so each direction is generated on
 a millisecond, once per (message, version) that a client really uses.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from functools import cached_property
 from typing import Any
 
 from protocol.errors import ProtocolError
-from protocol.schema.build_code import build_function
+from protocol.schema.build_code import build_function, build_steps_function
 from protocol.schema.constructs import Wire
-from protocol.schema.parse_code import parse_function
+from protocol.schema.parse_code import (
+    parse_function,
+    parse_small_function,
+    parse_steps_function,
+)
 
 Buffer = bytes | bytearray
 ParseAt = Callable[[Buffer, memoryview, int, int], tuple[Any, int]]
+ParseSteps = Callable[..., Iterator[tuple[Any, int, int] | None]]
 BuildInto = Callable[[Any, Callable[[Any], object]], None]
+BuildSteps = Callable[[Any, Callable[[Any], object]], Generator[None, None, None]]
 
 
 class Codec:
@@ -40,12 +46,34 @@ class Codec:
         return generated
 
     @cached_property
+    def parse_small_at(self) -> ParseAt:
+        """`parse_at` in a millisecond or two. Raises ManyElements for what takes longer."""
+        generated: ParseAt = parse_small_function(self.node, self.label)
+        return generated
+
+    @cached_property
+    def parse_steps(self) -> ParseSteps:
+        """`parse_steps(buf, mv, offset, end, most)`: `parse_at` for many elements, step by step.
+
+        Yields None between two steps, at last (value, next offset, elements). Raises ProtocolError,
+        also for more than `most` elements.
+        """
+        generated: ParseSteps = parse_steps_function(self.node, self.label)
+        return generated
+
+    @cached_property
     def build_into(self) -> BuildInto:
         """`build_into(value, append)` hands the pieces of the message to `append`, in order.
 
         A records field that is not bytes-like is a piece of its own, as it is.
         """
         generated: BuildInto = build_function(self.node, self.label)
+        return generated
+
+    @cached_property
+    def build_steps(self) -> BuildSteps:
+        """`build_into` as a generator: yields between two elements of an array."""
+        generated: BuildSteps = build_steps_function(self.node, self.label)
         return generated
 
     def parse(self, data: Buffer | memoryview) -> Any:

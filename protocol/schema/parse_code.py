@@ -4,6 +4,11 @@ The generated function is `parse_at(buf, mv, o, end) -> (value, offset behind it
 frame's buffer (bytes or bytearray, indexing gives integers), `mv` a memoryview of it (slicing costs
 no copy), and the message lies in `o .. end`; the buffer may go on behind `end`.
 
+From the same tree come two more. `parse_small_at` raises `ManyElements` where a message has more
+than `SMALL_ELEMENTS` elements: it never takes longer than milliseconds. `parse_steps` is for those:
+a generator that yields None after every element (or few thousand numbers), so that others may have
+their turn, and at last `(value, offset behind it, elements)`.
+
 How it stays fast: runs of fixed-size fields are one `unpack_from`; a one-byte varint is read
 inline; an array of integers is one unpack; strings are decoded from a slice; bytes and records
 stay slices.
@@ -14,7 +19,7 @@ How it stays safe:
 * an array claims at most as many elements as the bytes left can hold at the element's least size,
   and all arrays of a message together at most `MAX_ELEMENTS`: an element of a few bytes becomes an
   object of two hundred, so a frame within every limit could still take gigabytes;
-* a tagged field must end where its size says;
+* a tagged field must end where its size says, and tagged fields count as elements;
 * IndexError and struct.error (the buffer itself ended) and UnicodeDecodeError become ProtocolError.
 """
 
@@ -25,12 +30,24 @@ from typing import Any
 from protocol.errors import ProtocolError
 from protocol.schema.constructs import ArrayOf, Blob, Fields, Prefixed, Text, UuidBytes, Wire
 from protocol.schema.source import Source
-from protocol.schema.wire import MAX_STRING, read_uvarint, skip_tagged_fields
+from protocol.schema.wire import MAX_STRING, MAX_TAGGED_FIELDS, read_uvarint, skip_tagged_fields
 
 MAX_ELEMENTS = 500_000
 """Far more than an honest request names (all partitions of a large cluster); 100 MB of objects."""
+SMALL_ELEMENTS = 1_000
+"""What is parsed in one go: about a millisecond."""
+NUMBERS_PER_STEP = 4_096
+"""Of an array of numbers, which is read in C."""
 ARGUMENTS = "buf, mv, o, end"
+STEPS_ARGUMENTS = f"buf, mv, o, end, most={MAX_ELEMENTS}"
+
+
+class ManyElements(ProtocolError):
+    """A message has more elements than are parsed in one go: `parse_steps` it."""
+
+
 GLOBALS: dict[str, Any] = {
+    "ManyElements": ManyElements,
     "ProtocolError": ProtocolError,
     "read_uvarint": read_uvarint,
     "skip_tagged_fields": skip_tagged_fields,
@@ -44,9 +61,86 @@ def parse_function(node: Wire, label: str) -> Any:
     return parse_source(node, label).function("parse_at", ARGUMENTS, f"parse {label}", GLOBALS)
 
 
-def parse_source(node: Wire, label: str) -> Source:
+def parse_small_function(node: Wire, label: str) -> Any:
+    """The generated `parse_small_at`."""
+    source = parse_source(node, label, _Small)
+    return source.function("parse_small_at", ARGUMENTS, f"parse small {label}", GLOBALS)
+
+
+def parse_steps_function(node: Wire, label: str) -> Any:
+    """The generated `parse_steps`; its last argument is the most elements, by default all."""
+    source = parse_source(node, label, _Steps)
+    return source.function("parse_steps", STEPS_ARGUMENTS, f"parse steps {label}", GLOBALS)
+
+
+class _Parsing(Source):
+    """What the three functions have in common, and `parse_at`."""
+
+    def claim(self, path: str) -> None:
+        """Statements that count `n` elements more."""
+        self.line("items += n")
+        with self.block(f"if items > {MAX_ELEMENTS}:"):
+            self.line(f"raise ProtocolError('{path}: more elements than a message may have')")
+
+    def step(self) -> None:
+        """A statement between two elements."""
+
+    def numbers(self, target: str, size: int, code: str) -> None:
+        """Statements that read `n` numbers."""
+        self.line(f"{target} = list(unpack_from(f'>{{n}}{code}', buf, o))")
+        self.line(f"o += {size} * n")
+
+    def uuids(self, target: str) -> None:
+        """Statements that read `n` UUIDs."""
+        self.line(f"{target} = [bytes(mv[i:i + 16]) for i in range(o, o + 16 * n, 16)]")
+        self.line("o += 16 * n")
+
+    def finish(self) -> None:
+        """The result is in `value`, `o` and `items`."""
+        self.line("return value, o")
+
+
+class _Small(_Parsing):
+    def claim(self, path: str) -> None:
+        self.line("items += n")
+        with self.block(f"if items > {SMALL_ELEMENTS}:"):
+            self.line(f"raise ManyElements('{path}: more elements than are parsed in one go')")
+
+
+class _Steps(_Parsing):
+    def claim(self, path: str) -> None:
+        self.line("items += n")
+        with self.block("if items > most:"):
+            self.line(f"raise ProtocolError('{path}: more elements than a message may have')")
+
+    def step(self) -> None:
+        self.line("yield")
+
+    def numbers(self, target: str, size: int, code: str) -> None:
+        self.line(f"{target} = []")
+        with self.block("while n > 0:"):
+            self.line(f"k = min(n, {NUMBERS_PER_STEP})")
+            self.line(f"{target} += unpack_from(f'>{{k}}{code}', buf, o)")
+            self.line(f"o += {size} * k")
+            self.line("n -= k")
+            self.line("yield")
+
+    def uuids(self, target: str) -> None:
+        self.line(f"{target} = []")
+        with self.block("while n > 0:"):
+            self.line(f"k = min(n, {NUMBERS_PER_STEP})")
+            self.line(f"{target} += [bytes(mv[i:i + 16]) for i in range(o, o + 16 * k, 16)]")
+            self.line("o += 16 * k")
+            self.line("n -= k")
+            self.line("yield")
+
+    def finish(self) -> None:
+        self.line("yield value, o, items")
+
+
+def parse_source(node: Wire, label: str, kind: type[_Parsing] = _Parsing) -> _Parsing:
     """The source of `parse_at`, for those who want to read it."""
-    source = Source()
+    source = kind()
     source.line("items = 0")
     with source.block("try:"):
         _any(source, node, "value", label)
@@ -54,11 +148,11 @@ def parse_source(node: Wire, label: str) -> Source:
         source.line(f"raise ProtocolError(f'{label}: {{error}}') from error")
     with source.block("if o > end:"):
         source.line(f"raise ProtocolError('{label}: the frame ends too early')")
-    source.line("return value, o")
+    source.finish()
     return source
 
 
-def _any(source: Source, node: Wire, target: str, path: str) -> None:
+def _any(source: _Parsing, node: Wire, target: str, path: str) -> None:
     """Statements that parse `node` at `o` and leave its value in `target`."""
     if node.code is not None:
         source.line(f"{target}, = {source.unpacker(node.code)}(buf, o)")
@@ -71,14 +165,14 @@ def _any(source: Source, node: Wire, target: str, path: str) -> None:
         raise TypeError(f"no code for {node!r}")
 
 
-def _varint(source: Source, name: str) -> None:
+def _varint(source: _Parsing, name: str) -> None:
     source.line(f"{name} = buf[o]")
     source.line("o += 1")
     with source.block(f"if {name} > 127:"):
         source.line(f"{name}, o = read_uvarint(buf, o, {name})")
 
 
-def _prefixed(source: Source, node: Prefixed, target: str, path: str) -> None:
+def _prefixed(source: _Parsing, node: Prefixed, target: str, path: str) -> None:
     if node.compact:
         _varint(source, "n")
         null_test = "if n == 0:"
@@ -101,7 +195,7 @@ def _prefixed(source: Source, node: Prefixed, target: str, path: str) -> None:
             _slice(source, node, target, path)
 
 
-def _slice(source: Source, node: Prefixed, target: str, path: str) -> None:
+def _slice(source: _Parsing, node: Prefixed, target: str, path: str) -> None:
     """A string or bytes between `o` and `e`."""
     with source.block("if e > end:"):
         source.line(f"raise ProtocolError('{path}: longer than the frame')")
@@ -115,29 +209,26 @@ def _slice(source: Source, node: Prefixed, target: str, path: str) -> None:
     source.line("o = e")
 
 
-def _elements(source: Source, element: Wire, target: str, path: str) -> None:
+def _elements(source: _Parsing, element: Wire, target: str, path: str) -> None:
     """An array of `n` elements."""
     size = element.min_size
     with source.block(f"if n{f' * {size}' if size > 1 else ''} > end - o:"):
         source.line(f"raise ProtocolError('{path}: more elements than the frame holds')")
-    source.line("items += n")
-    with source.block(f"if items > {MAX_ELEMENTS}:"):
-        source.line(f"raise ProtocolError('{path}: more elements than a message may have')")
+    source.claim(path)
     if isinstance(element, UuidBytes):
-        source.line(f"{target} = [bytes(mv[i:i + 16]) for i in range(o, o + 16 * n, 16)]")
-        source.line("o += 16 * n")
+        source.uuids(target)
     elif element.code is not None:
-        source.line(f"{target} = list(unpack_from(f'>{{n}}{element.code}', buf, o))")
-        source.line(f"o += {size} * n")
+        source.numbers(target, size, element.code)
     else:
         item = source.name()
         source.line(f"{target} = []")
         with source.block("for _ in range(n):"):
             _any(source, element, item, path)
             source.line(f"{target}.append({item})")
+            source.step()
 
 
-def _fields(source: Source, node: Fields, target: str, path: str) -> None:
+def _fields(source: _Parsing, node: Fields, target: str, path: str) -> None:
     if node.nullable:
         source.line("n = buf[o]")
         source.line("o += 1")
@@ -149,7 +240,7 @@ def _fields(source: Source, node: Fields, target: str, path: str) -> None:
         _present_fields(source, node, target, path)
 
 
-def _present_fields(source: Source, node: Fields, target: str, path: str) -> None:
+def _present_fields(source: _Parsing, node: Fields, target: str, path: str) -> None:
     source.line(f"{target} = {source.constant(node.cls)}()")
     for is_fixed, members in groupby(node.fields, key=lambda field: field[1].code is not None):
         run = list(members)
@@ -167,12 +258,15 @@ def _present_fields(source: Source, node: Fields, target: str, path: str) -> Non
         _tagged_fields(source, node, target, path)
 
 
-def _tagged_fields(source: Source, node: Fields, target: str, path: str) -> None:
+def _tagged_fields(source: _Parsing, node: Fields, target: str, path: str) -> None:
     source.line("n = buf[o]")
     source.line("o += 1")
     with source.block("if n:"):
         with source.block("if n > 127:"):
             source.line("n, o = read_uvarint(buf, o, n)")
+        with source.block(f"if n > {MAX_TAGGED_FIELDS}:"):
+            source.line(f"raise ProtocolError('{path}: more tagged fields than a group may have')")
+        source.claim(path)
         if not node.tagged:
             source.line("o = skip_tagged_fields(buf, o, n, end)")
             return

@@ -12,6 +12,9 @@ MAX_VARINT = 0x7FFFFFFF
 MAX_STRING = 0x7FFF
 """Longest string in bytes: an int16 in old versions, and Kafka keeps the limit in compact ones."""
 
+MAX_TAGGED_FIELDS = 1_000
+"""Of one group of fields. The protocol has no group with ten; a frame could claim fifty million."""
+
 SHORT_VARINTS = tuple(bytes((n,)) for n in range(128))
 """The encodings of 0..127."""
 
@@ -59,8 +62,10 @@ def long_string_prefix(size: int) -> bytes:
 def skip_tagged_fields(buf: Any, offset: int, count: int, end: int) -> int:
     """The offset behind `count` tagged fields, none of them known. Raises ProtocolError.
 
-    A field takes two bytes at least, which bounds the loop by the size of the frame.
+    There are at most `MAX_TAGGED_FIELDS` of them.
     """
+    if count > MAX_TAGGED_FIELDS:
+        raise ProtocolError("more tagged fields than a group may have")
     if count * 2 > end - offset:
         raise ProtocolError("more tagged fields than the frame holds")
     for _ in range(count):

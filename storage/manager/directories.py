@@ -7,7 +7,7 @@ action of its own (`defer`).
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -123,8 +123,8 @@ class LogDirectories:
             _log.critical("All log dirs in %s have failed", ", ".join(self.paths))
         return True
 
-    def emptiest_first(self, used: Callable[[], Iterable[str]]) -> list[str]:
-        """Live directories by how often `used` names them; ties in the order of `log.dirs`.
+    def emptiest_first(self, logs_in: Callable[[], Mapping[str, int]]) -> list[str]:
+        """Live directories by how many logs `logs_in` counts; ties in the order of `log.dirs`.
 
         Those that are cordoned are left out; when all are, the first one has to do for what was
         promised before (a partition that was assigned by hand, the log of a known topic).
@@ -132,11 +132,8 @@ class LogDirectories:
         open_ones = self.uncordoned or list(self.live)[:1]
         if len(open_ones) == 1:
             return open_ones
-        counts = dict.fromkeys(open_ones, 0)
-        for log_dir in used():
-            if log_dir in counts:
-                counts[log_dir] += 1
-        return sorted(counts, key=counts.__getitem__)
+        counts = logs_in()
+        return sorted(open_ones, key=lambda log_dir: counts.get(log_dir, 0))
 
     @property
     def uncordoned(self) -> list[str]:

@@ -1,6 +1,7 @@
 """Making logs that are not there yet: a partition's directory, and the copy of one that moves."""
 
 import logging
+from collections import Counter
 from contextlib import suppress
 from random import Random
 
@@ -38,6 +39,8 @@ class LogMaker:
         self._random = random
         self._directories = directories
         self._table = table
+        self._counts: Counter[str] = Counter()
+        """Logs by log directory as they were when a log was made last."""
         self.producer_expiration_ms = producer_expiration_ms
         """`producer.id.expiration.ms`; may be changed at any time."""
 
@@ -69,12 +72,16 @@ class LogMaker:
             self._insist_on_topic_id(log, topic_id)
         return log
 
-    def _create(self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig) -> Log:
-        def used() -> list[str]:
-            return [parent_dir(log.dir) for log in self._table.everything()]
+    def _logs_in(self) -> dict[str, int]:
+        """Logs by log directory, counted anew when others than this part added or removed some."""
+        total = len(self._table.logs) + len(self._table.future)
+        if total != self._counts.total():
+            self._counts = Counter(parent_dir(log.dir) for log in self._table.everything())
+        return self._counts
 
+    def _create(self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig) -> Log:
         name = partition_dir_name(topic_partition)
-        for log_dir in self._directories.emptiest_first(used):
+        for log_dir in self._directories.emptiest_first(self._logs_in):
             directory = join(log_dir, name)
             is_new = not self._fs.exists(directory)
             try:
@@ -87,11 +94,13 @@ class LogMaker:
                 # It is there from now on, whatever happens: a second one in another log directory
                 # would not let the next start know which of them is the partition.
                 try:
-                    return self._fill(directory, topic_partition, topic_id, config)
+                    log = self._fill(directory, topic_partition, topic_id, config)
                 except OutOfResources:
                     if is_new:
                         self._unmake(directory)
                     raise
+                self._counts[log_dir] += 1
+                return log
         raise StorageError(
             name, f"No log directories available. Tried {', '.join(self._directories.paths)}"
         )

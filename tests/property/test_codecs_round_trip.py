@@ -51,8 +51,24 @@ def test_generated_code_builds_and_parses_what_the_construct_does(
     assert parsed == node.parse_stream(io.BytesIO(data))
     assert codec.parse(memoryview(data)) == value
 
+    check_in_steps(api, version, data, value)
     check_with_a_tail(api, version, data, value)
     check_cut_off(api, version, data, rng)
+
+
+def check_in_steps(api: Api, version: int, data: bytes, value: object) -> None:
+    """What goes step by step comes to the same."""
+    codec = api.codec(version)
+    built = bytearray()
+    for _ in codec.build_steps(value, built.extend):
+        pass
+    assert built == data
+    *none, last = codec.parse_steps(data, memoryview(data), 0, len(data))
+    assert last is not None
+    assert last[:2] == (value, len(data))
+    assert not any(none)
+    assert len(none) <= last[2]
+    assert codec.parse_small_at(data, memoryview(data), 0, len(data)) == (value, len(data))
 
 
 def check_with_a_tail(api: Api, version: int, data: bytes, value: object) -> None:
@@ -73,6 +89,8 @@ def check_cut_off(api: Api, version: int, data: bytes, rng: Random) -> None:
             codec.parse_at(data, view, 0, cut)
         with pytest.raises(ProtocolError):
             codec.parse(data[:cut])
+        with pytest.raises(ProtocolError):
+            list(codec.parse_steps(data, view, 0, cut))
 
 
 @EVERY_CODEC

@@ -5,7 +5,7 @@ from typing import Any
 
 import trio
 
-from broker.request import ConnectionInfo, RequestContext
+from broker.request import ConnectionInfo, LargeReply, RequestContext
 from protocol.api_keys import ApiKey
 from protocol.messages.registry import request_codec, response_codec
 
@@ -53,6 +53,8 @@ async def acall(
     reply = handler(context(key, version, connection=connection), parsed)
     if inspect.iscoroutine(reply):
         reply = await reply
+    if isinstance(reply, LargeReply):
+        reply = reply.message
     return over_the_wire(key, version, reply)
 
 

@@ -14,7 +14,7 @@ Called by the handlers in `broker/api`, wired by `broker/server`. After `kafka.c
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from operator import attrgetter
 from typing import Final
 
@@ -277,6 +277,19 @@ class GroupCoordinator:
         _, shard = self._find(group_id)
         return shard.offsets.of_group(group_id)
 
+    def has_many_offsets(self, group_id: str, limit: int) -> bool:
+        """Whether the group has more committed offsets than `limit`, as far as is known here."""
+        try:
+            _, shard = self._find(group_id)
+        except KafkaError:
+            return False
+        count = 0
+        for partitions in shard.offsets.of_group(group_id).values():
+            count += len(partitions)
+            if count > limit:
+                return True
+        return False
+
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
         """An open transaction holds an offset of the partition (require_stable)."""
         _, shard = self._find(group_id)
@@ -321,15 +334,19 @@ class GroupCoordinator:
         _, shard = self._find(group_id)
         return shard.groups.describe(group_id)
 
-    def list_groups(self) -> list[ListedGroup]:
+    def group_count(self) -> int:
+        """How many groups this broker coordinates."""
+        return sum(len(shard.groups) for _, shard in self._runtime.active())
+
+    def list_groups(self) -> Iterator[ListedGroup]:
         """ListGroups: all that this broker coordinates. Raises KafkaError while any loads."""
         if not self._open:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if self._runtime.is_loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return [
+        return (
             group for _, shard in self._runtime.active() for group in shard.groups.list_groups()
-        ]
+        )
 
     def delete_group(self, group_id: str, done: Callable[[ErrorCode], None]) -> None:
         """DeleteGroups, one of them: `done` when the tombstones are durable. Raises KafkaError."""

@@ -59,6 +59,9 @@ class GroupMetadataManager:
         """The group, dead ones included; None when there is none."""
         return self._groups.get(group_id)
 
+    def __len__(self) -> int:
+        return len(self._groups)
+
     def __iter__(self) -> Iterator[Group]:
         return iter(list(self._groups.values()))
 
@@ -220,16 +223,14 @@ class GroupMetadataManager:
             ),
         )
 
-    def list_groups(self) -> list[ListedGroup]:
-        """ListGroups."""
-        return [
-            ListedGroup(
+    def list_groups(self) -> Iterator[ListedGroup]:
+        """ListGroups; others may change groups while it is gone through."""
+        for group in self:
+            yield ListedGroup(
                 group_id=group.group_id,
                 protocol_type=group.protocol_type or "",
                 state=group.state.value,
             )
-            for group in self._groups.values()
-        ]
 
     def _check(self) -> None:
         """Invariants, for tests."""

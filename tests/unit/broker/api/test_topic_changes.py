@@ -8,6 +8,7 @@ from broker.api.create_partitions import CreatePartitionsHandler
 from broker.api.create_topics import CreateTopicsHandler
 from broker.api.delete_topics import DeleteTopicsHandler
 from broker.cluster.topic_plan import NewTopic
+from broker.world.clock import SystemClock
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
@@ -48,7 +49,7 @@ def creation(*topics: object, validate_only: bool = False) -> object:
 def test_create_topics_in_every_version(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs, SystemClock())
         response = await acall(
             handler,
             ApiKey.CREATE_TOPICS,
@@ -85,7 +86,7 @@ def test_create_topics_in_every_version(version: int) -> None:
 def test_s_meta_2_defaults_duplicates_and_assignments() -> None:
     async def scenario() -> None:
         cluster = await start_cluster(num_partitions="4")
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs, SystemClock())
         manual = topic("manual", -1, -1)
         manual.assignments = [  # type: ignore[attr-defined]
             CreatableReplicaAssignment(partition_index=index, broker_ids=[0]) for index in (0, 1)
@@ -122,7 +123,7 @@ def test_s_meta_2_defaults_duplicates_and_assignments() -> None:
 def test_s_cfg_4_configs_of_a_new_topic() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs, SystemClock())
         response = await acall(
             handler,
             ApiKey.CREATE_TOPICS,
@@ -142,7 +143,7 @@ def test_s_cfg_4_configs_of_a_new_topic() -> None:
 def test_s_cfg_4_validate_only_describes_and_changes_nothing() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs, SystemClock())
         for version in range(1, 8):
             response = await acall(
                 handler, ApiKey.CREATE_TOPICS, version, creation(topic("t", 3), validate_only=True)
@@ -230,7 +231,7 @@ def test_s_meta_2_deletion_switched_off() -> None:
 def test_s_meta_2_create_partitions_answers_once_per_topic(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreatePartitionsHandler(cluster.controller)
+        handler = CreatePartitionsHandler(cluster.controller, cluster.image, SystemClock())
         for name in ("a", "b", "c"):
             await cluster.controller.create_topic(NewTopic(name=name, partitions=2))
 
@@ -280,7 +281,7 @@ def test_error_responses_fit_every_version() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
         code = ErrorCode.UNKNOWN_SERVER_ERROR
-        creator = CreateTopicsHandler(cluster.controller, cluster.configs)
+        creator = CreateTopicsHandler(cluster.controller, cluster.configs, SystemClock())
         for version in range(8):
             ctx = context(ApiKey.CREATE_TOPICS, version)
             reply = creator.error_response(ctx, creation(topic("a")), code)
@@ -294,7 +295,7 @@ def test_error_responses_fit_every_version() -> None:
             reply = remover.error_response(context(ApiKey.DELETE_TOPICS, version), request, code)
             parsed = over_the_wire(ApiKey.DELETE_TOPICS, version, reply)
             assert parsed.responses[0].error_code == code
-        grower = CreatePartitionsHandler(cluster.controller)
+        grower = CreatePartitionsHandler(cluster.controller, cluster.image, SystemClock())
         for version in range(4):
             asked = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a", count=3)])
             reply = grower.error_response(context(ApiKey.CREATE_PARTITIONS, version), asked, code)

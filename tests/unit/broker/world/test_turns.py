@@ -2,7 +2,7 @@
 
 import trio
 
-from broker.world.turns import ITEMS, TURN_S, Turns
+from broker.world.turns import ITEMS, TURN_S, CountedTurns, Turns
 from tests.support.manual_clock import ManualClock
 
 
@@ -44,3 +44,59 @@ def test_a_turn_ends_with_its_time() -> None:
 
 def test_a_turn_ends_with_its_items_where_time_stands_still() -> None:
     assert _interruptions(items=3 * ITEMS, ms_each=0) == 3
+
+
+def test_turns_without_a_clock_are_so_many_items() -> None:
+    went: list[int] = []
+
+    async def other() -> None:
+        for _ in range(10):
+            went.append(len(done))
+            await trio.lowlevel.checkpoint()
+
+    done: list[int] = []
+
+    async def main() -> None:
+        turns = CountedTurns(4)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(other)
+            for number in range(12):
+                done.append(number)
+                await turns.next()
+
+    trio.run(main)
+    assert {8, 12} <= set(went)
+    assert all(count % 4 == 0 for count in went)
+
+
+def test_of_many_long_works_one_goes_on_in_a_pass_of_the_loop() -> None:
+    """A hundred works of two milliseconds a turn would be a fifth of a second for all others."""
+    turns_since = 0
+    most = 0
+
+    async def work() -> None:
+        nonlocal turns_since
+        turns = CountedTurns(1)
+        for _ in range(5):
+            await turns.next()
+            turns_since += 1
+
+    async def other() -> None:
+        nonlocal turns_since, most
+        await trio.lowlevel.checkpoint()
+        turns_since = 0
+        while True:
+            await trio.lowlevel.checkpoint()
+            most = max(most, turns_since)
+            turns_since = 0
+
+    async def main() -> None:
+        async with trio.open_nursery() as outer:
+            outer.start_soon(other)
+            async with trio.open_nursery() as nursery:
+                for _ in range(50):
+                    nursery.start_soon(work)
+            outer.cancel_scope.cancel()
+
+    trio.run(main)
+    assert most <= 2

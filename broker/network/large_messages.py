@@ -1,0 +1,182 @@
+"""Room for large messages: how many of their elements and bytes are in memory at the same time.
+
+A request of many elements is parsed in turns and becomes objects, some 250 bytes each; a reply of
+many elements is built in turns and becomes bytes. Neither may add up over connections.
+
+* `Room` for a request is claimed by what its frame could hold, before it is parsed, and given back
+  down to what it did hold. Requests wait until there is room; smaller ones may overtake.
+* A reply that grows beyond `LARGE_REPLY_BYTES` is built while no other is, and when those that
+  their clients have not taken yet are less than `UNSENT_BYTES`. When that takes longer than
+  `PATIENCE_S`, whoever has been slow to take the oldest one loses its connection.
+
+Event loop only.
+"""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final
+
+import trio
+
+from broker.world.clock import Clock
+from protocol.errors import ProtocolError
+from protocol.schema.parse_code import MAX_ELEMENTS
+
+ELEMENTS_AT_ONCE: Final = MAX_ELEMENTS * 7 // 5
+"""Of all requests in work: the largest one and some of ordinary size beside it."""
+LEAST_ELEMENT_BYTES: Final = 2
+"""An element takes at least so much of a frame, but for empty strings and flags."""
+LARGE_REPLY_BYTES: Final = 1 << 20
+MAX_REPLY_BYTES: Final = 100 << 20
+"""A larger reply costs its client the connection: it is asking for one thing again and again."""
+UNSENT_BYTES: Final = 64 << 20
+PATIENCE_S: Final = 10.0
+
+
+class ReplyTooLarge(ProtocolError):
+    """What was asked for is more than one reply may hold."""
+
+
+class Room:
+    """What one request takes; a context manager gives it back."""
+
+    __slots__ = ("_all", "elements")
+
+    def __init__(self, everything: "LargeMessages", elements: int) -> None:
+        self._all = everything
+        self.elements = elements
+
+    def shrink(self, elements: int) -> None:
+        """It was less than feared."""
+        if elements < self.elements:
+            self._all.give_back(self.elements - elements)
+            self.elements = elements
+
+    def __enter__(self) -> "Room":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.shrink(0)
+
+
+class ReplyRoom:
+    """What one reply takes, from its first byte until its client has it; a context manager."""
+
+    __slots__ = ("_all", "_building", "abort", "since", "size")
+
+    def __init__(self, everything: "LargeMessages", abort: Callable[[], None]) -> None:
+        self._all = everything
+        self._building = False
+        self.abort = abort
+        """Ends the connection that is slow to take it."""
+        self.size = 0
+        self.since = 0.0
+
+    async def grow(self, size: int) -> None:
+        """It has so many bytes by now: wait for room. Raises ReplyTooLarge."""
+        if size > MAX_REPLY_BYTES:
+            raise ReplyTooLarge(f"the reply would be larger than {MAX_REPLY_BYTES} bytes")
+        if size > LARGE_REPLY_BYTES and not self._building:
+            await self._all.begin_reply()
+            self._building = True
+
+    def built(self, size: int) -> None:
+        """It is whole, and is being sent from now on."""
+        if self._building:
+            self._building = False
+            self.size = size
+            self._all.end_reply(self)
+
+    def __enter__(self) -> "ReplyRoom":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._building:
+            self._building = False
+            self._all.end_reply(None)
+        self._all.drop_reply(self)
+
+
+class LargeMessages:
+    """See the module. One of a broker."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._elements = 0
+        self._waiting: list[tuple[int, trio.Event]] = []
+        """Requests that do not fit, oldest first."""
+        self._building = trio.Semaphore(1, max_value=1)
+        self._unsent: list[ReplyRoom] = []
+        self._sent = trio.Event()
+
+    # ---- requests
+
+    async def room_for(self, frame_bytes: int) -> Room:
+        """Room for what a frame of this size may hold; waits until there is."""
+        elements = min(frame_bytes // LEAST_ELEMENT_BYTES, MAX_ELEMENTS)
+        while self._elements + elements > ELEMENTS_AT_ONCE:
+            entry = (elements, trio.Event())
+            self._waiting.append(entry)
+            try:
+                await entry[1].wait()
+            finally:
+                self._waiting.remove(entry)
+        self._elements += elements
+        return Room(self, elements)
+
+    def give_back(self, elements: int) -> None:
+        """Called by `Room`."""
+        self._elements -= elements
+        free = ELEMENTS_AT_ONCE - self._elements
+        for wanted, event in self._waiting:
+            if wanted <= free:
+                free -= wanted
+                event.set()
+
+    # ---- replies
+
+    def reply_room(self, abort: Callable[[], None]) -> ReplyRoom:
+        """For one reply, which may become large."""
+        return ReplyRoom(self, abort)
+
+    async def begin_reply(self) -> None:
+        """Called by `ReplyRoom`: a reply is large."""
+        await self._building.acquire()
+        try:
+            while sum(reply.size for reply in self._unsent) > UNSENT_BYTES:
+                with self._clock.timeout(PATIENCE_S):
+                    await self._sent.wait()
+                self._end_slowest()
+        except BaseException:
+            self._building.release()
+            raise
+
+    def _end_slowest(self) -> None:
+        now = self._clock.monotonic()
+        slow = [reply for reply in self._unsent if now - reply.since >= PATIENCE_S]
+        if slow:
+            slow[0].abort()
+
+    def end_reply(self, built: ReplyRoom | None) -> None:
+        """Called by `ReplyRoom`: it is whole, or will never be."""
+        self._building.release()
+        if built is not None:
+            built.since = self._clock.monotonic()
+            self._unsent.append(built)
+
+    def drop_reply(self, reply: ReplyRoom) -> None:
+        """Called by `ReplyRoom`: its client has it, or is gone."""
+        if reply in self._unsent:
+            self._unsent.remove(reply)
+            self._sent.set()
+            self._sent = trio.Event()

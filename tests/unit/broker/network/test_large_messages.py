@@ -1,0 +1,316 @@
+"""Large messages: their elements and bytes do not add up over connections."""
+
+from typing import Any
+
+import pytest
+import trio
+
+from broker.network import large_messages
+from broker.network.large_messages import (
+    ELEMENTS_AT_ONCE,
+    LARGE_REPLY_BYTES,
+    MAX_REPLY_BYTES,
+    PATIENCE_S,
+    UNSENT_BYTES,
+    LargeMessages,
+    ReplyTooLarge,
+)
+from broker.request import LargeReply, Pending, RequestContext
+from broker.world.clock import SystemClock
+from broker.world.virtual_time import Timeline, VirtualClock
+from protocol.api_keys import ApiKey
+from protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from protocol.messages.heartbeat import HeartbeatResponse
+from protocol.schema.lazy import Lazy
+from protocol.schema.parse_code import MAX_ELEMENTS, SMALL_ELEMENTS
+from tests.support.fake_handlers import running_server
+from tests.support.networks import Net
+from tests.support.wire_client import request_frame
+
+DELETE_GROUPS = ApiKey.DELETE_GROUPS
+HEARTBEAT = ApiKey.HEARTBEAT
+
+
+def groups(count: int) -> Any:
+    return DeleteGroupsRequest(groups_names=[f"g{number}" for number in range(count)])
+
+
+def answered(names: Any) -> Any:
+    return DeleteGroupsResponse(
+        results=Lazy(names, lambda name: DeletableGroupResult(group_id=name, error_code=0))
+    )
+
+
+async def settle() -> None:
+    await trio.testing.wait_all_tasks_blocked()
+
+
+# ---- requests
+
+
+def test_a_request_waits_for_room_and_a_smaller_one_overtakes_it() -> None:
+    async def main() -> None:
+        large = LargeMessages(SystemClock())
+        entered = []
+
+        async def ask(elements: int, leave: trio.Event) -> None:
+            with await large.room_for(2 * elements):
+                entered.append(elements)
+                await leave.wait()
+
+        first, others = trio.Event(), trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, MAX_ELEMENTS, first)
+            await settle()
+            nursery.start_soon(ask, MAX_ELEMENTS - 1, others)
+            await settle()
+            nursery.start_soon(ask, ELEMENTS_AT_ONCE - MAX_ELEMENTS, others)
+            await settle()
+            assert entered == [MAX_ELEMENTS, ELEMENTS_AT_ONCE - MAX_ELEMENTS]
+            first.set()
+            await settle()
+            assert entered[2:] == [MAX_ELEMENTS - 1]
+            others.set()
+
+    trio.run(main)
+
+
+def test_room_is_what_the_frame_holds_once_that_is_known() -> None:
+    async def main() -> None:
+        large = LargeMessages(SystemClock())
+        with await large.room_for(100 << 20) as room:
+            assert room.elements == MAX_ELEMENTS
+            room.shrink(2_000)
+            with trio.fail_after(1), await large.room_for(2 * MAX_ELEMENTS):
+                pass
+        with trio.fail_after(1), await large.room_for(2 * ELEMENTS_AT_ONCE):
+            pass
+
+    trio.run(main)
+
+
+# ---- replies
+
+
+def test_a_reply_beyond_all_measure_is_refused() -> None:
+    async def main() -> None:
+        with LargeMessages(SystemClock()).reply_room(lambda: None) as room:
+            await room.grow(MAX_REPLY_BYTES)
+            with pytest.raises(ReplyTooLarge):
+                await room.grow(MAX_REPLY_BYTES + 1)
+
+    trio.run(main)
+
+
+def test_large_replies_are_built_one_at_a_time_and_small_ones_meanwhile() -> None:
+    async def main() -> None:
+        large = LargeMessages(SystemClock())
+        with large.reply_room(lambda: None) as first, large.reply_room(lambda: None) as second:
+            await first.grow(LARGE_REPLY_BYTES + 1)
+            await second.grow(LARGE_REPLY_BYTES)
+            with trio.move_on_after(0.01) as scope:
+                await second.grow(LARGE_REPLY_BYTES + 1)
+            assert scope.cancelled_caught
+            first.built(LARGE_REPLY_BYTES + 1)
+            await second.grow(LARGE_REPLY_BYTES + 1)
+
+    trio.run(main)
+
+
+def test_who_takes_its_reply_too_slowly_gives_way_to_who_waits() -> None:
+    timeline = Timeline()
+
+    async def main() -> None:
+        large = LargeMessages(VirtualClock(timeline))
+        aborted = trio.Event()
+
+        async def slow() -> None:
+            with large.reply_room(aborted.set) as room:
+                await room.grow(MAX_REPLY_BYTES)
+                room.built(UNSENT_BYTES + 1)
+                await aborted.wait()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(slow)
+            await settle()
+            began = timeline.current_time()
+            with large.reply_room(lambda: None) as room:
+                await room.grow(LARGE_REPLY_BYTES + 1)
+            assert PATIENCE_S <= timeline.current_time() - began <= 2 * PATIENCE_S
+
+    trio.run(main, clock=timeline)
+
+
+# ---- on a connection
+
+
+def test_a_request_of_many_elements_is_told_so_to_its_handler(net: Net) -> None:
+    seen = []
+
+    def behave(ctx: RequestContext, request: Any) -> Any:
+        seen.append((len(request.groups_names), ctx.large))
+        return answered(request.groups_names)
+
+    async def main() -> None:
+        async with running_server(net, {DELETE_GROUPS: behave}) as harness:
+            client = await harness.connect()
+            for count in (SMALL_ELEMENTS, SMALL_ELEMENTS + 1, 20_000):
+                response = await client.call(DELETE_GROUPS, 2, groups(count))
+                assert [one.group_id for one in response.results] == groups(count).groups_names
+            assert seen == [
+                (SMALL_ELEMENTS, False),
+                (SMALL_ELEMENTS + 1, True),
+                (20_000, True),
+            ]
+
+    net.run(main)
+
+
+def test_others_are_answered_while_a_large_request_is_parsed_and_its_reply_built(net: Net) -> None:
+    """The replies to two requests that were sent later come first, one of them long before."""
+    beats = 0
+    beats_at: list[int] = []
+
+    def delete(ctx: RequestContext, request: Any) -> Any:
+        beats_at.append(beats)
+        return answered(request.groups_names)
+
+    def beat(ctx: RequestContext, request: Any) -> Any:
+        nonlocal beats
+        beats += 1
+        return HeartbeatResponse()
+
+    async def main() -> None:
+        async with running_server(net, {DELETE_GROUPS: delete, HEARTBEAT: beat}) as harness:
+            large, small = await harness.connect(), await harness.connect()
+            done = False
+
+            async def beat_on() -> None:
+                while not done:
+                    await small.call(HEARTBEAT, 4)
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(beat_on)
+                await large.call(DELETE_GROUPS, 2, groups(50_000))
+                done = True
+            assert beats_at[0] > 0
+            assert beats > beats_at[0] + 2
+
+    net.run(main)
+
+
+def test_several_requests_in_one_send_keep_their_order(net: Net) -> None:
+    behave = {
+        DELETE_GROUPS: lambda ctx, request: answered(request.groups_names),
+        HEARTBEAT: lambda ctx, request: HeartbeatResponse(throttle_time_ms=ctx.correlation_id),
+    }
+
+    async def main() -> None:
+        async with running_server(net, behave) as harness:
+            client = await harness.connect()
+            await client.send(
+                request_frame(HEARTBEAT, 4, correlation_id=1)
+                + request_frame(DELETE_GROUPS, 2, groups(5_000), correlation_id=2)
+                + request_frame(HEARTBEAT, 4, correlation_id=3)
+            )
+            assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 1
+            assert len((await client.response(DELETE_GROUPS, 2, 2)).results) == 5_000
+            assert (await client.response(HEARTBEAT, 4, 3)).throttle_time_ms == 3
+
+    net.run(main)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_large_reply_to_a_small_request(net: Net, late: bool) -> None:
+    reply = LargeReply(answered([f"g{number}" for number in range(5_000)]))
+
+    async def later() -> Any:
+        return reply
+
+    def behave(ctx: RequestContext, request: Any) -> Any:
+        return later() if late else reply
+
+    async def main() -> None:
+        async with running_server(net, {DELETE_GROUPS: behave}) as harness:
+            client = await harness.connect()
+            assert len((await client.call(DELETE_GROUPS, 2, groups(1))).results) == 5_000
+
+    net.run(main)
+
+
+def test_a_reply_that_is_too_large_costs_the_connection(
+    net: Net, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_messages, "MAX_REPLY_BYTES", 10_000)
+
+    def behave(ctx: RequestContext, request: Any) -> Any:
+        return answered(request.groups_names)
+
+    async def main() -> None:
+        async with running_server(net, {DELETE_GROUPS: behave}) as harness:
+            client, other = await harness.connect(), await harness.connect()
+            await client.send(request_frame(DELETE_GROUPS, 2, groups(5_000)))
+            assert await client.closed_by_peer()
+            assert len((await other.call(DELETE_GROUPS, 2, groups(10))).results) == 10
+
+    net.run(main)
+
+
+def test_a_large_request_that_is_parked_takes_no_room(net: Net) -> None:
+    pendings: list[Pending] = []
+
+    def behave(ctx: RequestContext, request: Any) -> Any:
+        pendings.append(Pending())
+        return pendings[-1]
+
+    async def main() -> None:
+        async with running_server(net, {DELETE_GROUPS: behave}) as harness:
+            client = await harness.connect()
+            await client.send(request_frame(DELETE_GROUPS, 2, groups(5_000)))
+            await settle()
+            while not pendings:
+                await trio.sleep(0.001)
+            await settle()
+            large = harness.channel.large
+            with trio.fail_after(5), await large.room_for(2 * MAX_ELEMENTS) as room:
+                left = ELEMENTS_AT_ONCE - room.elements
+                (await large.room_for(2 * left)).shrink(0)
+            pendings[0].complete(answered(["g"]))
+            assert len((await client.response(DELETE_GROUPS, 2)).results) == 1
+
+    net.run(main)
+
+
+def test_what_waits_for_others_takes_no_worker(net: Net) -> None:
+    """CreateTopics waits for the controller; Heartbeat stands for what a worker does."""
+    release = trio.Event()
+
+    async def wait() -> Any:
+        await release.wait()
+        return DeleteGroupsResponse(results=[])
+
+    async def at_once() -> Any:
+        return HeartbeatResponse()
+
+    behave = {
+        DELETE_GROUPS: lambda ctx, request: wait(),
+        HEARTBEAT: lambda ctx, request: at_once(),
+    }
+
+    async def main() -> None:
+        async with running_server(net, behave, workers=1, queued_max=1) as harness:
+            waiting = [await harness.connect() for _ in range(5)]
+            for client in waiting:
+                await client.send(request_frame(DELETE_GROUPS, 2, groups(1)))
+            other = await harness.connect()
+            with trio.fail_after(5):
+                await other.call(HEARTBEAT, 4)
+            release.set()
+            for client in waiting:
+                await client.response(DELETE_GROUPS, 2)
+
+    net.run(main)

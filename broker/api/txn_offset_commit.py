@@ -8,6 +8,7 @@ Behaviour (S-TXN-5)
 * Partition by partition: UNKNOWN_TOPIC_OR_PARTITION for what the metadata does not know,
   OFFSET_METADATA_TOO_LARGE; the rest is committed all the same. What the group or the transaction
   refuses, it refuses for all partitions that exist.
+* The empty group, which OffsetCommit still knows, is an INVALID_GROUP_ID here.
 * The partition of `__consumer_offsets` must be part of the transaction (AddOffsetsToTxn, KIP-890).
 
 Version notes
@@ -63,6 +64,8 @@ class TxnOffsetCommitHandler:
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, or a `Pending` when followers have to have the batch first."""
+        if not request.group_id:
+            return self.error_response(ctx, request, ErrorCode.INVALID_GROUP_ID)
         response: Any = TxnOffsetCommitResponse.cls()
         response.topics = []
         checked = CheckedCommits(self._groups.settings.metadata_max_length)

@@ -5,6 +5,7 @@
 """
 
 from enum import IntEnum
+from typing import Final
 
 
 class ErrorCode(IntEnum):
@@ -199,10 +200,23 @@ class ProtocolError(Exception):
     """The peer sent bytes that are no valid request."""
 
 
+LONGEST_MESSAGE: Final = 1_000
+"""Characters. Messages quote what clients name, and with the rest of the sentence a name of 32,767
+bytes does not fit the 32,767 bytes that a text may have on the wire."""
+
+
+def shortened(message: str) -> str:
+    """A message that fits every response."""
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    return f"{message[:LONGEST_MESSAGE]}..."
+
+
 class KafkaError(Exception):
     """A foreseen refusal: `code` goes on the wire, `message` where the response has room for it."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        message = None if message is None else shortened(message)
         super().__init__(message or code.text)
         self.code = code
         self.message = message

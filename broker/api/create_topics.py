@@ -22,7 +22,7 @@ from broker.api.config_description import BrokerConfigs, topic_entries
 from broker.cluster.image import TopicImage
 from broker.cluster.topic_plan import NewTopic
 from broker.request import RequestContext
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.create_topics import (
     CreatableTopicConfigs,
     CreatableTopicResult,
@@ -58,7 +58,8 @@ class CreateTopicsHandler:
             if named.pop(topic.name) > 1:
                 message = "Create topics request from client contains multiple entries for the "
                 code = ErrorCode.INVALID_REQUEST
-                results.append(_refusal(topic, code, f"{message}following topics: {topic.name}"))
+                message = shortened(f"{message}following topics: {topic.name}")
+                results.append(_refusal(topic, code, message))
                 continue
             results.append(await self._one(topic, validate_only=request.validate_only))
         return CreateTopicsResponse(topics=results)

@@ -18,7 +18,7 @@ from broker.api import authorized_operations
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.values import DescribedGroup as Described
 from broker.request import RequestContext
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -58,7 +58,7 @@ class DescribeGroupsHandler:
             group_id=group_id,
             group_state=found.state,
             error_code=found.error,
-            error_message=f"Group {group_id} not found.",
+            error_message=shortened(f"Group {group_id} not found."),
         )
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:

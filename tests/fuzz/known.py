@@ -27,8 +27,17 @@ def _many_configs(frame: Frame) -> bool:
     return len(frame.request.resources or ()) > 100
 
 
+def _many_topics(frame: Frame) -> bool:
+    if frame.request is None:
+        return False
+    if frame.key in (ApiKey.CREATE_TOPICS, ApiKey.METADATA, ApiKey.CREATE_PARTITIONS):
+        return len(frame.request.topics or ()) > 100
+    return False
+
+
 KNOWN: Final[tuple[tuple[str, Callable[[Frame], bool]], ...]] = (
     ("partitions by the million", _many_partitions),
+    ("topics by the thousand", _many_topics),
     ("configs of a thousand resources", _many_configs),
 )
 

@@ -15,7 +15,6 @@ A good client writes all the while; at the end it reads what was acknowledged.
 import gc
 import logging
 import signal
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -60,6 +59,8 @@ PATIENCE_S: Final = 1.0
 """Virtual seconds for an answer."""
 MAY_WAIT: Final = frozenset((ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
 """Requests that may be parked for as long as they say themselves."""
+_AGAIN_S: Final = 1.0
+"""Python swallows what is raised in a callback of its own: the alarm rings until it is heard."""
 _MINUS_ONE: Final = b"\xff\xff"
 _READ_ALWAYS_BYTES: Final = 20_000
 """Longer answers are read only when UNKNOWN_SERVER_ERROR may be in them: reading costs more than
@@ -210,7 +211,7 @@ class _Part:
             self._turns.client = trio.lowlevel.current_task()
             admin = broker.client("admin")
             await broker.create_topic(GOOD)
-            signal.setitimer(signal.ITIMER_REAL, self._limits.frame_s)
+            signal.setitimer(signal.ITIMER_REAL, self._limits.frame_s, _AGAIN_S)
             while self.done < self._chunk.frames:
                 if self._names is None or self.done % FRAMES_PER_TOPIC == 0:
                     self._names = await self._new_names(broker, admin)
@@ -232,7 +233,7 @@ class _Part:
         self._result.frames += 1
         self._turns.take()
         memory = greatest_rss()
-        signal.setitimer(signal.ITIMER_REAL, self._limits.frame_s)
+        signal.setitimer(signal.ITIMER_REAL, self._limits.frame_s, _AGAIN_S)
         await self._send(broker, frame)
         turn_s = self._turns.take()
         self._result.note_turn(turn_s, f"{self._where()} {frame.text}")
@@ -391,9 +392,10 @@ def _signature(frame: Frame) -> str:
 def _found(error: BaseException, kind: type[BaseException]) -> BaseException | None:
     if isinstance(error, kind):
         return error
+    inner: list[BaseException | None] = [error.__cause__, error.__context__]
     if isinstance(error, BaseExceptionGroup):
-        return next((e for e in (_found(one, kind) for one in error.exceptions) if e), None)
-    return None
+        inner += error.exceptions
+    return next((e for e in (_found(one, kind) for one in inner if one is not None) if e), None)
 
 
 def _text(error: BaseException) -> str:
@@ -431,6 +433,3 @@ def alarm() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-__all__ = ["Chunk", "Limits", "Result", "run_chunk", "struct"]

@@ -2,7 +2,7 @@
 
   scripts/fuzz --frames 1000000         a million of them, on all cores
   scripts/fuzz --seed 7 --chunk 12      one chunk again: the same frames, the same broker
-  scripts/fuzz --all                    also those that are known to hurt (tests/fuzz/known.py)
+  scripts/fuzz --all                    also those that are known to hurt (tests/frames/known.py)
 
 The exit code is 0 when nothing was found.
 """

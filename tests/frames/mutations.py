@@ -72,6 +72,12 @@ def all_places(tree: Wire, request: Any, path: tuple[str | int, ...] = ()) -> It
 
 def odd_values(place: Place, request: Any) -> list[Any]:
     """What to try at a place, instead of what is there."""
+    now = place.get(request)
+    return [value for value in every_odd_value(place, request) if not _same(value, now)]
+
+
+def every_odd_value(place: Place, request: Any) -> list[Any]:
+    """As `odd_values`, with what may be there already: as many for every valid request."""
     node, now = place.node, place.get(request)
     values: list[Any] = []
     if getattr(node, "nullable", False):
@@ -104,7 +110,7 @@ def odd_values(place: Place, request: Any) -> list[Any]:
         values += SMALL
         values += number_ends(node.code)
         values.append(now + 1)
-    return [value for value in values if not _same(value, now)]
+    return values
 
 
 def _elements(node: Wire) -> Sequence[Any]:

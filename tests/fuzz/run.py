@@ -40,10 +40,10 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from protocol.messages.registry import request_codec, response_codec
 from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
+from tests.frames.known import known_reason
 from tests.frames.valid import Names, advertised_versions
 from tests.fuzz.findings import Finding, Findings, is_server_error, place_of
 from tests.fuzz.frames import Frame, FrameSource
-from tests.fuzz.known import known_reason
 from tests.fuzz.watch import Hands, LogWatch, TurnWatch, greatest_rss, rss
 from tests.support.memory_client import HOST, PORT, MemoryClient, receive_frame
 from tests.support.whole_broker import WholeBroker
@@ -226,7 +226,7 @@ class _Part:
         assert self._names is not None
         frame = self._frame = self._source.next(self._names)
         if self._limits.skip_known:
-            reason = known_reason(frame)
+            reason = known_reason(frame.key, frame.request)
             if reason is not None:
                 self._result.skipped[reason] = self._result.skipped.get(reason, 0) + 1
                 return

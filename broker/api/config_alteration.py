@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from broker.api.config_changes import Change
 from broker.api.config_resources import ResourceType, check_broker_name, unsupported
+from broker.cluster.topic_names import invalid_name_reason
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 
@@ -55,6 +56,9 @@ class ConfigOwners(NamedTuple):
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."
                 )
+            reason = invalid_name_reason(name)
+            if reason is not None:
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
             await self.topics.alter_topic_config(name, change, validate_only=validate_only)
         elif resource_type == ResourceType.BROKER:
             if name:

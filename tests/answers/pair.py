@@ -164,7 +164,7 @@ class Side:
     def own(self, names: Names) -> Names:
         """The transactional id gets its first, or its next, owner."""
         request = InitProducerIdRequest(
-            transactional_id=names.transactional_id, transaction_timeout_ms=60_000
+            transactional_id=names.transactional_id, transaction_timeout_ms=900_000
         )
         answer = eventually(lambda: _fine(self.call(ApiKey.INIT_PRODUCER_ID, 4, request, 5)))
         return names.about(producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)

@@ -8,7 +8,7 @@ from typing import Any
 
 from broker.api.registry import ADVERTISED
 from protocol.api_keys import ApiKey
-from tests.answers.accepted import accepted_reason
+from tests.answers.accepted import Asked, accepted_reason
 from tests.answers.cases import Case, cases_of, common_versions, pairs_of
 from tests.answers.differences import Difference, differences
 from tests.answers.pair import Outcome, Pair
@@ -61,21 +61,22 @@ class Comparison:
     """Cases with accepted differences only, by the first reason."""
     findings: list[Finding] = field(default_factory=list)
 
-    def note(self, case: str, key: ApiKey, request: Any, both: tuple[Outcome, Outcome]) -> None:
-        """One case's answers; `request` is what this broker was asked."""
+    def note(self, case: str, asked: Asked) -> bool:
+        """One case's answers; whether they were the same."""
         self.cases += 1
-        found = differences(*both)
         reasons = []
+        found = differences(asked.theirs, asked.ours)
         for difference in found:
-            reason = accepted_reason(key, difference, request)
+            reason = accepted_reason(difference, asked)
             if reason is None:
-                self.findings.append(Finding(case, difference, *both))
-                return
+                self.findings.append(Finding(case, difference, asked.theirs, asked.ours))
+                return False
             reasons.append(reason)
         if reasons:
             self.accepted[reasons[0]] += 1
         else:
             self.same += 1
+        return not reasons
 
     def lines(self) -> list[str]:
         """For people."""
@@ -132,9 +133,13 @@ def compare(
                 comparison.skipped[reason] += 1
                 continue
             both = pair.ask(key, version, requests)
-            comparison.note(case.text(names[1]), key, requests[1], both)
+            asked = Asked(key, version, requests[1], len(case.changes), *both)
+            same = comparison.note(case.text(names[1]), asked)
             if key is ApiKey.DELETE_TOPICS and _deleted(both):
                 names = _named(pair, topic)
+            elif key is ApiKey.PRODUCE and not same:
+                # One may have stored what the other has not: all offsets would differ from here on.
+                names = _named(pair, f"{topic}-{number}")
     return comparison
 
 

@@ -127,6 +127,24 @@ def _filled(codec: CompressionType, byte: int, size: int) -> bytes:
     return compress(codec, bytes([byte]) * size)
 
 
+def _many(rng: Random, now_ms: int) -> bytes:
+    """Hundreds of thousands of records that are right, in some hundred bytes."""
+    plain = bytearray(_batch(rng, now_ms, CompressionType.NONE))
+    codec = rng.choice((CompressionType.GZIP, CompressionType.LZ4, CompressionType.ZSTD))
+    count = rng.choice((10_000, 300_000))
+    said = rng.choice((count, count, 1, 2**31 - 1))
+    struct.pack_into(">h", plain, 21, codec)
+    struct.pack_into(">i", plain, 23, said - 1)
+    struct.pack_into(">i", plain, 57, said)
+    return _sized(plain[:OVERHEAD] + bytearray(_smallest(codec, count)))
+
+
+@cache
+def _smallest(codec: CompressionType, count: int) -> bytes:
+    """Records without anything; all have offset delta 0."""
+    return compress(codec, b"\x0c\0\0\0\x01\x01\0" * count)
+
+
 def _cut(rng: Random, now_ms: int) -> bytes:
     batch = _batch(rng, now_ms)
     return batch[: rng.randrange(len(batch))]
@@ -171,6 +189,7 @@ _MUTATIONS: Final[tuple[tuple[str, Callable[[Random, int], bytes]], ...]] = (
     ("body", _body),
     ("inside", _inside),
     ("bomb", _bomb),
+    ("many", _many),
     ("cut", _cut),
     ("several", _several),
     ("legacy", _legacy),

@@ -187,6 +187,7 @@ class _Part:
         self._stream: Stream | None = None
         self._names: Names | None = None
         self._good_written = 0
+        self._memory = 0
         self._timeline = Timeline()
 
     def run(self) -> None:
@@ -212,6 +213,7 @@ class _Part:
             admin = broker.client("admin")
             await broker.create_topic(GOOD)
             signal.setitimer(signal.ITIMER_REAL, self._limits.frame_s, _AGAIN_S)
+            self._memory = greatest_rss()
             while self.done < self._chunk.frames:
                 if self._names is None or self.done % FRAMES_PER_TOPIC == 0:
                     self._names = await self._new_names(broker, admin)
@@ -232,14 +234,14 @@ class _Part:
                 return
         self._result.frames += 1
         self._turns.take()
-        memory = greatest_rss()
         signal.setitimer(signal.ITIMER_REAL, self._limits.frame_s, _AGAIN_S)
         await self._send(broker, frame)
         turn_s = self._turns.take()
         self._result.note_turn(turn_s, f"{self._where()} {frame.text}")
         if turn_s > self._limits.turn_s:
             self._add("long turn", _signature(frame), f"{turn_s:.3f} s of CPU")
-        grown = greatest_rss() - memory
+        memory = greatest_rss()
+        grown, self._memory = memory - self._memory, memory
         if grown > self._limits.memory_bytes:
             self._add("memory", _signature(frame), f"{grown >> 20} MB")
         for text in self._log.take():

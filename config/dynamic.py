@@ -17,7 +17,8 @@ from typing import Final
 
 from config.broker_config import LISTENER_PREFIX, BrokerConfig
 from config.broker_keys import BROKER_KEYS
-from config.definition import ConfigError, ConfigKey, UpdateMode
+from config.definition import ConfigError, ConfigKey, ConfigType, Importance, UpdateMode
+from config.validators import at_least
 
 _FAMILIES: Final = (
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
@@ -33,6 +34,28 @@ OF_ONE_BROKER: Final = frozenset(("cordoned.log.dirs",))
 """What may change while the broker runs, for one broker and not for all."""
 
 THREAD_COUNTS: Final = ("num.io.threads", "num.recovery.threads.per.data.dir", "background.threads")
+
+DYNAMIC_ONLY: Final = {
+    name: ConfigKey(
+        name=name,
+        type=ConfigType.LONG,
+        default=2**63 - 1,
+        importance=Importance.MEDIUM,
+        doc=doc,
+        validator=at_least(0),
+        dynamic=UpdateMode.CLUSTER_WIDE,
+        effective=False,
+    )
+    for name, doc in (
+        (
+            "leader.replication.throttled.rate",
+            "Bytes per second for throttled replicas, as leader.",
+        ),
+        ("follower.replication.throttled.rate", "The same, as follower."),
+        ("replica.alter.log.dirs.io.max.bytes.per.second", "For moves between directories."),
+    )
+}
+"""Keys that no file has: tools set them for the time of a move (Kafka's `QuotaConfig`)."""
 
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
@@ -57,8 +80,9 @@ def check_changeable(props: Mapping[str, str], *, for_cluster: bool = False) -> 
     if fixed:
         raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
     for name, text in props.items():
-        if name in BROKER_KEYS:
-            BROKER_KEYS[name].parse(text)
+        key = BROKER_KEYS.get(name) or DYNAMIC_ONLY.get(name)
+        if key is not None:
+            key.parse(text)
 
 
 def _changeable(name: str) -> bool:

@@ -216,8 +216,7 @@ class KafkaError(Exception):
     """A foreseen refusal: `code` goes on the wire, `message` where the response has room for it."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
-        if message is not None:
-            message = shortened(message)
+        message = None if message is None else shortened(message)
         super().__init__(message or code.text)
         self.code = code
         self.message = message

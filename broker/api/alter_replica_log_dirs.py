@@ -8,8 +8,9 @@ Behaviour
 * The directory it lies in already: a move that is under way is given up; no error. Another one
   than before: it starts over.
 * LOG_DIR_NOT_FOUND for a path outside `log.dirs`, KAFKA_STORAGE_ERROR when that directory or the
-  partition's own is offline, REPLICA_NOT_AVAILABLE for a partition that is not here,
-  INVALID_TOPIC_EXCEPTION when the name leaves no room for a future log's.
+  partition's own is offline, UNKNOWN_TOPIC_OR_PARTITION for one that there is not,
+  REPLICA_NOT_AVAILABLE for one whose log is not here, INVALID_TOPIC_EXCEPTION when the name leaves
+  no room for a future log's.
 * A partition named for several directories goes to the last one.
 * Results are grouped by topic.
 """

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from broker.api import many
 from broker.api.config_changes import Change
 from broker.api.config_resources import ResourceType, check_broker_name, unsupported
+from broker.cluster.topic_names import invalid_name_reason
 from broker.world.turns import CountedTurns
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
@@ -62,6 +63,9 @@ class ConfigOwners(NamedTuple):
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."
                 )
+            reason = invalid_name_reason(name)
+            if reason is not None:
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
             await self.topics.alter_topic_config(name, change, validate_only=validate_only)
         elif resource_type == ResourceType.BROKER:
             if name:

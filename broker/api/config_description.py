@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from config.broker_config import BrokerConfig
 from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigKey, ConfigType, format_value
-from config.dynamic import ConfigLayers, broker_synonyms, may_change
+from config.dynamic import DYNAMIC_ONLY, ConfigLayers, broker_synonyms, may_change
 from config.topic_config import TopicConfig
 from config.topic_keys import TOPIC_KEYS
 
@@ -160,13 +160,16 @@ def logger_entries(levels: Mapping[str, str]) -> list[ConfigEntry]:
 
 
 def _unknown_entry(name: str, texts: Sequence[tuple[str, ConfigSource]]) -> ConfigEntry:
+    key = DYNAMIC_ONLY.get(name)
+    if key is not None:
+        return _entry(key, texts[0][0], tuple(Synonym(name, *text) for text in texts))
     return ConfigEntry(
         name=name,
         value=None,
         source=texts[0][1],
         synonyms=tuple(Synonym(name, None, source) for _, source in texts),
         type=None,
-        read_only=texts[0][1] is ConfigSource.STATIC_BROKER_CONFIG,
+        read_only=True,
         sensitive=True,
         documentation=None,
     )

@@ -64,9 +64,8 @@ class CreateTopicsHandler:
             name = topic.name
             if asked.setdefault(name, topic) is not topic and name not in refused:
                 message = "Create topics request from client contains multiple entries for the "
-                refused[name] = KafkaError(
-                    ErrorCode.INVALID_REQUEST, f"{message}following topics: {name}"
-                )
+                message += f"following topics: {name}"
+                refused[name] = KafkaError(ErrorCode.INVALID_REQUEST, message)
             await turns.next()
         wishes = []
         for name, topic in asked.items():

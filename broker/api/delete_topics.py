@@ -10,7 +10,8 @@ Behaviour (S-META-2, S-RET-8)
 
 Version notes
 * v5+: error messages.
-* v6+: by name or by id; an unknown id is UNKNOWN_TOPIC_ID, both or none an INVALID_REQUEST.
+* v6+: by name or by id, answered with both; UNKNOWN_TOPIC_ID for an unknown id. A request with both
+  or none is an INVALID_REQUEST.
 """
 
 from collections import Counter
@@ -60,11 +61,14 @@ class DeleteTopicsHandler:
         results = []
         for topic in asked:
             code, message = ErrorCode.NONE, None
-            name = self._resolved_name(topic)
+            name, topic_id = self._resolved_name(topic), topic.topic_id
+            found = None if name is None else self._image.topic(name)
             try:
                 if named[name] > 1 and name is not None:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
                 await self._delete(topic, name)
+                if found is not None:
+                    topic_id = found.topic_id
             except KafkaError as error:
                 code, message = error.code, str(error)
                 if (
@@ -74,7 +78,7 @@ class DeleteTopicsHandler:
                     code = ErrorCode.INVALID_REQUEST
             results.append(
                 DeletableTopicResult(
-                    name=name, topic_id=topic.topic_id, error_code=code, error_message=message
+                    name=name, topic_id=topic_id, error_code=code, error_message=message
                 )
             )
             await turns.next()

@@ -3,12 +3,14 @@
 Versions: 0.
 
 Behaviour (KIP-664): every producer that a partition remembers, with the first offset of its open
-transaction; each partition has its own result. An administrator finds hanging transactions here.
+transaction; each partition has its own result. An administrator finds hanging transactions
+here. A name that no topic can have is an INVALID_TOPIC_EXCEPTION.
 """
 
 from typing import Any, Final
 
 from broker.api import many
+from broker.cluster.topic_names import invalid_name_reason
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import LargeReply, RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -45,6 +47,8 @@ class DescribeProducersHandler:
         return LargeReply(DescribeProducersResponse(topics=Lazy(request.topics, described)))
 
     def _describe(self, tp: TopicPartition) -> Any:
+        if invalid_name_reason(tp.topic) is not None:
+            return _refused(tp.partition, ErrorCode.INVALID_TOPIC_EXCEPTION)
         try:
             log = self._replicas.partition(tp).log
         except KafkaError as error:

@@ -5,6 +5,8 @@ Versions: 0-9.
 Behaviour (S-GRP-1..3)
 * Parked until the group's join phase ends; the leader is told all members.
 * Errors of the group are in the response; the member id is echoed, or a new one is given.
+* INVALID_REQUEST for a static name or client id that leaves no room for a member id. (Kafka takes
+  it, and answers neither the member nor who describes the group.)
 
 Version notes
 * v0: the session timeout is the rebalance timeout too.
@@ -24,6 +26,9 @@ from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMem
 
 VERSIONS: Final = (0, 9)
 
+LONGEST_NAME: Final = 32_767 - len("-") - 36
+"""Bytes of a static name or client id: with a UUID behind it, it becomes a member id, which is a
+text of the protocol too."""
 FIRST_VERSION_WITH_REBALANCE_TIMEOUT: Final = 1
 FIRST_VERSION_THAT_REQUIRES_MEMBER_ID: Final = 4
 FIRST_VERSION_WITH_NULL_PROTOCOL: Final = 7
@@ -39,6 +44,8 @@ class JoinGroupHandler:
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, or a `Pending` for it."""
         version = ctx.api_version
+        if len((request.group_instance_id or ctx.client_id or "").encode()) > LONGEST_NAME:
+            return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
         answer = ParkedAnswer(lambda reply: _response(reply, version))
         try:
             self._groups.join(

@@ -16,11 +16,14 @@ from broker.api import (
     alter_partition_reassignments,
     alter_replica_log_dirs,
     api_versions,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_cluster,
     describe_configs,
     describe_groups,
@@ -213,6 +216,10 @@ _TABLE: Final = (
         describe_log_dirs,
         lambda s: describe_log_dirs.DescribeLogDirsHandler(s.log_manager, s.volumes, s.workers),
     ),
+    # Rules of access: there are none, and clients are told so.
+    _Entry(ApiKey.DESCRIBE_ACLS, describe_acls, lambda s: describe_acls.DescribeAclsHandler()),
+    _Entry(ApiKey.CREATE_ACLS, create_acls, lambda s: create_acls.CreateAclsHandler()),
+    _Entry(ApiKey.DELETE_ACLS, delete_acls, lambda s: delete_acls.DeleteAclsHandler()),
     # Groups and offsets.
     _Entry(
         ApiKey.FIND_COORDINATOR,

@@ -8,6 +8,7 @@ Behaviour (S-TXN-5)
 * Partition by partition: UNKNOWN_TOPIC_OR_PARTITION for what the metadata does not know,
   OFFSET_METADATA_TOO_LARGE; the rest is committed all the same. What the group or the transaction
   refuses, it refuses for all partitions that exist.
+* The empty group, which OffsetCommit still knows, is an INVALID_GROUP_ID here.
 * The partition of `__consumer_offsets` must be part of the transaction (AddOffsetsToTxn, KIP-890).
 
 Version notes
@@ -67,6 +68,8 @@ class TxnOffsetCommitHandler:
         """The response, or a `Pending` when followers have to have the batch first."""
         if ctx.large:
             return self._in_turns(ctx, request)
+        if not request.group_id:
+            return self.error_response(ctx, request, ErrorCode.INVALID_GROUP_ID)
         response: Any = TxnOffsetCommitResponse.cls()
         response.topics = []
         checked = CheckedCommits(self._groups.settings.metadata_max_length)
@@ -106,7 +109,7 @@ class TxnOffsetCommitHandler:
                 TxnOffsetCommitResponseTopic(name=asked.name, partitions=results)
             )
             await turns.next()
-        code = ErrorCode.NONE
+        code = ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
         for commits, accepted in checked.batches():
             if code is ErrorCode.NONE:
                 answer = AwaitedAnswer()

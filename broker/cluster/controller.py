@@ -49,6 +49,7 @@ from broker.cluster.metadata_store import (
 )
 from broker.cluster.topic_deletion import TopicDeletions
 from broker.cluster.topic_log_configs import LogConfigs, TopicLogConfigs
+from broker.cluster.topic_names import CLUSTER_METADATA
 from broker.cluster.topic_plan import (
     NewTopic,
     check_config,
@@ -310,6 +311,8 @@ class Controller:
         if known is not None:
             await trio.lowlevel.checkpoint()
             return known
+        if name == CLUSTER_METADATA:
+            raise _unknown_topic()
         wish = internal_topic(name, self._log_configs.broker, len(self._image.brokers()))
         try:
             return await self.create_topic(wish or NewTopic(name=name))

@@ -5,6 +5,9 @@ import re
 MAX_LENGTH = 249
 """So that `<topic>-<partition>.<32 hex digits>-delete` still is a file name."""
 
+CLUSTER_METADATA = "__cluster_metadata"
+"""No topic: its directory would be that of KRaft's metadata log, and could not go back to Kafka."""
+
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 

@@ -13,7 +13,7 @@ from broker.cluster.placement import (
     check_assignment,
     check_replication_factor,
 )
-from broker.cluster.topic_names import invalid_name_reason
+from broker.cluster.topic_names import CLUSTER_METADATA, invalid_name_reason
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.topic_config import TopicConfig
@@ -65,12 +65,16 @@ def check_partitions_added(counts: Iterable[int]) -> None:
 
 
 def check_new_name(name: str, image: MetadataImage) -> None:
-    """Raises KafkaError: TOPIC_ALREADY_EXISTS or INVALID_TOPIC_EXCEPTION."""
+    """Raises KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST."""
     reason = invalid_name_reason(name)
     if reason is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     if image.topic(name) is not None:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    if name == CLUSTER_METADATA:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited."
+        )
     other = image.colliding_name(name)
     if other is not None:
         raise KafkaError(

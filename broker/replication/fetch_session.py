@@ -212,7 +212,7 @@ class FetchSessionCache:
         """
         epoch = request.session_epoch
         by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
-        if epoch > 0:
+        if epoch > 0 or epoch < FINAL_EPOCH:
             session = self._sessions.get(request.session_id)
             if session is None:
                 raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -228,8 +228,6 @@ class FetchSessionCache:
             session.last_used = self._clock.monotonic()
             session.epoch = next_epoch(epoch)
             return IncrementalContext(session)
-        if epoch < FINAL_EPOCH:
-            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if request.session_id:
             self.remove(request.session_id)
         targets: dict[Key, FetchTarget] = {}

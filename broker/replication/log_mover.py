@@ -72,10 +72,12 @@ class LogMover:
         """Let `tp` lie in `directory` soon; where it lies now: cancel a move. Raises KafkaError."""
         self._logs.moves.check(tp, directory)
         partition = self._replicas.find(tp)
-        if partition is not None and partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR:
+        if partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Partition {tp} is not here.")
+        if partition.unavailable == ErrorCode.KAFKA_STORAGE_ERROR:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {tp} is offline.")
         source = self._logs.get_log(tp)
-        if partition is None or partition.unavailable or source is None:
+        if partition.unavailable or source is None:
             raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"Partition {tp} is not here.")
         future = self._logs.future_log(tp)
         if future is not None and parent_dir(future.dir) != directory:

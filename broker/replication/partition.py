@@ -154,7 +154,7 @@ class Partition:
         """
         if self.unavailable:
             raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
-        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
+        if current_leader_epoch == self.leader_epoch or current_leader_epoch == UNDEFINED_EPOCH:
             return
         if current_leader_epoch < self.leader_epoch:
             raise KafkaError(

@@ -23,7 +23,7 @@ from broker.server import BrokerServer
 from broker.world.journal_medium import JournalMedia
 from broker.world.memory_transport import MemoryNetwork, MemoryTransport
 from broker.world.virtual_time import Timeline, VirtualClock
-from broker.world.workers import InlineWorkers
+from broker.world.workers import InlineWorkers, Workers
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from protocol.api_keys import ApiKey
@@ -58,7 +58,14 @@ Scenario = Callable[["WholeBroker"], Awaitable[None]]
 class WholeBroker:
     """One broker, life after life."""
 
-    def __init__(self, timeline: Timeline, nursery: trio.Nursery, settings: dict[str, str]) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        nursery: trio.Nursery,
+        settings: dict[str, str],
+        workers: Workers | None = None,
+    ) -> None:
+        self.workers = workers or InlineWorkers()
         self.timeline = timeline
         self.clock = VirtualClock(timeline)
         self.network = MemoryNetwork()
@@ -72,6 +79,11 @@ class WholeBroker:
         """Of this life, or the last."""
         assert self._life is not None
         return self._life.server
+
+    @property
+    def has_ended(self) -> bool:
+        """This life is over."""
+        return self._life is not None and self._life.ended.is_set()
 
     # ---- life and death
 
@@ -167,7 +179,7 @@ class _Life:
                 random=Random(1),
                 transport=self.transport,
                 media=JournalMedia(fs),
-                workers=InlineWorkers(),
+                workers=broker.workers,
             ),
             on_started=self.started_or_ended.set,
         )

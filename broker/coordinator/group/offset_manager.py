@@ -5,6 +5,7 @@ until then nothing is visible (S-GRP-4). Pure.
 """
 
 from collections.abc import Callable, Collection, Iterable
+from typing import Final
 
 from broker.coordinator.group.classic.group import Group
 from broker.coordinator.group.classic.state import GroupState
@@ -15,6 +16,8 @@ from broker.coordinator.group.outcome import Outcome
 from broker.coordinator.group.stored import OffsetRecord
 from broker.coordinator.group.values import CommitRequest
 from protocol.errors import ErrorCode, KafkaError
+
+_LAST_TIMESTAMP: Final = 2**63 - 1
 
 
 class OffsetMetadataManager:
@@ -66,7 +69,12 @@ class OffsetMetadataManager:
 
     def _offset_records(self, request: CommitRequest) -> list[OffsetRecord]:
         now_ms = self._now_ms()
-        expires = None if request.retention_ms is None else now_ms + request.retention_ms
+        # Kafka's sum wraps, and what was to stay for ever is gone with the next round.
+        expires = (
+            None
+            if request.retention_ms is None
+            else min(now_ms + request.retention_ms, _LAST_TIMESTAMP)
+        )
         group_id = request.group_id
         return [
             OffsetRecord(

@@ -92,9 +92,9 @@ def init_producer(
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if value.state not in AT_REST:
         raise MustFence
-    exhausted = value.is_epoch_exhausted
-    if exhausted and (expected is None or expected.producer_epoch == value.producer_epoch):
-        last = NO_PRODUCER_EPOCH if expected is None else value.producer_epoch
+    own = (value.producer_epoch, value.last_producer_epoch)
+    if value.is_epoch_exhausted and (expected is None or expected.producer_epoch in own):
+        last = NO_PRODUCER_EPOCH if expected is None else expected.producer_epoch
         return _owned(value, new_producer_id(), 0, last, timeout_ms, now_ms)
     epoch, last = _next_epoch(value, expected)
     return _owned(value, value.producer_id, epoch, last, timeout_ms, now_ms)
@@ -294,21 +294,25 @@ def fence(transaction: Transaction, now_ms: int) -> TransactionValue:
 
     The decision is the coordinator's, which speaks version 2 whatever the owner does. An owner of
     version 2 that meant to abort as well is answered as for a retry, and goes on with the raised
-    epoch: a transaction that timed out is no reason to give up the producer.
+    epoch: a transaction that timed out is no reason to give up the producer. So does one that
+    asks for its next epoch (KIP-360): its own request has raised it here, and it asks again after
+    CONCURRENT_TRANSACTIONS. A new owner that has got in between has forgotten the last epoch.
 
     Raises KafkaError CONCURRENT_TRANSACTIONS.
     """
     value = transaction.value
     _refuse_while_busy(transaction)
     assert value.state is _S.ONGOING
-    raised = value.producer_epoch if transaction.fence_failed else value.producer_epoch + 1
+    raised, last = value.producer_epoch + 1, value.producer_epoch
+    if transaction.fence_failed:
+        raised, last = value.producer_epoch, value.last_producer_epoch
     # Nobody is given the last epoch, but another broker's log may say so: the next owner gets
     # another id then, which fences as well.
     raised = min(raised, LAST_EPOCH)
     return replace(
         _decided(value, False, now_ms),
         producer_epoch=raised,
-        last_producer_epoch=NO_PRODUCER_EPOCH,
+        last_producer_epoch=last,
         client_version=VERSION_2,
     )
 

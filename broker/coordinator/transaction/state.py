@@ -179,9 +179,9 @@ class Transaction:
 
     def note_failed_fence(self, epoch: int) -> None:
         """The record that fences the owner could not be written: the epoch stays raised."""
-        self.value = replace(
-            self.value, producer_epoch=epoch, last_producer_epoch=NO_PRODUCER_EPOCH
-        )
+        if not self.fence_failed:
+            last = self.value.producer_epoch
+            self.value = replace(self.value, producer_epoch=epoch, last_producer_epoch=last)
         self.fence_failed = True
 
     def _check(self) -> None:

@@ -57,6 +57,10 @@ def test_values_are_checked_and_unknown_names_are_taken() -> None:
     with pytest.raises(ConfigError, match=r"Invalid value x for configuration max\.connections"):
         check_changeable({"max.connections": "x"})
     check_changeable({"plugin.of.somebody": "x"})
+    check_changeable({"leader.replication.throttled.rate": "0"})
+    for rate, why in (("x", "Not a number of type LONG"), ("-1", "Value must be at least 0")):
+        with pytest.raises(ConfigError, match=why):
+            check_changeable({"leader.replication.throttled.rate": rate})
     with pytest.raises(ConfigError, match=r"\[listener\.name\.internal\.ssl\.keystore\.location\]"):
         check_changeable({"listener.name.internal.ssl.keystore.location": "/f"})
 

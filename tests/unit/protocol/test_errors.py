@@ -19,3 +19,11 @@ def test_an_error_speaks_for_itself_or_with_the_message_given() -> None:
         ErrorCode.INVALID_CONFIG,
         "x must be positive",
     )
+
+
+def test_a_message_fits_a_text_of_the_protocol_whatever_it_quotes() -> None:
+    error = KafkaError(ErrorCode.INVALID_CONFIG, "é" * 32_767)
+    assert error.message is not None
+    assert len(error.message.encode()) < 32_767
+    assert str(error) == error.message
+    assert error.message.startswith("ééé")

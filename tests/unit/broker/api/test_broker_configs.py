@@ -88,6 +88,25 @@ def test_what_is_set_for_the_cluster_is_described_alone() -> None:
     trio.run(scenario)
 
 
+@pytest.mark.parametrize("version", range(5))
+def test_rates_that_only_tools_set_are_shown_and_other_unknown_keys_are_not(version: int) -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        rate, plugin = "leader.replication.throttled.rate", "somebodys.plugin"
+        assert await alter(cluster, (SET, rate, "1000"), (SET, plugin, "hush")) == (0, None)
+        configs = by_name(await describe(cluster, BROKER, "0", version=version))
+        shown = configs[rate]
+        assert (shown.value, shown.is_sensitive, shown.read_only) == ("1000", False, False)
+        assert (configs[plugin].value, configs[plugin].is_sensitive) == (None, True)
+        assert configs[plugin].read_only
+        if version >= 1:
+            assert shown.config_source == DYNAMIC_BROKER
+        if version >= 3:
+            assert shown.config_type == 5
+
+    trio.run(scenario)
+
+
 def test_topics_follow_the_brokers_defaults() -> None:
     async def scenario() -> None:
         cluster = await start_cluster(log_retention_hours="1")

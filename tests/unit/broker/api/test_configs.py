@@ -253,6 +253,8 @@ def test_s_cfg_4_what_incremental_changes_refuse() -> None:
         assert (await incremental(cluster, good, validate_only=True))[0] == 0
         assert own(cluster) == {}
         assert cluster.log_configs.updates == []
+        illegal = await incremental(cluster, good, name="a/b")
+        assert illegal[0] == ErrorCode.INVALID_TOPIC_EXCEPTION
         unknown = await incremental(cluster, good, name="missing")
         assert unknown[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for kind, name in ((TOPIC, ""), (BROKER, "8"), (LOGGER, "8"), (16, "m"), (99, "")):

@@ -112,6 +112,16 @@ def test_names_and_ids_do_not_mix():
     assert asked.fetch({}, 12, session=(by_id, 1)).error_code == wrong
 
 
+@pytest.mark.parametrize("epoch", [-2, -(2**31)])
+def test_epochs_below_the_final_one_belong_to_no_session(epoch):
+    asked = Asked()
+    unknown = asked.fetch({0: 0}, session=(0, epoch), max_wait=0)
+    assert unknown.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    session = opened(asked, {0: 0}, 12)
+    wrong = asked.fetch({0: 0}, session=(session, epoch), max_wait=0)
+    assert wrong.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
 def test_the_final_epoch_closes_a_session():
     asked = Asked()
     session = opened(asked, {0: 0}, 12)

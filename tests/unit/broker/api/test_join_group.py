@@ -2,10 +2,12 @@
 
 import pytest
 
+from broker.api.join_group import LONGEST_NAME
 from broker.request import Pending
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from tests.support.api_calls import context, over_the_wire
 from tests.support.group_handlers import GroupApi, Later, versions
 from tests.support.group_harness import INITIAL_DELAY_MS, subscription
 
@@ -90,3 +92,29 @@ def test_the_error_response() -> None:
     request = JoinGroupRequest(group_id="g", member_id="m")
     response = GroupApi().refuse(KEY, 9, request, ErrorCode.UNKNOWN_SERVER_ERROR)
     assert (response.error_code, response.member_id) == (-1, "m")
+
+
+@pytest.mark.parametrize("version", versions(KEY))
+def test_a_name_that_leaves_no_room_for_a_member_id(version: int) -> None:
+    """A member id is the name and a UUID, and must fit a text of the protocol."""
+    api = GroupApi()
+    name = "é" * (LONGEST_NAME // 2)
+    if version >= 5:
+        taken = join(api, version, group_instance_id=name)
+        api.advance_ms(INITIAL_DELAY_MS)
+        assert taken.response.error_code == ErrorCode.NONE
+        refused = join(api, version, group_instance_id=name + "é")
+    else:
+        request = JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=METADATA)],
+        )
+        handler = api.handlers[KEY]
+        envelope = context(KEY, version, client_id=name + "é")
+        response = over_the_wire(KEY, version, handler(envelope, request))
+        assert response.error_code == ErrorCode.INVALID_REQUEST
+        return
+    assert refused.response.error_code == ErrorCode.INVALID_REQUEST

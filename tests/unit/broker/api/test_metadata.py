@@ -279,3 +279,17 @@ def test_error_response_fits_every_version() -> None:
             assert codes(parsed) == {"t": ErrorCode.UNKNOWN_SERVER_ERROR}
 
     trio.run(scenario)
+
+
+def test_the_name_of_kafkas_metadata_log_is_never_created() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        response = await acall(
+            handler_of(cluster), KEY, 9, names("__cluster_metadata", "t", create=True)
+        )
+        assert codes(response) == {
+            "__cluster_metadata": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "t": ErrorCode.NONE,
+        }
+
+    trio.run(scenario)

@@ -114,6 +114,18 @@ def test_s_grp_4_retention_time(version: int) -> None:
     assert second.expire_timestamp_ms is None
 
 
+@pytest.mark.parametrize("retention_ms", [2**63 - 1, -(2**63)])
+def test_s_grp_4_a_retention_time_beyond_all_time(retention_ms: int) -> None:
+    """Kafka's sum wraps: an offset that was to stay for ever has expired at once."""
+    api = GroupApi()
+    asked = request(2, {"t": {0: 1}}, retention_time_ms=retention_ms)
+    response = api.call(KEY, 2, asked)
+    assert response.topics[0].partitions[0].error_code == ErrorCode.NONE
+    found = api.coordinator.fetch_offset("g")("t", 0)
+    assert found is not None
+    assert found.expire_timestamp_ms == min(api.clock.wall_ms() + retention_ms, 2**63 - 1)
+
+
 @pytest.mark.parametrize(
     ("version", "code"),
     [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)],

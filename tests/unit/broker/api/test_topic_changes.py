@@ -156,13 +156,32 @@ def test_s_cfg_4_validate_only_describes_and_changes_nothing() -> None:
     trio.run(scenario)
 
 
+def test_the_name_of_kafkas_metadata_log_is_no_topics() -> None:
+    """Its directory is what a Kafka on the same disk keeps its metadata in."""
+
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
+        wanted = CreatableTopic(name="__cluster_metadata", num_partitions=1, replication_factor=1)
+        for validate_only in (True, False):
+            request = CreateTopicsRequest(topics=[wanted], validate_only=validate_only)
+            response = await acall(handler, ApiKey.CREATE_TOPICS, 7, request)
+            (result,) = response.topics
+            assert result.error_code == ErrorCode.INVALID_REQUEST
+            assert result.error_message.endswith("is prohibited.")
+        assert not list(cluster.image.topics())
+
+    trio.run(scenario)
+
+
 @pytest.mark.parametrize("version", range(delete_topics.VERSIONS[1] + 1))
 def test_delete_topics_in_every_version(version: int) -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
         handler = DeleteTopicsHandler(cluster.controller, cluster.image)
+        ids = {}
         for name in ("a", "b"):
-            await cluster.controller.create_topic(NewTopic(name=name))
+            ids[name] = (await cluster.controller.create_topic(NewTopic(name=name))).topic_id
         wanted = ["a", "missing", "b", "b"]
         request = DeleteTopicsRequest(timeout_ms=1)
         if version >= 6:
@@ -179,6 +198,9 @@ def test_delete_topics_in_every_version(version: int) -> None:
         if version >= 5:
             assert response.responses[0].error_message is None
             assert response.responses[2].error_message == "Duplicate topic name."
+        if version >= 6:
+            told = [result.topic_id for result in response.responses]
+            assert told == [ids["a"], ZERO_UUID, ZERO_UUID, ZERO_UUID]
         assert [topic.name for topic in cluster.image.topics()] == ["b"]
 
     trio.run(scenario)

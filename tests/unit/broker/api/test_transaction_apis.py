@@ -78,13 +78,15 @@ class Api(GroupApi):
             for one in topic.results_by_partition
         ]
 
-    def commit(self, version: int, producer_id: int, epoch: int, *, metadata: str = "") -> Any:
+    def commit(
+        self, version: int, producer_id: int, epoch: int, *, metadata: str = "", group: str = "g"
+    ) -> Any:
         response = self.call(
             ApiKey.TXN_OFFSET_COMMIT,
             version,
             TxnOffsetCommitRequest(
                 transactional_id="id",
-                group_id="g",
+                group_id=group,
                 producer_id=producer_id,
                 producer_epoch=epoch,
                 topics=[
@@ -134,6 +136,12 @@ def batched(
 @pytest.fixture
 def api() -> Api:
     return Api()
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_s_txn_5_the_empty_group_takes_no_offsets_of_transactions(api: Api, version: int) -> None:
+    invalid = ErrorCode.INVALID_GROUP_ID
+    assert api.commit(version, 7, 0, group="") == [invalid, invalid]
 
 
 @pytest.mark.parametrize("version", range(4))

@@ -180,6 +180,46 @@ def test_s_txn_4_a_fence_that_cannot_be_written_raises_the_epoch_once(
     assert broker.init() == (0, 1000, 2)
 
 
+@pytest.mark.parametrize("version", [0, 2])
+def test_kip_360_the_owner_of_an_open_transaction_goes_on_when_it_asks_again(
+    broker: TransactionHarness, version: int
+) -> None:
+    owner = broker.owner()
+    broker.add(owner, T0, version=version)
+    broker.markers.hold = True
+    for _ in range(2):
+        assert broker.init(expected=owner).code is ErrorCode.CONCURRENT_TRANSACTIONS
+    broker.markers.release()
+    assert broker.init(expected=owner) == (0, 1000, 1)
+    assert broker.init(expected=owner) == (0, 1000, 1)  # The answer was lost.
+    assert broker.add(owner, T0, version=version) is ErrorCode.PRODUCER_FENCED
+    assert broker.add(Producer(1000, 1), T0, version=version) is ErrorCode.NONE
+
+
+def test_kip_360_a_fence_that_could_not_be_written_knows_its_owner(
+    broker: TransactionHarness,
+) -> None:
+    owner = broker.owner()
+    broker.add(owner, T0)
+    broker.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    for _ in range(2):
+        assert broker.init(expected=owner).code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    broker.log.fail_with = ErrorCode.NONE
+    assert broker.init(expected=owner).code is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert broker.init(expected=owner) == (0, 1000, 1)
+
+
+def test_kip_360_the_owner_of_the_last_epoch_but_one_goes_on_with_another_id(
+    broker: TransactionHarness,
+) -> None:
+    owner = set_epoch(broker, LAST_EPOCH - 1)
+    broker.add(owner, T0)
+    assert broker.init(expected=owner).code is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert broker.value().producer_epoch == LAST_EPOCH
+    assert broker.init(expected=owner) == (0, 1000, 0)
+    assert broker.init(expected=owner) == (0, 1000, 0)  # The answer was lost.
+
+
 # ---- AddPartitionsToTxn
 
 
@@ -363,8 +403,10 @@ def test_s_txn_4_what_outlives_its_timeout_is_aborted(broker: TransactionHarness
     assert broker.end(owner).code is ErrorCode.PRODUCER_FENCED
     assert broker.add(owner, T0) is ErrorCode.PRODUCER_FENCED
     assert broker.coordinator.statistics().timed_out == 1
-    # KIP-360: the owner itself was fenced, so it cannot bump; a new owner can.
-    assert broker.init().code is ErrorCode.NONE
+    # KIP-360: it may go on with the epoch that fenced it; a new owner gets the one after.
+    assert broker.init(expected=owner) == (0, owner.producer_id, owner.producer_epoch + 1)
+    assert broker.init() == (0, owner.producer_id, owner.producer_epoch + 2)
+    assert broker.init(expected=owner).code is ErrorCode.PRODUCER_FENCED
 
 
 def test_s_txn_4_ids_at_rest_expire_with_a_tombstone() -> None:

@@ -193,7 +193,7 @@ def test_refusals_are_those_of_kafka():
     moves = Moves()
     assert code_of(moves.mover, "/nowhere") is ErrorCode.LOG_DIR_NOT_FOUND
     missing = TopicPartition("missing", 0)
-    assert code_of(moves.mover, "/b", missing) is ErrorCode.REPLICA_NOT_AVAILABLE
+    assert code_of(moves.mover, "/b", missing) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     long = TopicPartition("l" * 240, 0)
     assert code_of(moves.mover, "/b", long) is ErrorCode.INVALID_TOPIC_EXCEPTION
     moves.logs.handle_dir_failure("/b", OSError(5, "gone"))
@@ -258,7 +258,7 @@ def test_the_api_answers_for_each_partition_and_describe_shows_the_future_log(ve
     assert topic.topic_name == "t"
     assert {p.partition_index: p.error_code for p in topic.partitions} == {
         0: ErrorCode.NONE,
-        5: ErrorCode.REPLICA_NOT_AVAILABLE,
+        5: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
     failed = handler.error_response(None, request, ErrorCode.UNKNOWN_SERVER_ERROR)
     assert {p.error_code for p in failed.results[0].partitions} == {-1}

@@ -116,7 +116,8 @@ def test_s_read_12_leader_epochs_fence():
     partition = make(leader_epoch=5)
     partition.check_leader_epoch(-1)
     partition.check_leader_epoch(5)
-    assert code_of(partition.check_leader_epoch, 4) == ErrorCode.FENCED_LEADER_EPOCH
+    for older in (4, -2, -(2**31)):
+        assert code_of(partition.check_leader_epoch, older) == ErrorCode.FENCED_LEADER_EPOCH
     assert code_of(partition.check_leader_epoch, 6) == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 

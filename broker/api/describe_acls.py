@@ -1,0 +1,32 @@
+"""DescribeAcls (key 29).
+
+Versions: 1-3.
+
+Behaviour: SECURITY_DISABLED, as Kafka answers without an authorizer. Tools that copy rules of
+access from cluster to cluster (MirrorMaker 2) ask for them every few minutes; they take this answer
+for "there are none", and would log an API that is not known as an error each time.
+"""
+
+from typing import Any, Final
+
+from broker.request import RequestContext
+from protocol.errors import ErrorCode
+from protocol.messages.describe_acls import DescribeAclsResponse
+
+VERSIONS: Final = (1, 3)
+
+
+class DescribeAclsHandler:
+    """See the module."""
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """The refusal, at once."""
+        return DescribeAclsResponse(
+            error_code=ErrorCode.SECURITY_DISABLED,
+            error_message="No Authorizer is configured on the broker",
+            resources=[],
+        )
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The code, and no rules."""
+        return DescribeAclsResponse(error_code=code, error_message=code.text, resources=[])

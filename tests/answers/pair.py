@@ -1,0 +1,251 @@
+"""Apache Kafka and this broker side by side, with the same settings, and what each answers."""
+
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode, ProtocolError
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.frames.valid import Names, records
+from tests.fuzz.findings import error_codes
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.broker_process import BrokerProcess
+from tests.support.wire_client import read_response, request_frame
+
+SETTINGS: Final = {
+    "broker.id": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1",
+    "log.initial.task.delay.ms": "600000",
+}
+PATIENCE_S: Final = 0.7
+_SETUP_S: Final = 60.0
+_LATER: Final = frozenset(
+    (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+    )
+)
+"""What Kafka says while another of its threads is busy; here all is done with the answer."""
+_RETRIES: Final = 40
+_RETRY_PAUSE_S: Final = 0.025
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one request."""
+
+    kind: str
+    """answer, closed, silent, unreadable."""
+    answer: Any = None
+
+    @property
+    def codes(self) -> set[int]:
+        """Error codes anywhere in the answer."""
+        return error_codes(self.answer) if self.kind == "answer" else set()
+
+
+class Side:
+    """One broker, one connection that is made anew when it broke."""
+
+    def __init__(self, port: int, directory: str) -> None:
+        self.port = port
+        self.directory = directory
+        self._socket: socket.socket | None = None
+
+    def send(self, key: ApiKey, version: int, request: Any) -> bool:
+        """Whether it could be sent."""
+        try:
+            if self._socket is None:
+                self._socket = socket.create_connection(("127.0.0.1", self.port), 5)
+            self._socket.sendall(request_frame(key, version, request))
+        except OSError:
+            self.hang_up()
+            return False
+        return True
+
+    def receive(self, key: ApiKey, version: int, patience_s: float = PATIENCE_S) -> Outcome:
+        """The answer to what was sent."""
+        if self._socket is None:
+            return Outcome("closed")
+        self._socket.settimeout(patience_s)
+        try:
+            (size,) = struct.unpack(">i", self._exactly(4))
+            frame = self._exactly(size)
+        except TimeoutError:
+            self.hang_up()
+            return Outcome("silent")
+        except OSError:
+            self.hang_up()
+            return Outcome("closed")
+        try:
+            return Outcome("answer", read_response(key, version, frame)[1])
+        except ProtocolError as error:
+            return Outcome("unreadable", str(error))
+
+    def call(self, key: ApiKey, version: int, request: Any, patience_s: float = PATIENCE_S) -> Any:
+        """The answer of a request that is known to be good. Raises AssertionError."""
+        self.send(key, version, request)
+        outcome = self.receive(key, version, patience_s)
+        assert outcome.kind == "answer", (key, version, outcome)
+        return outcome.answer
+
+    def hang_up(self) -> None:
+        """The next request comes on another connection."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _exactly(self, size: int) -> bytes:
+        assert self._socket is not None
+        received = bytearray()
+        while len(received) < size:
+            piece = self._socket.recv(size - len(received))
+            if not piece:
+                raise ConnectionError
+            received += piece
+        return bytes(received)
+
+    # ---- what requests are about
+
+    def make_topics(self, names: Sequence[str]) -> None:
+        """Those that are missing, with two partitions each, ready to be written to."""
+        topics = [
+            CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names
+        ]
+        request = CreateTopicsRequest(topics=topics, timeout_ms=60_000)
+        made = self.call(ApiKey.CREATE_TOPICS, 5, request, _SETUP_S)
+        assert error_codes(made) <= {0, ErrorCode.TOPIC_ALREADY_EXISTS}, made
+        time.sleep(0.05)  # Kafka's brokers learn of a deletion when it has been answered.
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
+        eventually(lambda: error_codes(self.call(ApiKey.METADATA, 9, asked, _SETUP_S)) == {0})
+
+    def names_about(self, topic: str) -> Names:
+        """The names of requests about a topic that was made; some records are in it."""
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+        described = self.call(ApiKey.METADATA, 12, asked).topics[0]
+        names = Names(
+            topic=topic,
+            topic_id=described.topic_id,
+            directory=self.directory,
+            group=f"group-of-{topic}",
+            transactional_id=f"transaction-of-{topic}",
+            new_topic=f"new-{topic}",
+        )
+        for _ in range(3):
+            self.write(names)
+        return names
+
+    def write(self, names: Names) -> Any:
+        """A batch into partition 0."""
+        data = [PartitionProduceData(index=0, records=records(names))]
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=5_000,
+            topic_data=[TopicProduceData(name=names.topic, partition_data=data)],
+        )
+        return eventually(lambda: _fine(self.call(ApiKey.PRODUCE, 9, request)))
+
+    def own(self, names: Names) -> Names:
+        """The transactional id gets its first, or its next, owner."""
+        request = InitProducerIdRequest(
+            transactional_id=names.transactional_id, transaction_timeout_ms=900_000
+        )
+        answer = eventually(lambda: _fine(self.call(ApiKey.INIT_PRODUCER_ID, 4, request, 5)))
+        return names.about(producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
+
+    def find_coordinators(self) -> None:
+        """So that the internal topics are there."""
+        for key_type in (0, 1):
+            request = FindCoordinatorRequest(key="any", key_type=key_type)
+            eventually(
+                lambda request=request: _fine(self.call(ApiKey.FIND_COORDINATOR, 3, request))
+            )
+
+
+class Pair:
+    """Both, started; used as a context manager."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        wanted = {**SETTINGS, **(settings or {})}
+        theirs, ours = directory / "kafka", directory / "ours"
+        self._kafka = ApacheKafka(
+            theirs, {**wanted, "log.dirs": f"{theirs}/kafka-logs,{theirs}/b"}, heap="512m"
+        )
+        self._broker = BrokerProcess(ours, {**wanted, "log.dirs": f"{ours}/a,{ours}/b"})
+        self._directories = (f"{theirs}/b", f"{ours}/b")
+
+    def __enter__(self) -> "Pair":
+        self._kafka.start()
+        self._broker.start()
+        self.theirs = Side(self._kafka.port, self._directories[0])
+        self.ours = Side(self._broker.port, self._directories[1])
+        for side in self.sides:
+            side.find_coordinators()
+            first = Names(topic="none", topic_id=bytes(16), directory="/", transactional_id="any")
+            side.own(first)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for side in self.sides:
+            side.hang_up()
+        with contextlib.suppress(Exception):
+            self._broker.stop()
+        self._kafka.kill()
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Apache Kafka, this broker."""
+        return self.theirs, self.ours
+
+    def ask(self, key: ApiKey, version: int, requests: tuple[Any, Any]) -> tuple[Outcome, Outcome]:
+        """One request to each."""
+        for side, request in zip(self.sides, requests, strict=True):
+            side.send(key, version, request)
+        theirs, ours = (side.receive(key, version) for side in self.sides)
+        for _ in range(_RETRIES):
+            if not theirs.codes & _LATER or ours.codes == theirs.codes:
+                break
+            time.sleep(_RETRY_PAUSE_S)
+            self.theirs.send(key, version, requests[0])
+            theirs = self.theirs.receive(key, version)
+        return theirs, ours
+
+    def output(self) -> str:
+        """What this broker printed."""
+        return self._broker.output_file.read_text(errors="replace")
+
+
+def eventually(attempt: Callable[[], Any]) -> Any:
+    """What is true at last. Raises AssertionError."""
+    deadline = time.monotonic() + _SETUP_S
+    while time.monotonic() < deadline:
+        result = attempt()
+        if result:
+            return result
+        time.sleep(0.1)
+    raise AssertionError("it did not come true")
+
+
+def _fine(answer: Any) -> Any:
+    return answer if error_codes(answer) <= {0} else None

@@ -1,0 +1,1 @@
+"""Mutated frames against a whole broker: docs/hostile-clients.md."""

@@ -1,0 +1,112 @@
+"""Frames that no honest client sends; and what the fuzzer would notice."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import trio
+
+from broker.api.heartbeat import HeartbeatHandler
+from broker.request import Pending
+from protocol.errors import ErrorCode, KafkaError
+from tests.fuzz.findings import Findings
+from tests.fuzz.run import Chunk, Limits, Result, prepare, run_chunk
+
+GENEROUS = Limits(turn_s=2.0)
+"""Tests share the machine with others, and a codec is made at its first use."""
+
+
+def run(seed: int, frames: int, limits: Limits = GENEROUS) -> Result:
+    return run_chunk(Chunk(seed=seed, number=0, frames=frames), limits)
+
+
+def test_some_hundred_frames() -> None:
+    result = run(1, 300)
+    assert not result.findings, "\n".join(result.findings.lines())
+    assert result.frames + sum(result.skipped.values()) == 300
+    assert result.answers > 150
+    assert result.acknowledged == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(15))
+def test_thirty_thousand_frames(number: int) -> None:
+    prepare()
+    result = run_chunk(Chunk(seed=1, number=number, frames=2_000), GENEROUS)
+    assert not result.findings, "\n".join(result.findings.lines())
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    first, second = run(2, 60), run(2, 60)
+    assert (first.answers, first.closed, first.silent) == (
+        second.answers,
+        second.closed,
+        second.silent,
+    )
+
+
+# ---- would it notice?
+
+
+def kinds(findings: Findings) -> set[str]:
+    return {what for what, _ in findings.first}
+
+
+@pytest.fixture
+def heartbeats(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """What every heartbeat does instead."""
+
+    def become(handler: Any) -> None:
+        monkeypatch.setattr(HeartbeatHandler, "__call__", handler)
+
+    yield become
+
+
+def crash(*_: object) -> None:
+    raise RuntimeError("a bug")
+
+
+def server_error(*_: object) -> None:
+    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def wait_for_ever(*_: object) -> Pending:
+    return Pending()
+
+
+def think_long(*_: object) -> None:
+    until = time.thread_time() + 0.2
+    while time.thread_time() < until:
+        pass
+    raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def never_end(*_: object) -> None:
+    while True:
+        pass
+
+
+async def grow(*_: object) -> None:
+    await trio.lowlevel.checkpoint()
+    bytearray(b"x") * (100 << 20)
+    raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+@pytest.mark.parametrize(
+    ("handler", "seen"),
+    [
+        (crash, {"traceback", "server error"}),
+        (server_error, {"server error"}),
+        (wait_for_ever, {"silence"}),
+        (think_long, {"long turn"}),
+        (never_end, {"stall"}),
+        (grow, {"memory"}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_a_bug_does_is_found(heartbeats: Any, handler: Any, seen: set[str]) -> None:
+    heartbeats(handler)
+    limits = Limits(turn_s=0.15, frame_s=0.3, memory_bytes=50 << 20)
+    found = kinds(run(3, 90, limits).findings)
+    assert seen <= found

@@ -25,7 +25,7 @@ from broker.request import Pending
 from broker.world.workers import WorkerDied, Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.effort import Effort, EffortSpent
-from storage.log.opening import Opened, Opening
+from storage.log.opening import Opened, Opening, RejectedRecords
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,10 @@ THREAD_BYTES: Final = 16 << 20
 """Uncompressed: fifteen times the largest batch by default."""
 THREAD_STEPS: Final = 20_000
 """Records of odd sizes, gone through in Python: ten milliseconds."""
+
+PROCESS_STEPS: Final = 2_000_000
+"""The end of all patience, some seconds of Python: a batch that needs more is too large. No honest
+one does: records of one size, or with few headers, take no steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,11 @@ class BatchOpener:
         if opening.is_old:
             raise EffortSpent  # each of its messages is Python
         self._in_threads += 1
-        return await self._workers.in_thread(_run_bounded, opening, limiter=self._threads)
+        effort = Effort(bytes=THREAD_BYTES, steps=THREAD_STEPS)
+        found = await self._workers.in_thread(opening.attempt, effort, limiter=self._threads)
+        if found is None:
+            raise EffortSpent
+        return _opened(found)
 
     async def open_heavy(self, opening: Opening) -> Opened:
         """In a child process, when it is this batch's turn. Raises KafkaError."""
@@ -71,7 +79,7 @@ class BatchOpener:
         try:
             async with self._process:
                 self._in_processes += 1
-                return await self._workers.in_process(_run, opening.copied())
+                found = await self._workers.in_process(_attempt, opening.copied())
         except WorkerDied as error:
             log.error("A produced batch could not be opened: its process died (%s)", error)
             raise KafkaError(
@@ -79,6 +87,7 @@ class BatchOpener:
             ) from error
         finally:
             self._waiting -= 1
+        return _opened(found)
 
     # ------------------------------------------------------------------ requests that wait long
 
@@ -126,12 +135,19 @@ async def _answer(
         pending.complete(await work())
 
 
-def _run_bounded(opening: Opening) -> Opened:
-    return opening.run(Effort(bytes=THREAD_BYTES, steps=THREAD_STEPS))
+def _attempt(opening: Opening) -> Opened | KafkaError:
+    found = opening.attempt(Effort(steps=PROCESS_STEPS))
+    if found is None:
+        # Producers split a batch that is told so.
+        return RejectedRecords(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The batch has more than {PROCESS_STEPS} records or record headers of odd sizes.",
+        )
+    return found
 
 
-def _run(opening: Opening) -> Opened:
-    return opening.run()
-
-
-__all__ = ["BatchOpener", "EffortSpent", "OpeningStatistics"]
+def _opened(found: Opened | KafkaError) -> Opened:
+    """Raises KafkaError."""
+    if isinstance(found, KafkaError):
+        raise found
+    return found

@@ -21,7 +21,7 @@ from protocol.records.inflating import inflate
 from protocol.records.message_set import Message, frames
 from protocol.records.rest import Rest
 
-MOST_MESSAGES: Final = 1_000_000
+MOST_MESSAGES: Final = 250_000
 """In one set. No client of those days sent a tenth; each is a few microseconds of Python."""
 
 _PIECE: Final = 64 * 1024

@@ -15,7 +15,7 @@ from typing import Any
 from protocol.errors import KafkaError
 from protocol.records.batch import BatchHeader, TimestampType, set_max_timestamp
 from storage.filesystem import File
-from storage.log.opening import Opening
+from storage.log.opening import Opened, Opening
 from storage.log.results import AppendInfo
 from storage.log.segment import LogSegment
 from storage.log.validation import Bytes
@@ -79,21 +79,22 @@ class PendingAppend:
         if self.settled:
             return
         try:
-            if self.opening is not None:
-                self._open(self.opening)
-            self._file.pwrite(self.data, self._position)
-        except KafkaError as refused:
-            self.refused = refused
+            if self.opening is None or self._is_sound(self.opening):
+                self._file.pwrite(self.data, self._position)
         except OSError as error:
             self.error = error
 
-    def _open(self, opening: Opening) -> None:
-        """Raises KafkaError. The header says afterwards when the latest record is from."""
+    def _is_sound(self, opening: Opening) -> bool:
+        """Look at the records; then the header says when the latest of them is from."""
+        found = opening.attempt()
+        if not isinstance(found, Opened):
+            self.refused = found
+            return False
         header = self.headers[0]
-        found = opening.run().max_timestamp
-        if found != header.max_timestamp:
+        if found.max_timestamp != header.max_timestamp:
             data: Any = self.data  # writable: it was given its offsets
-            set_max_timestamp(data, 0, header, TimestampType.CREATE_TIME, found)
+            set_max_timestamp(data, 0, header, TimestampType.CREATE_TIME, found.max_timestamp)
+        return True
 
 
 def settled(info: AppendInfo, segment: LogSegment) -> PendingAppend:

@@ -29,7 +29,7 @@ from protocol.records.batch import (
 )
 from protocol.records.compression import BytesLike, CompressionType
 from protocol.records.deflating import OutputFull, deflate
-from protocol.records.effort import Effort
+from protocol.records.effort import Effort, EffortSpent
 from protocol.records.errors import (
     CorruptBatch,
     InvalidRecord,
@@ -124,6 +124,21 @@ class Opening(NamedTuple):
             return open_batch(self.records, self.rules, effort)
         except RecordsError as error:
             raise refusal(error) from error
+
+    def attempt(self, effort: Effort | None = None) -> Opened | KafkaError | None:
+        """As `run`, for threads and processes: what is wrong is a value. None: EffortSpent.
+
+        An exception that is kept, or raised across threads, is part of a cycle with the frames it
+        came through, and these hold megabytes of the batch until the next garbage collection.
+        """
+        try:
+            return self.run(effort)
+        except EffortSpent:
+            return None
+        except KafkaError as error:
+            refused = error
+        refused.__cause__ = refused.__context__ = None
+        return refused.with_traceback(None)
 
     @property
     def is_old(self) -> bool:

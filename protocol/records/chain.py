@@ -113,3 +113,55 @@ def _long_step(payload: bytes, at: int) -> int:
             f"but the batch has only {len(payload) - body} left"
         )
     return body + length
+
+
+def whole_records(payload: bytes, most: int) -> tuple[list[int], int]:
+    """The records at the front of a piece of a batch; at most `most` of them.
+
+    Returns (the position of each that is there whole, and the end of the last one; how many bytes
+    the next one takes, as far as can be told: at least one more than are left, 0 at the end).
+    Raises InvalidRecord for a length that no record can have.
+    """
+    if not _table:
+        _fill_table()
+    table = _table
+    end = len(payload)
+    starts: list[int] = []
+    add = starts.append
+    at = 0
+    needed = 0
+    while not needed and at < end and len(starts) < most:
+        ran, step = _run(payload, at, most - len(starts))
+        if ran >= _MIN_RUN:
+            fitting = min(ran, (end - at) // step)
+            starts.extend(range(at, at + fitting * step, step))
+            at += fitting * step
+            needed = 0 if fitting == ran else step
+            continue
+        for _ in range(min(_WALK, most - len(starts))):
+            try:
+                following = at + table[payload[at]][payload[at + 1]]
+            except IndexError:  # the end, or one byte of a length
+                needed = end - at and 2
+                break
+            if following > end:
+                if following >= _FAR:
+                    following = _end_of_long(payload, at)
+                if following > end:
+                    needed = following - at
+                    break
+            add(at)
+            at = following
+    add(at)
+    return starts, needed
+
+
+def _end_of_long(payload: bytes, at: int) -> int:
+    """Where the record at `at` ends, whose length has three bytes or more, or is wrong."""
+    try:
+        length, body = read_varint(payload, at)
+    except IndexError:
+        return len(payload) + 1
+    if length < _MIN_BODY:
+        raise InvalidRecord(f"Invalid record size: {length} bytes hold no record")
+    return body + length

@@ -25,8 +25,9 @@ BytesLike = bytes | bytearray | memoryview
 # bomb.
 MAX_DECOMPRESSED_SIZE: Final = 256 << 20
 
-_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = struct.Struct(">8sii")  # magic, version, compatible version
+XERIAL_HEADER_SIZE: Final = _XERIAL_HEADER.size
 _XERIAL_BLOCK: Final = 32 * 1024
 _INT32: Final = struct.Struct(">i")
 # deflate, no flags, mtime 0, no extra flags, OS 255 (unknown): GZIPOutputStream since Java 16.
@@ -167,7 +168,7 @@ def _snappy(data: BytesLike) -> bytes:
     from cramjam import snappy
 
     view = memoryview(data)
-    pieces: list[bytes] = [_XERIAL_HEADER.pack(_XERIAL_MAGIC, 1, 1)]
+    pieces: list[bytes] = [_XERIAL_HEADER.pack(XERIAL_MAGIC, 1, 1)]
     for start in range(0, len(view), _XERIAL_BLOCK):
         block = bytes(snappy.compress_raw(view[start : start + _XERIAL_BLOCK]))
         pieces += (_INT32.pack(len(block)), block)
@@ -176,7 +177,7 @@ def _snappy(data: BytesLike) -> bytes:
 
 def _unsnappy(data: BytesLike, max_size: int) -> bytes:
     view = memoryview(data)
-    if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+    if bytes(view[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
         return _unsnappy_block(view, max_size, max_size)
     pieces: list[bytes] = []
     left = max_size
@@ -187,7 +188,7 @@ def _unsnappy(data: BytesLike, max_size: int) -> bytes:
     while at < end:
         if end - at < _INT32.size:
             raise _failed("snappy", "premature end of block length")
-        if bytes(view[at : at + 8]) == _XERIAL_MAGIC:
+        if bytes(view[at : at + 8]) == XERIAL_MAGIC:
             at += _XERIAL_HEADER.size  # streams may be concatenated (snappy-java 1.1.2+)
             continue
         (size,) = _INT32.unpack_from(view, at)
@@ -234,7 +235,7 @@ def _lz4(data: BytesLike, level: int, magic: int) -> bytes:
 def _unlz4(data: BytesLike, magic: int, max_size: int) -> bytes:
     from lz4 import frame
 
-    rest: BytesLike = data if magic else _mend_lz4_header(data)
+    rest: BytesLike = data if magic else mend_lz4_header(data)
     pieces: list[bytes] = []
     left = max_size
     while True:
@@ -254,7 +255,7 @@ def _unlz4(data: BytesLike, magic: int, max_size: int) -> bytes:
             return b"".join(pieces) if len(pieces) > 1 else piece
 
 
-def _mend_lz4_header(data: BytesLike) -> bytes:
+def mend_lz4_header(data: BytesLike) -> bytes:
     """`data` with the header checksum that the LZ4 frame format asks for."""
     raw = bytes(data)
     if raw[:4] != _LZ4_MAGIC or len(raw) < 7:

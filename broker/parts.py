@@ -31,6 +31,7 @@ from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.slow_answers import SlowAnswers
 from broker.world.transport import SYSTEM_DEFAULT
 from broker.world.world import World
 from config.broker_config import BrokerConfig
@@ -115,6 +116,7 @@ class Parts:
         self.fetch_sessions = FetchSessionCache(
             clock, config.max_incremental_fetch_session_cache_slots, random=world.random
         )
+        self.slow_answers = SlowAnswers()
         handlers = build_handlers(
             Services(
                 config=config,
@@ -133,6 +135,7 @@ class Parts:
                 log_mover=self.log_mover,
                 volumes=world.fs,
                 workers=workers,
+                slow_answers=self.slow_answers,
             )
         )
         self.channel = RequestChannel(

@@ -223,6 +223,7 @@ class BrokerServer:
         await services.start(self.parts.transaction_coordinator.run)
         self._start_transactions()
         self._to_stop.callback(self.parts.transaction_coordinator.shutdown)
+        await services.start(self.parts.slow_answers.run)
         services.start_soon(self.parts.channel.run, name="handlers")
         self._to_stop.callback(self.parts.channel.close)
         await services.start(self.parts.socket_server.serve)

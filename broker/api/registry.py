@@ -52,6 +52,7 @@ from broker.api import (
 )
 from broker.api.config_alteration import ConfigOwners
 from broker.api.transaction_gate import TransactionGate
+from broker.replication.down_converter import DownConverter
 from protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from broker.replication.log_mover import LogMover
     from broker.replication.replica_manager import ReplicaManager
     from broker.request import Handler
+    from broker.slow_answers import SlowAnswers
     from broker.world.workers import Workers
     from config.broker_config import BrokerConfig
     from storage.clock import Clock
@@ -97,6 +99,7 @@ class Services:
     volumes: "Volumes"
     """The file system, asked for the size of volumes."""
     workers: "Workers"
+    slow_answers: "SlowAnswers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,13 @@ _TABLE: Final = (
     _Entry(
         ApiKey.FETCH,
         fetch,
-        lambda s: fetch.FetchHandler(s.replica_manager, s.fetch_sessions, s.config.fetch_max_bytes),
+        lambda s: fetch.FetchHandler(
+            s.replica_manager,
+            s.fetch_sessions,
+            s.config.fetch_max_bytes,
+            converter=DownConverter(s.workers, s.replica_manager.storage_failed),
+            slow_answers=s.slow_answers,
+        ),
     ),
     _Entry(
         ApiKey.LIST_OFFSETS,

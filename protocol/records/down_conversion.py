@@ -61,7 +61,7 @@ class Converted(NamedTuple):
 
 
 def down_convert(
-    batches: BytesLike, magic: int, *, first_offset: int = 0, limit: int = UNLIMITED
+    batches: BytesLike, magic: int, first_offset: int = 0, limit: int = UNLIMITED
 ) -> Converted:
     """The front of `batches` (any magic, a partial one at the end is dropped) as `magic` 0 or 1.
 

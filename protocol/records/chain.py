@@ -17,30 +17,38 @@ from typing import Final
 from protocol.records.errors import InvalidRecord
 from protocol.records.varint import read_varint
 
-_MIN_BODY: Final = 6
-_FAR: Final = 1 << 60  # added to a position, it makes the next index fail
+LEAST_BODY: Final = 6
+FAR: Final = 1 << 60
+"""Added to a position, it makes the next index fail."""
 _RUN_WINDOW: Final = 256
 _WALK: Final = 32  # records walked one by one before a run is looked for again
-_MIN_RUN: Final = 8
+MIN_RUN: Final = 8
+"""Records of one size that are worth being taken together."""
 
 _table: list[tuple[int, ...]] = []
 
 
+def distances() -> list[tuple[int, ...]]:
+    """`[first byte][second byte]` of a length: bytes from there to the next record, or FAR."""
+    if not _table:
+        _fill_table()
+    return _table
+
+
 def _fill_table() -> None:
-    """`_table[first byte][second byte]`: bytes from here to the next record. Built at first use."""
     for first in range(128):
         body = first >> 1
-        legal = not first & 1 and body >= _MIN_BODY
-        _table.append((body + 1 if legal else _FAR,) * 256)
+        legal = not first & 1 and body >= LEAST_BODY
+        _table.append((body + 1 if legal else FAR,) * 256)
     for first in range(128, 256):
         low = first & 0x7F
         row = [
-            _FAR
-            if first & 1 or (high << 7 | low) >> 1 < _MIN_BODY
+            FAR
+            if first & 1 or (high << 7 | low) >> 1 < LEAST_BODY
             else ((high << 7 | low) >> 1) + 2
             for high in range(128)
         ]
-        _table.append((*row, *(_FAR,) * 128))
+        _table.append((*row, *(FAR,) * 128))
 
 
 def record_starts(payload: bytes, count: int) -> list[int]:
@@ -48,11 +56,9 @@ def record_starts(payload: bytes, count: int) -> list[int]:
 
     Raises InvalidRecord unless exactly `count` records fill `payload`.
     """
-    if not _table:
-        _fill_table()
-    table = _table
+    table = distances()
     end = len(payload)
-    if count > end // (_MIN_BODY + 1):
+    if count > end // (LEAST_BODY + 1):
         raise InvalidRecord(
             f"Incorrect declared batch size, {end} bytes cannot hold {count} records"
         )
@@ -60,10 +66,10 @@ def record_starts(payload: bytes, count: int) -> list[int]:
     add = starts.append
     at = 0
     while len(starts) < count:
-        ran, step = _run(payload, at, count - len(starts))
+        ran, step = run_of(payload, at, count - len(starts))
         starts.extend(range(at, at + ran * step, step))
         at += ran * step
-        if ran >= _MIN_RUN:
+        if ran >= MIN_RUN:
             continue
         try:
             for _ in range(min(_WALK, count - len(starts))):
@@ -71,10 +77,10 @@ def record_starts(payload: bytes, count: int) -> list[int]:
                 at += table[payload[at]][payload[at + 1]]
         except IndexError:
             starts.pop()
-            if at < _FAR:
+            if at < FAR:
                 break  # the payload ended where one more record was due
-        if at >= _FAR:
-            at = _long_step(payload, at - _FAR)
+        if at >= FAR:
+            at = _long_step(payload, at - FAR)
     if at != end or len(starts) != count:
         raise InvalidRecord(
             f"Incorrect declared batch size: {count} records do not fill "
@@ -84,13 +90,13 @@ def record_starts(payload: bytes, count: int) -> list[int]:
     return starts
 
 
-def _run(payload: bytes, at: int, most: int) -> tuple[int, int]:
+def run_of(payload: bytes, at: int, most: int) -> tuple[int, int]:
     """(records of equal size from `at` on, their size); (0, 1) where no short length stands."""
     head = payload[at : at + 2]
     if len(head) < 2:
         return 0, 1
     step = _table[head[0]][head[1]]
-    if step == _FAR:
+    if step == FAR:
         return 0, 1
     stop = at + step * min(_RUN_WINDOW, most)
     firsts = payload[at:stop:step]
@@ -107,61 +113,9 @@ def _long_step(payload: bytes, at: int) -> int:
         length, body = read_varint(payload, at)
     except IndexError:
         raise InvalidRecord("The length of a record reaches beyond the batch") from None
-    if length < _MIN_BODY or length > len(payload) - body:
+    if length < LEAST_BODY or length > len(payload) - body:
         raise InvalidRecord(
             f"Invalid record size: expected {length} bytes in record payload, "
             f"but the batch has only {len(payload) - body} left"
         )
-    return body + length
-
-
-def whole_records(payload: bytes, most: int) -> tuple[list[int], int]:
-    """The records at the front of a piece of a batch; at most `most` of them.
-
-    Returns (the position of each that is there whole, and the end of the last one; how many bytes
-    the next one takes, as far as can be told: at least one more than are left, 0 at the end).
-    Raises InvalidRecord for a length that no record can have.
-    """
-    if not _table:
-        _fill_table()
-    table = _table
-    end = len(payload)
-    starts: list[int] = []
-    add = starts.append
-    at = 0
-    needed = 0
-    while not needed and at < end and len(starts) < most:
-        ran, step = _run(payload, at, most - len(starts))
-        if ran >= _MIN_RUN:
-            fitting = min(ran, (end - at) // step)
-            starts.extend(range(at, at + fitting * step, step))
-            at += fitting * step
-            needed = 0 if fitting == ran else step
-            continue
-        for _ in range(min(_WALK, most - len(starts))):
-            try:
-                following = at + table[payload[at]][payload[at + 1]]
-            except IndexError:  # the end, or one byte of a length
-                needed = end - at and 2
-                break
-            if following > end:
-                if following >= _FAR:
-                    following = _end_of_long(payload, at)
-                if following > end:
-                    needed = following - at
-                    break
-            add(at)
-            at = following
-    add(at)
-    return starts, needed
-
-
-def _end_of_long(payload: bytes, at: int) -> int:
-    """Where the record at `at` ends, whose length has three bytes or more, or is wrong."""
-    try:
-        length, body = read_varint(payload, at)
-    except IndexError:
-        return len(payload) + 1
-    if length < _MIN_BODY:
-        raise InvalidRecord(f"Invalid record size: {length} bytes hold no record")
     return body + length

@@ -26,10 +26,9 @@ BytesLike = bytes | bytearray | memoryview
 MAX_DECOMPRESSED_SIZE: Final = 256 << 20
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
-_XERIAL_HEADER: Final = struct.Struct(">8sii")  # magic, version, compatible version
-XERIAL_HEADER_SIZE: Final = _XERIAL_HEADER.size
+XERIAL_HEADER: Final = struct.Struct(">8sii")  # magic, version, compatible version
 _XERIAL_BLOCK: Final = 32 * 1024
-_INT32: Final = struct.Struct(">i")
+INT32: Final = struct.Struct(">i")
 # deflate, no flags, mtime 0, no extra flags, OS 255 (unknown): GZIPOutputStream since Java 16.
 _GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _GZIP_TRAILER: Final = struct.Struct("<II")
@@ -109,7 +108,7 @@ def decompress(
     """
     if codec == CompressionType.NONE:
         if len(data) > max_size:
-            raise _too_large(max_size)
+            raise too_large(max_size)
         return bytes(data)
     if codec == CompressionType.GZIP:
         return _gunzip(data, max_size)
@@ -122,11 +121,13 @@ def decompress(
     raise UnsupportedCompression(f"Unknown compression type id: {codec}")
 
 
-def _failed(codec: str, why: object) -> InvalidRecord:
+def failed(codec: str, why: object) -> InvalidRecord:
+    """The data is not what the codec says."""
     return InvalidRecord(f"Failed to decompress record stream ({codec}: {why})")
 
 
-def _too_large(max_size: int) -> InvalidRecord:
+def too_large(max_size: int) -> InvalidRecord:
+    """The data inflates to more than it may."""
     return InvalidRecord(f"Record stream inflates to more than {max_size} bytes")
 
 
@@ -149,12 +150,12 @@ def _gunzip(data: BytesLike, max_size: int) -> bytes:
             # One byte more than allowed tells "full" from "too large".
             piece = inflate.decompress(rest, left + 1)
         except zlib.error as error:
-            raise _failed("gzip", error) from None
+            raise failed("gzip", error) from None
         left -= len(piece)
         if left < 0:
-            raise _too_large(max_size)
+            raise too_large(max_size)
         if not inflate.eof:
-            raise _failed("gzip", "premature end of stream")
+            raise failed("gzip", "premature end of stream")
         pieces.append(piece)
         rest = inflate.unused_data
         if not rest:
@@ -168,49 +169,50 @@ def _snappy(data: BytesLike) -> bytes:
     from cramjam import snappy
 
     view = memoryview(data)
-    pieces: list[bytes] = [_XERIAL_HEADER.pack(XERIAL_MAGIC, 1, 1)]
+    pieces: list[bytes] = [XERIAL_HEADER.pack(XERIAL_MAGIC, 1, 1)]
     for start in range(0, len(view), _XERIAL_BLOCK):
         block = bytes(snappy.compress_raw(view[start : start + _XERIAL_BLOCK]))
-        pieces += (_INT32.pack(len(block)), block)
+        pieces += (INT32.pack(len(block)), block)
     return b"".join(pieces)
 
 
 def _unsnappy(data: BytesLike, max_size: int) -> bytes:
     view = memoryview(data)
     if bytes(view[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
-        return _unsnappy_block(view, max_size, max_size)
+        return unsnappy_block(view, max_size, max_size)
     pieces: list[bytes] = []
     left = max_size
-    at = _XERIAL_HEADER.size
+    at = XERIAL_HEADER.size
     end = len(view)
     if end < at:
-        raise _failed("snappy", "premature end of header")
+        raise failed("snappy", "premature end of header")
     while at < end:
-        if end - at < _INT32.size:
-            raise _failed("snappy", "premature end of block length")
+        if end - at < INT32.size:
+            raise failed("snappy", "premature end of block length")
         if bytes(view[at : at + 8]) == XERIAL_MAGIC:
-            at += _XERIAL_HEADER.size  # streams may be concatenated (snappy-java 1.1.2+)
+            at += XERIAL_HEADER.size  # streams may be concatenated (snappy-java 1.1.2+)
             continue
-        (size,) = _INT32.unpack_from(view, at)
-        at += _INT32.size
+        (size,) = INT32.unpack_from(view, at)
+        at += INT32.size
         if size < 0 or size > end - at:
-            raise _failed("snappy", "block longer than the stream")
-        piece = _unsnappy_block(view[at : at + size], left, max_size)
+            raise failed("snappy", "block longer than the stream")
+        piece = unsnappy_block(view[at : at + size], left, max_size)
         left -= len(piece)
         at += size
         pieces.append(piece)
     return b"".join(pieces)
 
 
-def _unsnappy_block(block: memoryview, left: int, max_size: int) -> bytes:
+def unsnappy_block(block: memoryview, left: int, max_size: int) -> bytes:
+    """One raw block; `left` is what it may inflate to, `max_size` what the error speaks of."""
     import cramjam
 
     try:
         if cramjam.snappy.decompress_raw_len(block) > left:
-            raise _too_large(max_size)
+            raise too_large(max_size)
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
-        raise _failed("snappy", error) from None
+        raise failed("snappy", error) from None
 
 
 # ---- lz4
@@ -243,12 +245,12 @@ def _unlz4(data: BytesLike, magic: int, max_size: int) -> bytes:
         try:
             piece: bytes = inflate.decompress(rest, max_length=left + 1)
         except (RuntimeError, EOFError, ValueError) as error:
-            raise _failed("lz4", error) from None
+            raise failed("lz4", error) from None
         left -= len(piece)
         if left < 0:
-            raise _too_large(max_size)
+            raise too_large(max_size)
         if not inflate.eof:
-            raise _failed("lz4", "premature end of stream")
+            raise failed("lz4", "premature end of stream")
         pieces.append(piece)
         rest = inflate.unused_data or b""
         if not rest:
@@ -259,7 +261,7 @@ def mend_lz4_header(data: BytesLike) -> bytes:
     """`data` with the header checksum that the LZ4 frame format asks for."""
     raw = bytes(data)
     if raw[:4] != _LZ4_MAGIC or len(raw) < 7:
-        raise _failed("lz4", "not an LZ4 frame")
+        raise failed("lz4", "not an LZ4 frame")
     length = 6 + (8 if raw[4] & 0x08 else 0)
     return raw[:length] + bytes([_header_checksum(raw[4:length])]) + raw[length + 1 :]
 
@@ -293,7 +295,7 @@ def _unzstd(data: BytesLike, max_size: int) -> bytes:
 
     declared = _zstd_content_size(data)
     if declared is not None and declared > max_size:
-        raise _too_large(max_size)
+        raise too_large(max_size)
     # Without a declared size (Java streams) guess and double: the output never exceeds max_size.
     room = (
         declared if declared is not None else min(max(4 * len(data), _ZSTD_FIRST_GUESS), max_size)
@@ -304,11 +306,11 @@ def _unzstd(data: BytesLike, max_size: int) -> bytes:
             size = cramjam.zstd.decompress_into(data, out)
         except cramjam.DecompressionError as error:
             if _ZSTD_OUTPUT_FULL not in str(error):
-                raise _failed("zstd", error) from None
+                raise failed("zstd", error) from None
         else:
             return bytes(memoryview(out)[:size])
         if room >= max_size:
-            raise _too_large(max_size)
+            raise too_large(max_size)
         room = min(max(2 * room, _ZSTD_FIRST_GUESS), max_size)
 
 

@@ -5,7 +5,7 @@ zstd cannot be expressed: UnsupportedCompression. As `RecordsUtil.downConvert`.
 
 Nothing is converted that does not fit into the answer, whatever the batches hold:
 
-* A batch is opened in chunks (`opening`). An uncompressed message set may end between any two
+* A batch is opened in chunks (`opened`). An uncompressed message set may end between any two
   messages; of a compressed batch each `WRAPPER` bytes become a message set of their own, so that
   it may end in the middle, too.
 * What lies below the reader's offset is not converted, so a reader that was given the front of a
@@ -28,13 +28,15 @@ from protocol.records.compression import BytesLike, CompressionType
 from protocol.records.errors import InvalidRecord, RecordsError, UnsupportedCompression
 from protocol.records.header import TIMESTAMP_TYPE_BIT
 from protocol.records.message_set import build_message_set, wrap_messages
-from protocol.records.opening import Chunk, record_chunks
+from protocol.records.opened import Chunk, open_chunks
 from protocol.records.record import iter_records
 from protocol.records.scan import NUMPY_FROM
 from protocol.records.varint import read_varint, read_varlong, wrap_int64
 
 WRAPPER: Final = 1 << 20
 """Bytes of messages in a wrapper of a larger batch, before they are compressed."""
+CHUNK: Final = 256 << 10
+"""A batch that inflates to no more than this becomes one wrapper."""
 WORK: Final = 16 << 20
 """Bytes of records read, and of messages made of them, at a time: under a second of small ones."""
 UNLIMITED: Final = 1 << 62
@@ -130,8 +132,10 @@ def _convert(
     writer = _Writer(header, magic)
     first_delta = first_offset - header.base_offset
     if codec:
-        return _wrap(record_chunks(batches, pos, header), writer, codec, first_delta, sets)
-    return _write_plain(record_chunks(batches, pos, header), writer, first_delta, sets)
+        return _wrap(
+            open_chunks(batches, pos, header, chunk=CHUNK), writer, codec, first_delta, sets
+        )
+    return _write_plain(open_chunks(batches, pos, header, chunk=CHUNK), writer, first_delta, sets)
 
 
 def _write_plain(chunks: Iterator[Chunk], writer: "_Writer", first_delta: int, sets: _Sets) -> bool:
@@ -256,7 +260,7 @@ def _last_delta(chunk: Chunk) -> int:
     """The offset delta of a chunk's last record: offsets rise within a batch."""
     payload = chunk.payload
     try:
-        _, at = read_varint(payload, chunk.starts[-2])
+        _, at = read_varint(payload, int(chunk.starts[-2]))
         _, at = read_varlong(payload, at + 1)
         return read_varint(payload, at)[0]
     except IndexError:
@@ -272,7 +276,7 @@ def _rows(chunk: Chunk, header: BatchHeader) -> Iterator[Row]:
 
 def _few_rows(chunk: Chunk, base_timestamp: int) -> Iterator[Row]:
     payload = chunk.payload
-    for start, end in pairwise(chunk.starts):
+    for start, end in pairwise(chunk.starts.tolist()):
         try:
             _, at = read_varint(payload, start)
             timestamp_delta, at = read_varlong(payload, at + 1)
@@ -296,8 +300,7 @@ def _many_rows(chunk: Chunk, base_timestamp: int) -> Iterator[Row]:
     from protocol.records.scan_numpy import read_columns
 
     payload = chunk.payload
-    bounds = np.array(chunk.starts, np.int64)
-    columns = read_columns(payload, bounds[:-1], bounds[1:])
+    columns = read_columns(payload, chunk.starts[:-1], chunk.starts[1:])
     timestamps = np.int64(base_timestamp) + columns.timestamp_deltas  # wraps as Java's does
     for delta, timestamp, key_at, key_length, value_at, value_length in zip(
         columns.offset_deltas.tolist(),

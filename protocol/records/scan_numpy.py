@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from protocol.records.effort import Effort
 from protocol.records.errors import InvalidRecord
 from protocol.records.scan_fields import NO_RECORDS, TimestampScan
 from protocol.records.varint import read_varint
@@ -21,6 +22,12 @@ Flags = npt.NDArray[np.bool_]
 _PAD: Final = bytes(12)
 # Rounds of one header of every record; records with more headers are left to a loop.
 _HEADER_ROUNDS: Final = 16
+# Headers of one record: so many are gone through one by one before a run of equal ones is looked
+# for, and so many of a run are compared at once, twice as many each time they all are equal.
+_WALK: Final = 64
+_MIN_RUN: Final = 8
+_FIRST_WINDOW: Final = 64
+_LAST_WINDOW: Final = 1 << 17
 _VARINT_SHIFT: Final = 28
 _VARLONG_SHIFT: Final = 63
 _ONE: Final = np.uint64(1)
@@ -101,11 +108,13 @@ def read_fields(payload: bytes, starts: Sequence[int], base_timestamp: int) -> M
     )
 
 
-def read_columns(payload: bytes, starts: Ints, ends: Ints) -> RecordColumns:
+def read_columns(
+    payload: bytes, starts: Ints, ends: Ints, effort: Effort | None = None
+) -> RecordColumns:
     """As `read_fields`, with all that a reader of whole logs wants.
 
     Records lie anywhere in `payload`, at [start, end): those of many batches can be read at once,
-    so that small batches cost no more than large ones.
+    so that small batches cost no more than large ones. Raises InvalidRecord, EffortSpent.
     """
     data = np.frombuffer(payload + _PAD, np.uint8)
     reader = _Reader(data, starts, ends)
@@ -122,7 +131,7 @@ def read_columns(payload: bytes, starts: Ints, ends: Ints) -> RecordColumns:
     reader.skip(np.maximum(value_lengths, 0))
     header_counts = reader.varint(_VARINT_SHIFT)
     if header_counts.any():
-        reader.skip_headers(payload, header_counts)
+        reader.skip_headers(payload, header_counts, effort or Effort())
     reader.finish()
     np.maximum(key_lengths, -1, out=key_lengths)
     np.maximum(value_lengths, -1, out=value_lengths)
@@ -161,7 +170,7 @@ class _Reader:
             at = np.minimum(at, self.ends)
         self.at = at
 
-    def skip_headers(self, payload: bytes, counts: Ints) -> None:
+    def skip_headers(self, payload: bytes, counts: Ints, effort: Effort) -> None:
         """Moves each cursor behind its record's headers."""
         self.bad |= (counts < 0) | (counts > self.ends - self.at)
         left = np.where(self.bad, 0, counts)
@@ -180,7 +189,7 @@ class _Reader:
             left[self.bad] = 0
         for index in np.flatnonzero(left > 0).tolist():
             end = int(self.ends[index])
-            at = _skip_many(payload, int(self.at[index]), end, int(left[index]))
+            at = skip_headers(payload, int(self.at[index]), end, int(left[index]), effort)
             self.bad[index] = at < 0
             self.at[index] = at
 
@@ -220,17 +229,51 @@ def _varints(
     return values, behind, too_long
 
 
-def _skip_many(payload: bytes, at: int, end: int, count: int) -> int:
-    """The position after `count` headers of one record; -1 when they are malformed."""
+def skip_headers(payload: bytes, at: int, end: int, count: int, effort: Effort) -> int:
+    """The position after `count` headers of one record; -1 when they are malformed.
+
+    Headers of one size are taken together, as records are in `walk`. Raises EffortSpent.
+    """
+    window = _FIRST_WINDOW
     try:
-        for _ in range(count):
-            length, at = read_varint(payload, at)
-            if length < 0:
-                return -1
-            length, at = read_varint(payload, at + length)
-            at += max(length, 0)
-            if at > end:
-                return -1
+        while count > 0:
+            ran, step = _header_run(payload, at, end, min(window, count))
+            if ran >= _MIN_RUN:
+                count -= ran
+                at += ran * step
+                window = min(2 * window, _LAST_WINDOW) if ran == window else _FIRST_WINDOW
+                continue
+            window = _FIRST_WINDOW
+            effort.spend_steps(_WALK)
+            for _ in range(min(_WALK, count)):
+                length, at = read_varint(payload, at)
+                if length < 0:
+                    return -1
+                length, at = read_varint(payload, at + length)
+                at += max(length, 0)
+                if at > end:
+                    return -1
+            count -= _WALK
     except (IndexError, InvalidRecord):
         return -1
     return at
+
+
+def _header_run(payload: bytes, at: int, end: int, most: int) -> tuple[int, int]:
+    """(headers of one size from `at` on, their size); (0, 0) where no short lengths stand."""
+    name = payload[at]
+    value_at = 1 + (name >> 1)
+    if name & 0x81 or at + value_at >= end:
+        return 0, 0
+    value = payload[at + value_at]
+    if value > 0x7F:
+        return 0, 0
+    step = value_at + 1 + (0 if value & 1 else value >> 1)
+    stop = min(at + step * most, end)
+    names = payload[at:stop:step]
+    values = payload[at + value_at : stop : step]
+    ran = min(
+        len(names) - len(names.lstrip(bytes((name,)))),
+        len(values) - len(values.lstrip(bytes((value,)))),
+    )
+    return (ran, step) if at + ran * step <= end else (ran - 1, step)

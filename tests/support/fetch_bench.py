@@ -132,6 +132,9 @@ class Asked:
 
 
 def through(response, version):
+    for partition in partitions_of(response):
+        if not isinstance(partition.records, bytes | bytearray | memoryview):
+            partition.records = partition.records.read()
     codec = FetchResponse.codec(version)
     return codec.parse(codec.build(response))
 

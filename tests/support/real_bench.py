@@ -8,6 +8,7 @@ from broker.api.produce import ProduceHandler
 from broker.api.transaction_gate import TransactionGate
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
+from broker.request import Pending
 from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
@@ -82,6 +83,8 @@ class RealBench(Bench):
         )
         codec = FetchRequest.codec(version)
         reply = self.fetch_handler(context(version), codec.parse(codec.build(message)))
+        if isinstance(reply, Pending) and reply.done:
+            reply = reply.reply
         return fetched(reply, version) if hasattr(reply, "responses") else reply
 
     def values(self, offset, *args, **kwargs):

@@ -1,0 +1,35 @@
+"""How much a batch may cost where it is opened: a bound on bytes and on Python steps."""
+
+import sys
+from typing import Final
+
+_NO_LIMIT: Final = sys.maxsize
+
+
+class EffortSpent(Exception):
+    """The batch is more work than was granted here; nothing is said about whether it is sound."""
+
+
+class Effort:
+    """What is left. Without numbers: as much as it takes."""
+
+    __slots__ = ("bytes", "steps")
+
+    def __init__(self, *, bytes: int = _NO_LIMIT, steps: int = _NO_LIMIT) -> None:
+        self.bytes = bytes
+        """Uncompressed bytes that may still be looked at."""
+        self.steps = steps
+        """Records or record headers that may still be gone through one by one, which holds the
+        interpreter's lock. What numpy or a slice does for many at once does not count."""
+
+    def spend_bytes(self, count: int) -> None:
+        """Raises EffortSpent."""
+        self.bytes -= count
+        if self.bytes < 0:
+            raise EffortSpent
+
+    def spend_steps(self, count: int) -> None:
+        """Raises EffortSpent."""
+        self.steps -= count
+        if self.steps < 0:
+            raise EffortSpent

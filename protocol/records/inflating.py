@@ -1,0 +1,223 @@
+"""A compressed stream in pieces: what a hostile client sent is never inflated whole.
+
+    for piece in inflate(codec, data):
+        ...                     # bytes, about CHUNK of them at most
+
+What a piece may take is known before it is inflated, so nineteen kilobytes of zstd that stand for
+hundreds of megabytes cost the memory of one piece. The same formats as `compression.decompress`,
+which makes one piece of all: for small things and for tools.
+
+A snappy block is inflated whole, as the library offers nothing else; the format cannot stand for
+more than `_SNAPPY_RATIO` times its bytes, and one that claims more is refused unread.
+"""
+
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+from protocol.records.compression import (
+    INT32,
+    MAX_DECOMPRESSED_SIZE,
+    XERIAL_HEADER,
+    XERIAL_MAGIC,
+    BytesLike,
+    CompressionType,
+    failed,
+    mend_lz4_header,
+    too_large,
+    unsnappy_block,
+)
+from protocol.records.errors import UnsupportedCompression
+
+CHUNK: Final = 1 << 20
+"""Bytes of a piece, about: enough that what is done per piece costs little per record."""
+
+_INPUT: Final = 64 * 1024
+"""Compressed bytes handed over at once: what is left of them is copied by the library."""
+_SNAPPY_RATIO: Final = 22
+"""A copy of 64 bytes takes three; snappy has nothing that stands for more."""
+
+_ZSTD_FRAME: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPABLE: Final = b"\x2a\x4d\x18"  # behind a byte of 0x50 to 0x5f
+_ZSTD_BLOCK_MAX: Final = 128 * 1024
+_ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = 0, 1, 2
+_ZSTD_SIZE_AND_MAGIC: Final = 8
+
+
+def inflate(
+    codec: int,
+    data: BytesLike,
+    *,
+    magic: int = 2,
+    chunk: int = CHUNK,
+    max_size: int = MAX_DECOMPRESSED_SIZE,
+) -> Iterator[BytesLike]:
+    """The plain bytes behind `data`, in pieces (some may be empty); uncompressed data in slices.
+
+    Raises InvalidRecord, as soon as it shows, when `data` is not what the codec says, ends early or
+    inflates to more than `max_size` bytes; UnsupportedCompression for an unknown codec.
+    """
+    if codec == CompressionType.NONE:
+        view = memoryview(data)
+        pieces: Iterator[BytesLike] = (view[at : at + chunk] for at in range(0, len(view), chunk))
+    elif codec == CompressionType.GZIP:
+        pieces = _gunzip(data, chunk)
+    elif codec == CompressionType.SNAPPY:
+        pieces = _unsnappy(data, max_size)
+    elif codec == CompressionType.LZ4:
+        pieces = _unlz4(data if magic else mend_lz4_header(data), chunk)
+    elif codec == CompressionType.ZSTD:
+        pieces = _unzstd(data, chunk)
+    else:
+        raise UnsupportedCompression(f"Unknown compression type id: {codec}")
+    return _bounded(pieces, max_size)
+
+
+def _bounded(pieces: Iterator[BytesLike], max_size: int) -> Iterator[BytesLike]:
+    left = max_size
+    for piece in pieces:
+        left -= len(piece)
+        if left < 0:
+            raise too_large(max_size)
+        yield piece
+
+
+def _gunzip(data: BytesLike, chunk: int) -> Iterator[bytes]:
+    view = memoryview(data)
+    inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    at = 0
+    try:
+        while True:
+            rest = inflater.unconsumed_tail
+            if not rest:
+                rest = bytes(view[at : at + _INPUT])
+                at += len(rest)
+            piece = inflater.decompress(rest, chunk)
+            if inflater.eof:
+                yield piece
+                at -= len(inflater.unused_data)
+                if at == len(view):
+                    return
+                inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)  # another member
+            elif not rest and not piece:
+                raise failed("gzip", "premature end of stream")
+            else:
+                yield piece
+    except zlib.error as error:
+        raise failed("gzip", error) from None
+
+
+def _unsnappy(data: BytesLike, max_size: int) -> Iterator[bytes]:
+    view = memoryview(data)
+    if bytes(view[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
+        yield _snappy_block(view, max_size)
+        return
+    at, end = XERIAL_HEADER.size, len(view)
+    if end < at:
+        raise failed("snappy", "premature end of header")
+    while at < end:
+        if end - at < INT32.size:
+            raise failed("snappy", "premature end of block length")
+        if bytes(view[at : at + 8]) == XERIAL_MAGIC:
+            at += XERIAL_HEADER.size  # streams may be concatenated (snappy-java 1.1.2+)
+            continue
+        (size,) = INT32.unpack_from(view, at)
+        at += INT32.size
+        if size < 0 or size > end - at:
+            raise failed("snappy", "block longer than the stream")
+        yield _snappy_block(view[at : at + size], max_size)
+        at += size
+
+
+def _snappy_block(block: memoryview, max_size: int) -> bytes:
+    return unsnappy_block(block, min(max_size, _SNAPPY_RATIO * len(block)), max_size)
+
+
+def _unlz4(data: BytesLike, chunk: int) -> Iterator[bytes]:
+    from lz4 import frame
+
+    view = memoryview(data)
+    inflater = frame.LZ4FrameDecompressor()
+    at = 0
+    try:
+        while True:
+            rest = b""
+            if wanted := inflater.needs_input:
+                rest = bytes(view[at : at + _INPUT])
+                at += len(rest)
+            piece: bytes = inflater.decompress(rest, max_length=chunk)
+            if inflater.eof:
+                yield piece
+                at -= len(inflater.unused_data or b"")
+                if at == len(view):
+                    return
+                inflater = frame.LZ4FrameDecompressor()  # another frame
+            elif wanted and not rest and not piece:
+                raise failed("lz4", "premature end of stream")
+            else:
+                yield piece
+    except (RuntimeError, EOFError, ValueError) as error:
+        raise failed("lz4", error) from None
+
+
+def _unzstd(data: BytesLike, chunk: int) -> Iterator[bytes]:
+    """Block by block (RFC 8878, 3.1.1): a block tells how much it may stand for."""
+    import zstandard
+
+    view = memoryview(data)
+    # What a stream may ask for as its window is limited by the library, as it is in Java's.
+    decompressor = zstandard.ZstdDecompressor()
+    at, end = 0, len(view)
+    if not end:
+        raise failed("zstd", "premature end of stream")
+    try:
+        while at < end:
+            magic = bytes(view[at : at + 4])
+            if magic[1:] == _ZSTD_SKIPPABLE and magic[0] & 0xF0 == 0x50:
+                size = int.from_bytes(view[at + 4 : at + _ZSTD_SIZE_AND_MAGIC], "little")
+                at += _ZSTD_SIZE_AND_MAGIC + size
+                if at > end:
+                    raise failed("zstd", "premature end of stream")
+                yield b""
+                continue
+            start = at
+            inflater = decompressor.decompressobj()
+            for cut in _zstd_cuts(view, start, chunk):
+                yield inflater.decompress(view[at:cut])
+                at = cut
+            if not inflater.eof:
+                raise failed("zstd", "premature end of stream")
+    except zstandard.ZstdError as error:
+        raise failed("zstd", error) from None
+
+
+def _zstd_cuts(view: memoryview, at: int, chunk: int) -> Iterator[int]:
+    """Positions that cut the frame at `at` into pieces of `chunk` plain bytes or little more, the
+    last one its end."""
+    import zstandard
+
+    parameters = zstandard.get_frame_parameters(view[at : at + 18])
+    at += zstandard.frame_header_size(view[at : at + 18])
+    end = len(view)
+    most = 0
+    last = 0
+    while not last:
+        if end - at < 3:
+            raise failed("zstd", "premature end of stream")
+        head = int.from_bytes(view[at : at + 3], "little")
+        last, kind, size = head & 1, head >> 1 & 3, head >> 3
+        if kind > _ZSTD_COMPRESSED:
+            raise failed("zstd", "unknown kind of block")
+        at += 3 + (1 if kind == _ZSTD_RLE else size)
+        # More than a block may hold is for the library to refuse.
+        most += min(size, _ZSTD_BLOCK_MAX) if kind != _ZSTD_COMPRESSED else _ZSTD_BLOCK_MAX
+        if at > end:
+            raise failed("zstd", "premature end of stream")
+        if most >= chunk and not last:
+            yield at
+            most = 0
+    if parameters.has_checksum:
+        at += 4
+    if at > end:
+        raise failed("zstd", "premature end of stream")
+    yield at

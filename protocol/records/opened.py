@@ -1,0 +1,168 @@
+"""A v2 batch opened in chunks: however much its records are, a chunk of them is in memory at once.
+
+    for chunk in open_records(buf, pos, header):
+        ...     # numpy columns of some thousand records, and the bytes they lie in
+
+The batch is held against its header on the way: as many records as it claims, no byte behind them,
+every record filled exactly by its fields. What cannot come out right ends it early: it is never
+inflated further than the record after the last one claimed.
+
+`Effort` bounds what one opening may cost where it runs: who runs out of it (`EffortSpent`) begins
+anew where there is more time, in a child process say.
+
+Chunks are cut at records, so a record larger than `chunk` is a chunk of its own.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from protocol.records.batch import BATCH_OVERHEAD, BatchHeader
+from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
+from protocol.records.effort import Effort
+from protocol.records.errors import CorruptBatch, InvalidRecord
+from protocol.records.inflating import CHUNK, inflate
+from protocol.records.varint import read_varint
+
+if TYPE_CHECKING:
+    from protocol.records.scan_numpy import Ints, RecordColumns
+
+_LONGEST_LENGTH = 5
+"""Bytes of the longest varint that a record begins with."""
+
+
+class Chunk(NamedTuple):
+    """Some records of a batch, one after the other, unread."""
+
+    first: int
+    """Index of the first one in the batch."""
+    payload: bytes
+    """The records and nothing else, uncompressed."""
+    starts: "Ints"
+    """Where each begins in `payload`, and behind them the end of the last."""
+    is_last: bool
+    """As many records as the batch claims have been given; what follows is a mistake."""
+
+
+class RecordChunk(NamedTuple):
+    """Some records of a batch, one after the other."""
+
+    first: int
+    """Index of the first one in the batch."""
+    payload: bytes
+    """The records and nothing else, uncompressed."""
+    starts: "Ints"
+    """Where each begins in `payload`, and behind them the end of the last."""
+    columns: "RecordColumns"
+    """Their fields; positions are those in `payload`."""
+
+
+def open_records(
+    buf: BytesLike,
+    pos: int,
+    header: BatchHeader,
+    *,
+    chunk: int = CHUNK,
+    max_size: int = MAX_DECOMPRESSED_SIZE,
+    effort: Effort | None = None,
+) -> Iterator[RecordChunk]:
+    """The records of the v2 batch at `pos`, in order; the checksum is not looked at.
+
+    Raises as `open_chunks`.
+    """
+    from protocol.records.scan_numpy import read_columns
+
+    effort = effort or Effort()
+    for first, payload, starts, _ in open_chunks(
+        buf, pos, header, chunk=chunk, max_size=max_size, effort=effort
+    ):
+        columns = read_columns(payload, starts[:-1], starts[1:], effort)
+        yield RecordChunk(first, payload, starts, columns)
+
+
+def open_chunks(
+    buf: BytesLike,
+    pos: int,
+    header: BatchHeader,
+    *,
+    chunk: int = CHUNK,
+    max_size: int = MAX_DECOMPRESSED_SIZE,
+    effort: Effort | None = None,
+) -> Iterator[Chunk]:
+    """As `open_records`, for who passes most of the records by: only their lengths are read.
+
+    Raises CorruptBatch when the buffer ends before the batch, UnsupportedCompression, EffortSpent,
+    InvalidRecord as soon as the batch cannot be what its header says, or inflates beyond `max_size`.
+    """
+    from protocol.records.walk import walk
+
+    end = pos + header.size
+    if end > len(buf):
+        raise CorruptBatch(f"Batch of {header.size} bytes reaches beyond its buffer")
+    count = header.record_count
+    if count < 0:
+        raise InvalidRecord(f"Found invalid record count {count} in magic v2 batch")
+    effort = effort or Effort()
+    data = memoryview(buf)[pos + BATCH_OVERHEAD : end]
+    first = 0
+    rest = _Rest()
+    for piece in inflate(header.codec, data, chunk=chunk, max_size=max_size):
+        effort.spend_bytes(len(piece))
+        if not rest.add(piece):
+            continue
+        if first == count:
+            raise InvalidRecord(
+                "Incorrect declared batch size, records still remaining in the batch"
+            )
+        payload = rest.take()
+        starts = walk(payload, count - first, effort)
+        used = int(starts[-1])
+        if used < len(payload):
+            rest.keep(payload[used:])
+            payload = payload[:used]
+        if len(starts) > 1:
+            yield Chunk(first, payload, starts, first + len(starts) - 1 == count)
+            first += len(starts) - 1
+    if rest.size and first == count:
+        raise InvalidRecord("Incorrect declared batch size, records still remaining in the batch")
+    if first < count:
+        raise InvalidRecord(
+            f"Incorrect declared batch size, premature EOF reached: {count} records were declared, "
+            f"{first} are there"
+        )
+
+
+class _Rest:
+    """What has come of a record whose end has not."""
+
+    __slots__ = ("_needed", "_pieces", "size")
+
+    def __init__(self) -> None:
+        self._pieces: list[BytesLike] = []
+        self._needed = 1
+        self.size = 0
+
+    def add(self, piece: BytesLike) -> bool:
+        """True when a whole record may be there."""
+        if len(piece):
+            self._pieces.append(piece)
+            self.size += len(piece)
+        return self.size >= self._needed
+
+    def take(self) -> bytes:
+        """All of it; nothing is left."""
+        payload = b"".join(self._pieces)
+        self._pieces = []
+        self.size = 0
+        self._needed = 1
+        return payload
+
+    def keep(self, cut: bytes) -> None:
+        """The beginning of a record."""
+        self._pieces.append(cut)
+        self.size = len(cut)
+        self._needed = self.size + 1
+        try:
+            length, at = read_varint(cut, 0)
+        except IndexError:
+            return
+        self._needed = at + length

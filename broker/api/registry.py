@@ -57,6 +57,7 @@ from protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from broker.api.describe_log_dirs import Volumes
+    from broker.api.in_steps import InSteps
     from broker.cluster.controller import Controller
     from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
     from broker.cluster.features import Features
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from broker.coordinator.group.coordinator import GroupCoordinator
     from broker.coordinator.marker_writer import MarkerWriter
     from broker.coordinator.transaction.coordinator import TransactionCoordinator
+    from broker.replication.batch_opener import BatchOpener
     from broker.replication.fetch_session import FetchSessionCache
     from broker.replication.log_mover import LogMover
     from broker.replication.replica_manager import ReplicaManager
@@ -100,6 +102,8 @@ class Services:
     """The file system, asked for the size of volumes."""
     workers: "Workers"
     slow_answers: "SlowAnswers"
+    opener: "BatchOpener"
+    in_steps: "InSteps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +129,21 @@ _TABLE: Final = (
             s.replica_manager,
             s.fetch_sessions,
             s.config.fetch_max_bytes,
-            converter=DownConverter(s.workers, s.replica_manager.storage_failed),
+            converter=DownConverter(s.opener, s.replica_manager.storage_failed),
             slow_answers=s.slow_answers,
         ),
     ),
     _Entry(
         ApiKey.LIST_OFFSETS,
         list_offsets,
-        lambda s: list_offsets.ListOffsetsHandler(s.replica_manager),
+        lambda s: list_offsets.ListOffsetsHandler(s.replica_manager, s.in_steps),
     ),
     _Entry(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         offset_for_leader_epoch,
-        lambda s: offset_for_leader_epoch.OffsetForLeaderEpochHandler(s.replica_manager),
+        lambda s: offset_for_leader_epoch.OffsetForLeaderEpochHandler(
+            s.replica_manager, s.in_steps
+        ),
     ),
     _Entry(
         ApiKey.DELETE_RECORDS,

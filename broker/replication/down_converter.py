@@ -3,7 +3,7 @@
 A fetch is answered in slices of files; old clients need them opened, converted and put together
 again (`protocol.records.down_conversion`). Here that is
 
-* done in a child process, one conversion at a time, as it is a loop over records;
+* done in a child process (`batch_opener`);
 * limited: a reply bears `REPLY_BYTES`, or one message if that is larger, and what follows comes
   with the client's next fetch. Partitions share them, each at least `LEAST_SHARE`;
 * budgeted: unlike slices of files, converted records take memory until they are sent. While many
@@ -18,12 +18,11 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import trio
-
+from broker.replication.batch_opener import BatchOpener
 from broker.replication.failures import refusal_of
 from broker.replication.partition import Partition
 from broker.replication.read_plan import FetchTarget
-from broker.world.workers import WorkerDied, Workers
+from broker.world.workers import WorkerDied
 from protocol.errors import ErrorCode
 from protocol.records.down_conversion import Converted, down_convert
 from protocol.records.errors import RecordsError
@@ -83,10 +82,9 @@ class HeldRecords:
 class DownConverter:
     """One per broker. Event loop only."""
 
-    def __init__(self, workers: Workers, storage_failed: StorageFailed) -> None:
-        self._workers = workers
+    def __init__(self, opener: BatchOpener, storage_failed: StorageFailed) -> None:
+        self._opener = opener
         self._storage_failed = storage_failed
-        self._one_at_a_time = trio.CapacityLimiter(1)
         self.held = 0
         """Bytes of converted records that were not sent yet."""
 
@@ -149,11 +147,8 @@ class DownConverter:
         position, window = 0, max(limit, LEAST_SHARE)
         converted = Converted(b"", 0, 0)
         while position < len(raw):
-            async with self._one_at_a_time:
-                batches = await self._read(raw, position, window)
-                converted = await self._workers.in_process(
-                    down_convert, batches, magic, first_offset, limit
-                )
+            batches = _part(raw, position, window)
+            converted = await self._opener.open(batches, down_convert, magic, first_offset, limit)
             if converted.records:
                 break
             if not converted.read:  # a batch larger than the window, or cut off by the client
@@ -164,16 +159,17 @@ class DownConverter:
             position += converted.read
         return converted._replace(read=position + converted.read)
 
-    async def _read(self, raw: FileSlice | bytes, position: int, window: int) -> bytes:
-        if isinstance(raw, bytes):
-            return raw[position : position + window]
-        size = min(window, len(raw) - position)
-        part = FileSlice(raw.file, raw.position + position, size)
-        return await self._workers.in_thread(part.read)
+
+def _part(raw: FileSlice | bytes, position: int, window: int) -> FileSlice | bytes:
+    if isinstance(raw, bytes):
+        return raw[position : position + window]
+    return FileSlice(raw.file, raw.position + position, min(window, len(raw) - position))
 
 
-def _first_size(batches: bytes) -> int:
-    """Bytes of the first batch; 0 when its head is not there."""
+def _first_size(batches: FileSlice | bytes) -> int:
+    """Bytes of the first batch, which was read a moment ago; 0 when its head is not there."""
+    if not isinstance(batches, bytes):
+        batches = batches.file.pread(HEADER_UP_TO_MAGIC, batches.position)
     if len(batches) < HEADER_UP_TO_MAGIC:
         return 0
     return int.from_bytes(batches[8:12], "big", signed=True) + LOG_OVERHEAD

@@ -91,7 +91,8 @@ def open_chunks(
     """As `open_records`, for who passes most of the records by: only their lengths are read.
 
     Raises CorruptBatch when the buffer ends before the batch, UnsupportedCompression, EffortSpent,
-    InvalidRecord as soon as the batch cannot be what its header says, or inflates beyond `max_size`.
+    and InvalidRecord as soon as the batch cannot be what its header says (or inflates beyond
+    `max_size`).
     """
     from protocol.records.walk import walk
 

@@ -2,8 +2,11 @@
 
 import trio
 
+from broker.api.in_steps import InSteps
+from broker.replication.batch_opener import BatchOpener
 from broker.request import Pending
 from broker.slow_answers import SlowAnswers
+from broker.world.workers import InlineWorkers
 
 
 class AnswersAtOnce(SlowAnswers):
@@ -13,3 +16,8 @@ class AnswersAtOnce(SlowAnswers):
         pending = pending or Pending()
         pending.complete(trio.run(work))
         return pending
+
+
+def in_steps(clock):
+    """`InSteps` whose steps are all made at once."""
+    return InSteps(BatchOpener(InlineWorkers()), AnswersAtOnce(), clock)

@@ -5,6 +5,7 @@ from random import Random
 import trio
 
 from broker.api.fetch import FetchHandler
+from broker.replication.batch_opener import BatchOpener
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from broker.request import Pending
@@ -34,7 +35,9 @@ class Asked:
         self.bench = Bench()
         self.partitions = self.bench.topic(**topic)
         self.sessions = FetchSessionCache(self.bench.clock, slots, random=Random(1))
-        self.converter = DownConverter(InlineWorkers(), self.bench.replicas.storage_failed)
+        self.converter = DownConverter(
+            BatchOpener(InlineWorkers()), self.bench.replicas.storage_failed
+        )
         self.handler = FetchHandler(
             self.bench.replicas,
             self.sessions,

@@ -6,6 +6,7 @@ from broker.api.fetch import FetchHandler
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.api.produce import ProduceHandler
 from broker.api.transaction_gate import TransactionGate
+from broker.replication.batch_opener import BatchOpener
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from broker.request import Pending
@@ -26,7 +27,7 @@ from protocol.messages.produce import (
 )
 from protocol.records.record import iter_records
 from storage.log_manager import LogManager
-from tests.support.answers_at_once import AnswersAtOnce
+from tests.support.answers_at_once import AnswersAtOnce, in_steps
 from tests.support.broker_bench import Bench, context
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -57,10 +58,10 @@ class RealBench(Bench):
             self.replicas,
             self.sessions,
             57671680,
-            converter=DownConverter(InlineWorkers(), self.replicas.storage_failed),
+            converter=DownConverter(BatchOpener(InlineWorkers()), self.replicas.storage_failed),
             slow_answers=AnswersAtOnce(),
         )
-        self.list_handler = ListOffsetsHandler(self.replicas)
+        self.list_handler = ListOffsetsHandler(self.replicas, in_steps(self.clock))
 
     def produce(self, records, version=9, *, topic="t", index=0, acks=-1):
         """The partition's response, or the coroutine or `Pending` that brings it."""

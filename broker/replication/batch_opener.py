@@ -1,0 +1,35 @@
+"""Opening batches of the log beside the event loop: for old formats, and to find a record in time.
+
+A loop over records takes the loop's time in a thread, too, so it is done in a child process. One
+batch at a time, whoever asks: a large one is in memory twice on its way.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import trio
+
+from broker.world.workers import Workers
+from storage.log.results import FileSlice
+
+Result = TypeVar("Result")
+
+
+class BatchOpener:
+    """One per broker. Event loop only."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._one_at_a_time = trio.CapacityLimiter(1)
+
+    async def open(
+        self, batches: FileSlice | bytes, look: Callable[..., Result], *values: Any
+    ) -> Result:
+        """`look(bytes, *values)` in a child process; `look` is a function of a module.
+
+        Raises OSError, WorkerDied and what `look` raises.
+        """
+        async with self._one_at_a_time:
+            if not isinstance(batches, bytes):
+                batches = await self._workers.in_thread(batches.read)
+            return await self._workers.in_process(look, batches, *values)

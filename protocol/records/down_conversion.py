@@ -37,7 +37,7 @@ WRAPPER: Final = 1 << 20
 """Bytes of messages in a wrapper of a larger batch, before they are compressed."""
 CHUNK: Final = 256 << 10
 """A batch that inflates to no more than this becomes one wrapper."""
-WORK: Final = 16 << 20
+WORK: Final = 8 << 20
 """Bytes of records read, and of messages made of them, at a time: under a second of small ones."""
 UNLIMITED: Final = 1 << 62
 

@@ -10,7 +10,7 @@ from protocol.records.batch import BatchHeader, TimestampType, read_header
 from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
 from protocol.records.effort import Effort, EffortSpent
 from protocol.records.opened import Chunk, open_chunks
-from protocol.records.scan import read_fields
+from protocol.records.scan import NUMPY_FROM, read_fields
 
 CHUNK: Final = 256 << 10
 SOME: Final = 64 << 10
@@ -95,5 +95,17 @@ def _in_records(
 def _in_chunk(
     chunk: Chunk, header: BatchHeader, timestamp: int, delta: int
 ) -> tuple[int, int] | None:
-    fields = read_fields(chunk.payload, chunk.starts.tolist(), header.base_timestamp)
-    return fields.first_from(timestamp, delta)
+    if len(chunk.starts) <= NUMPY_FROM:
+        fields = read_fields(chunk.payload, chunk.starts.tolist(), header.base_timestamp)
+        return fields.first_from(timestamp, delta)
+    import numpy as np
+
+    from protocol.records.scan_numpy import read_times
+
+    deltas, offsets = read_times(chunk.payload, chunk.starts[:-1], chunk.starts[1:])
+    times = np.int64(header.base_timestamp) + deltas  # wraps as Java's does
+    found = (times >= timestamp) & (offsets >= delta)
+    if not found.any():
+        return None
+    index = int(found.argmax())
+    return int(offsets[index]), int(times[index])

@@ -8,6 +8,7 @@ from functools import partial
 from uuid import UUID
 
 from broker.api.api_versions import unsupported_version_response
+from broker.api.in_steps import InSteps
 from broker.api.registry import ADVERTISED, Services, build_handlers
 from broker.background import Background
 from broker.cluster.controller import Controller
@@ -28,10 +29,12 @@ from broker.deadlines import Deadlines
 from broker.network.connection_limits import Limits
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
+from broker.replication.batch_opener import BatchOpener
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
+from broker.slow_answers import SlowAnswers
 from broker.world.loop_watch import LoopWatch
 from broker.world.transport import SYSTEM_DEFAULT
 from broker.world.world import World
@@ -119,6 +122,8 @@ class Parts:
         self.fetch_sessions = FetchSessionCache(
             clock, config.max_incremental_fetch_session_cache_slots, random=world.random
         )
+        self.slow_answers = SlowAnswers()
+        opener = BatchOpener(workers)
         handlers = build_handlers(
             Services(
                 config=config,
@@ -137,6 +142,9 @@ class Parts:
                 log_mover=self.log_mover,
                 volumes=world.fs,
                 workers=workers,
+                slow_answers=self.slow_answers,
+                opener=opener,
+                in_steps=InSteps(opener, self.slow_answers, clock),
             )
         )
         self.channel = RequestChannel(

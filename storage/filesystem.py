@@ -13,6 +13,14 @@ from collections.abc import Iterable
 from typing import Protocol
 
 
+class FileElsewhere(Protocol):
+    """The same file for another process on this machine; it pickles."""
+
+    def read(self, size: int, position: int) -> bytes | None:
+        """As `File.pread`; None when the path leads to another file, or to none, by now."""
+        ...
+
+
 class File(Protocol):
     """One open file. Positions and sizes are bytes; nothing here moves a shared file offset."""
 
@@ -38,6 +46,10 @@ class File(Protocol):
 
         True where nobody can tell. Never blocks and never raises.
         """
+        ...
+
+    def elsewhere(self) -> FileElsewhere | None:
+        """How a child process finds it; None where it cannot (in-memory twin). Raises OSError."""
         ...
 
     def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> None:

@@ -19,6 +19,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 _MAX_PIECES: Final = 1024
@@ -33,6 +34,25 @@ _NONE_LEFT: Final = frozenset((errno.EMFILE, errno.ENFILE))
 
 _NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None)
 _one_byte: Final = [bytearray(1)]
+
+
+@dataclass(frozen=True, slots=True)
+class OsFileElsewhere:
+    """See `storage.filesystem.FileElsewhere`: a path may lead to another file by then."""
+
+    path: str
+    device: int
+    inode: int
+
+    def read(self, size: int, position: int) -> bytes | None:
+        try:
+            file = OsFile(self.path, os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
+        except FileNotFoundError:
+            return None
+        status = os.fstat(file.fileno())
+        if (status.st_dev, status.st_ino) != (self.device, self.inode):
+            return None
+        return file.pread(size, position)
 
 
 Result = TypeVar("Result")
@@ -134,6 +154,10 @@ class OsFile:
         except OSError:  # a file system that cannot say, or a disk that fails when it is read
             pass
         return True
+
+    def elsewhere(self) -> OsFileElsewhere:
+        status = os.fstat(self._fd)
+        return OsFileElsewhere(self.path, status.st_dev, status.st_ino)
 
     def pwrite(self, data: Piece, position: int) -> None:
         written = os.pwrite(self._fd, data, position)

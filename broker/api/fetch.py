@@ -14,27 +14,29 @@ Behaviour
 * The preferred replica is always -1: there is no replica selector.
 
 Version notes
-* v0-1 get magic 0, v2-3 magic 1: batches are converted, or refused with UNSUPPORTED_VERSION when
-  `message.downconversion.enable` is off, UNSUPPORTED_COMPRESSION_TYPE for zstd (S-READ-10).
+* v0-1 get magic 0, v2-3 magic 1: batches are converted (`down_converter`), or refused with
+  UNSUPPORTED_VERSION when `message.downconversion.enable` is off, UNSUPPORTED_COMPRESSION_TYPE for
+  zstd (S-READ-10), also where only the topic's compression.type says so. From v4 on zstd goes to
+  whoever asks (KIP-110 refused it below v10; Kafka 4.3.1 does not).
 * v0-2: limits also hold for the first batch, which may come cut.
 * v5 and below do not know KAFKA_STORAGE_ERROR; they are told NOT_LEADER_OR_FOLLOWER.
-* v9 and below get UNSUPPORTED_COMPRESSION_TYPE for a topic with compression.type=zstd (KIP-110).
 * v12+: last fetched epoch and diverging epoch. v13+: UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID.
 * v15+: the follower's id is in the tagged replica_state.
 * v16+: errors NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH tell the leader and epoch we know.
 """
 
 import logging
-import struct
+from functools import partial
 from typing import Any, Final
 
 from broker.replication.delayed_fetch import DelayedFetch
-from broker.replication.failures import refusal_of
+from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchContext, FetchSessionCache
 from broker.replication.partition import Partition
 from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget, read_targets
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import Pending, RequestContext
+from broker.slow_answers import SlowAnswers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -42,7 +44,6 @@ from protocol.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
-from protocol.records.errors import RecordsError
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.log.results import FetchIsolation
 
@@ -51,14 +52,10 @@ VERSIONS: Final = (0, 17)
 FIRST_VERSION_WITH_MAX_BYTES: Final = 3
 FIRST_VERSION_WITH_MAGIC_2: Final = 4
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
-FIRST_VERSION_WITH_ZSTD: Final = 10
 FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 FIRST_VERSION_WITH_LEADER_HINTS: Final = 16
 FIRST_VERSION_WITH_MAGIC_1: Final = 2
 READ_COMMITTED: Final = 1
-
-_TOO_LARGE: Final = struct.pack(">qi", 0, 0x7FFF_FFFF)
-"""The head of a message that never ends: tells a v0-2 client that its limit is below one batch."""
 
 _LOG_END = FetchIsolation.LOG_END
 _HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
@@ -74,13 +71,21 @@ class FetchHandler:
     """See the module."""
 
     def __init__(
-        self, replica_manager: ReplicaManager, sessions: FetchSessionCache, fetch_max_bytes: int
+        self,
+        replica_manager: ReplicaManager,
+        sessions: FetchSessionCache,
+        fetch_max_bytes: int,
+        *,
+        converter: DownConverter,
+        slow_answers: SlowAnswers,
     ) -> None:
         self._replicas = replica_manager
         self._find = replica_manager.find
         self._storage_failed = replica_manager.storage_failed
         self._sessions = sessions
         self._fetch_max_bytes = fetch_max_bytes
+        self._converter = converter
+        self._slow_answers = slow_answers
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, or a `Pending` that gets it."""
@@ -113,7 +118,10 @@ class FetchHandler:
             or not read.served
             or request.max_wait_ms <= 0
         ):
-            return self._answer(version, context, params, read)
+            reply = self._answer(version, context, params, read)
+            if version < FIRST_VERSION_WITH_MAGIC_2:
+                return self._in_old_format(ctx, request, params, read, reply)
+            return reply
         return self._park(ctx, request, context, params, read)
 
     def _park(
@@ -131,6 +139,9 @@ class FetchHandler:
                 # A follower's offsets were recorded when it asked.
                 again = read_targets(context.targets, params, self._lookup, self._storage_failed)
                 reply = self._answer(ctx.api_version, context, params, again)
+                if ctx.api_version < FIRST_VERSION_WITH_MAGIC_2:
+                    self._in_old_format(ctx, request, params, again, reply, pending)
+                    return
             except Exception:  # a bug here must not fail the append that woke us
                 log.exception("A parked fetch failed")
                 reply = self.error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -196,11 +207,9 @@ class FetchHandler:
         self, version: int, context: FetchContext, params: FetchParams, read: FetchRead
     ) -> Any:
         """The response: neighbouring partitions of a topic share its entry."""
-        if version < FIRST_VERSION_WITH_LEADER_HINTS and (
-            read.urgent or version < FIRST_VERSION_WITH_ZSTD
-        ):
-            self._for_old_client(version, read)
-        elif read.urgent:
+        if version < FIRST_VERSION_WITH_STORAGE_ERROR:
+            _for_old_client(version, read)
+        elif read.urgent and version >= FIRST_VERSION_WITH_LEADER_HINTS:
             _add_leader_hints(read)
         try:
             session_id, entries = context.answer(read.entries)
@@ -232,26 +241,29 @@ class FetchHandler:
                     statistics.bytes_out += size
         return response
 
-    def _for_old_client(self, version: int, read: FetchRead) -> None:
-        """Whatever a client of this version would not understand, in words that it knows."""
-        for target, data, _ in read.entries:
-            if data.error_code:
-                if (
-                    data.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-                    and version < FIRST_VERSION_WITH_STORAGE_ERROR
-                ):
-                    data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                continue
-            if version >= FIRST_VERSION_WITH_ZSTD:
-                continue
-            try:
-                _check_format(target, version)
-                if version < FIRST_VERSION_WITH_MAGIC_2 and len(data.records):
-                    _down_convert(target, data, version)
-            except KafkaError as error:
-                data.error_code = error.code
-                data.high_watermark = -1
-                data.records = b""
+    def _in_old_format(
+        self,
+        ctx: RequestContext,
+        request: Any,
+        params: FetchParams,
+        read: FetchRead,
+        reply: Any,
+        pending: Pending | None = None,
+    ) -> Any:
+        """The reply with message sets: a `Pending` (the one given) when there are records."""
+        entries = [(target, data) for target, data, _ in read.entries if len(data.records)]
+        if not entries:
+            if pending is not None:
+                pending.complete(reply)
+            return reply
+        magic = 0 if ctx.api_version < FIRST_VERSION_WITH_MAGIC_1 else 1
+
+        async def convert() -> Any:
+            await self._converter.convert(entries, magic, params.max_bytes)
+            return reply
+
+        failed = partial(self.error_response, ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self._slow_answers.begin(convert, failed, pending)
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """`code` for the whole request from v7 on, else for every partition."""
@@ -297,35 +309,28 @@ def _add_leader_hints(read: FetchRead) -> None:
             )
 
 
-def _check_format(target: FetchTarget, version: int) -> None:
-    """May data of this topic go to a client of this version at all? Raises KafkaError."""
+def _for_old_client(version: int, read: FetchRead) -> None:
+    """Whatever a client of this version would not understand, in words that it knows."""
+    for target, data, _ in read.entries:
+        if data.error_code:
+            if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif version < FIRST_VERSION_WITH_MAGIC_2:
+            code = _refusal_of_format(target)
+            if code:
+                data.error_code = code
+                data.high_watermark = -1
+                data.records = b""
+
+
+def _refusal_of_format(target: FetchTarget) -> ErrorCode:
+    """Why data of this topic is not converted; NONE (falsy) if it is."""
     partition = target.partition
     if partition is None:
-        return
+        return ErrorCode.NONE
     config = partition.log.config
     if config.compression_type == "zstd":
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    if version < FIRST_VERSION_WITH_MAGIC_2 and not config.message_downconversion_enable:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-
-
-def _down_convert(target: FetchTarget, data: Any, version: int) -> None:
-    """Magic 2 batches as the message set that Fetch v0-1 (magic 0) or v2-3 (magic 1) reads.
-
-    Raises KafkaError UNSUPPORTED_COMPRESSION_TYPE for zstd.
-    """
-    # Only clients of before 2017 come here: not worth loading at start-up.
-    from protocol.records.batch import iter_batches
-    from protocol.records.legacy import down_convert
-
-    raw = data.records if isinstance(data.records, bytes) else data.records.read()
-    magic = 0 if version < FIRST_VERSION_WITH_MAGIC_1 else 1
-    try:
-        data.records = down_convert(raw, magic, first_offset=target.fetch_offset)
-        whole = sum(header.record_count for _, header in iter_batches(raw))
-    except RecordsError as error:
-        raise KafkaError(refusal_of(error).code) from error
-    if not whole:
-        data.records = _TOO_LARGE
-    if target.partition is not None:
-        target.partition.statistics.fetch_message_conversions += whole
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    if not config.message_downconversion_enable:
+        return ErrorCode.UNSUPPORTED_VERSION
+    return ErrorCode.NONE

@@ -18,19 +18,26 @@ Version notes
 * Special timestamps need the version that brought them (-3 v7, -4 v8, -5 v9, -6 v11), else
   UNSUPPORTED_VERSION; so do unknown negative ones.
 * v10+: the timeout is for tiered storage only; answers here never wait.
+
+Most answers are there at once. Where a large batch has to be opened, many segments or many
+partitions are asked, the reply is made in steps (`in_steps`).
 """
 
+import logging
 from collections import Counter
+from functools import partial
 from typing import Any, Final
 
+from broker.api.in_steps import InSteps, Steps, refuse_too_many
 from broker.replication.failures import REFUSALS, refusal_of
 from broker.replication.offset_lookup import (
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
-    offset_for_timestamp,
+    look_up_offset,
     offsets_before,
 )
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
+from broker.world.workers import WorkerDied
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -47,6 +54,8 @@ from protocol.types import (
 )
 from storage.errors import StorageError
 from storage.log.results import FetchIsolation
+
+logger = logging.getLogger(__name__)
 
 VERSIONS: Final = (0, 11)
 
@@ -67,11 +76,17 @@ _FIRST_VERSION_OF: Final = {
 class ListOffsetsHandler:
     """See the module."""
 
-    def __init__(self, replica_manager: ReplicaManager) -> None:
+    def __init__(self, replica_manager: ReplicaManager, in_steps: InSteps) -> None:
         self._replicas = replica_manager
+        self._in_steps = in_steps
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, at once."""
+        """The response, or a `Pending` that gets it. Raises ProtocolError."""
+        refuse_too_many(request)
+        failed = partial(self.error_response, ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self._in_steps.reply(self._reply(ctx, request), failed)
+
+    def _reply(self, ctx: RequestContext, request: Any) -> Steps:
         isolation = FetchIsolation.HIGH_WATERMARK
         if request.replica_id != CONSUMER:
             isolation = FetchIsolation.LOG_END
@@ -85,11 +100,14 @@ class ListOffsetsHandler:
         response = ListOffsetsResponse()
         response.topics = []
         for topic in request.topics:
-            replies = []
+            replies: list[Any] = []
             for asked in topic.partitions:
                 tp = TopicPartition(topic.name, asked.partition_index)
-                replies.append(self._one(ctx.api_version, tp, asked, isolation, named[tp] > 1))
+                reply = yield from self._one(ctx.api_version, tp, asked, isolation, named[tp] > 1)
+                replies.append(reply)
+                yield None
             response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
+            yield None
         return response
 
     def _one(
@@ -99,7 +117,7 @@ class ListOffsetsHandler:
         asked: Any,
         isolation: FetchIsolation,
         named_twice: bool,
-    ) -> Any:
+    ) -> Steps:
         reply = ListOffsetsPartitionResponse(partition_index=tp.partition)
         partition = None
         try:
@@ -113,9 +131,13 @@ class ListOffsetsHandler:
                 return reply
             if asked.timestamp < 0 and version < _FIRST_VERSION_OF.get(asked.timestamp, 1 << 15):
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-            found = offset_for_timestamp(
+            found = yield from look_up_offset(
                 partition, asked.timestamp, isolation, asked.current_leader_epoch
             )
+        except WorkerDied as error:
+            logger.warning("The offset for a time in %s was not found: %s", tp, error)
+            reply.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+            return reply
         except REFUSALS as error:
             if isinstance(error, StorageError) and partition is not None:
                 self._replicas.storage_failed(partition, error)

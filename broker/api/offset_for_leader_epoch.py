@@ -11,8 +11,10 @@ Behaviour (S-READ-12)
 Version notes: v0 answers the end offset only; v3 adds the replica id, which a leader ignores.
 """
 
+from functools import partial
 from typing import Any, Final
 
+from broker.api.in_steps import InSteps, Steps, refuse_too_many
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -29,19 +31,31 @@ VERSIONS: Final = (0, 4)
 class OffsetForLeaderEpochHandler:
     """See the module."""
 
-    def __init__(self, replica_manager: ReplicaManager) -> None:
+    def __init__(self, replica_manager: ReplicaManager, in_steps: InSteps) -> None:
         self._replicas = replica_manager
+        self._in_steps = in_steps
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, at once."""
+        """The response; a `Pending` that gets it where many partitions are named.
+
+        Raises ProtocolError.
+        """
+        refuse_too_many(request)
+        failed = partial(self.error_response, ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self._in_steps.reply(self._reply(request), failed)
+
+    def _reply(self, request: Any) -> Steps:
         response = OffsetForLeaderEpochResponse()
-        response.topics = [
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[self._one(topic.topic, asked) for asked in topic.partitions],
+        response.topics = []
+        for topic in request.topics:
+            replies: list[Any] = []
+            for asked in topic.partitions:
+                replies.append(self._one(topic.topic, asked))
+                yield None
+            response.topics.append(
+                OffsetForLeaderTopicResult(topic=topic.topic, partitions=replies)
             )
-            for topic in request.topics
-        ]
+            yield None
         return response
 
     def _one(self, topic: str, asked: Any) -> Any:

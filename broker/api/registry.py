@@ -55,10 +55,12 @@ from broker.api import (
 )
 from broker.api.config_alteration import ConfigOwners
 from broker.api.transaction_gate import TransactionGate
+from broker.replication.down_converter import DownConverter
 from protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from broker.api.describe_log_dirs import Volumes
+    from broker.api.in_steps import InSteps
     from broker.cluster.controller import Controller
     from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
     from broker.cluster.features import Features
@@ -67,10 +69,12 @@ if TYPE_CHECKING:
     from broker.coordinator.group.coordinator import GroupCoordinator
     from broker.coordinator.marker_writer import MarkerWriter
     from broker.coordinator.transaction.coordinator import TransactionCoordinator
+    from broker.replication.batch_opener import BatchOpener
     from broker.replication.fetch_session import FetchSessionCache
     from broker.replication.log_mover import LogMover
     from broker.replication.replica_manager import ReplicaManager
     from broker.request import Handler
+    from broker.slow_answers import SlowAnswers
     from broker.world.workers import Workers
     from config.broker_config import BrokerConfig
     from storage.clock import Clock
@@ -100,6 +104,9 @@ class Services:
     volumes: "Volumes"
     """The file system, asked for the size of volumes."""
     workers: "Workers"
+    slow_answers: "SlowAnswers"
+    opener: "BatchOpener"
+    in_steps: "InSteps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +128,25 @@ _TABLE: Final = (
     _Entry(
         ApiKey.FETCH,
         fetch,
-        lambda s: fetch.FetchHandler(s.replica_manager, s.fetch_sessions, s.config.fetch_max_bytes),
+        lambda s: fetch.FetchHandler(
+            s.replica_manager,
+            s.fetch_sessions,
+            s.config.fetch_max_bytes,
+            converter=DownConverter(s.opener, s.replica_manager.storage_failed),
+            slow_answers=s.slow_answers,
+        ),
     ),
     _Entry(
         ApiKey.LIST_OFFSETS,
         list_offsets,
-        lambda s: list_offsets.ListOffsetsHandler(s.replica_manager),
+        lambda s: list_offsets.ListOffsetsHandler(s.replica_manager, s.in_steps),
     ),
     _Entry(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         offset_for_leader_epoch,
-        lambda s: offset_for_leader_epoch.OffsetForLeaderEpochHandler(s.replica_manager),
+        lambda s: offset_for_leader_epoch.OffsetForLeaderEpochHandler(
+            s.replica_manager, s.in_steps
+        ),
     ),
     _Entry(
         ApiKey.DELETE_RECORDS,

@@ -5,6 +5,8 @@ earliest on local disk, -5 latest tiered, -6 earliest pending upload. Without ti
 the log start and the last two are unknown. Any other timestamp asks for the first record, by
 offset, that is not older (S-TS-2, S-TS-3); the log searches it.
 
+A lookup is a generator, as the log's searches are (`storage.log.times`): most end at once.
+
 What the asker may not see yet is never an answer. Used by `broker.api.list_offsets`; may also serve
 whoever needs an offset for a time. After `Partition.fetchOffsetForTimestamp`.
 """
@@ -22,17 +24,18 @@ from protocol.types import (
     NO_TIMESTAMP,
 )
 from storage.log.results import FetchIsolation, TimestampOffset
+from storage.log.times import Search
 
 EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
 
 
-def offset_for_timestamp(
+def look_up_offset(
     partition: Partition,
     timestamp: int,
     isolation: FetchIsolation,
     current_leader_epoch: int = UNDEFINED_EPOCH,
-) -> TimestampOffset | None:
-    """ListOffsets v1+; None when nothing below what `isolation` shows is an answer.
+) -> Search:
+    """ListOffsets v1+; returns None when nothing below what `isolation` shows is an answer.
 
     Raises KafkaError: fenced or unknown leader epoch, a partition that is not served, StorageError;
     OFFSET_NOT_AVAILABLE when a new leader's high watermark has not caught up with the start of its
@@ -52,9 +55,9 @@ def offset_for_timestamp(
     if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
         return None
     if timestamp == MAX_TIMESTAMP:
-        found = log.max_timestamp()
+        found = yield from log.search_max_timestamp()
     else:
-        found = log.offset_for_timestamp(timestamp, isolation)
+        found = yield from log.search_timestamp(timestamp, isolation)
     if found is None or found.offset >= partition.bound(isolation):
         _require_caught_up(partition, isolation)
         return None

@@ -1,10 +1,7 @@
-"""Old clients: what they send becomes format 2, what they read becomes format 0 or 1.
+"""What old clients send becomes format 2 (Produce v0-2): one batch for the whole message set.
 
-* Up (Produce v0-2): one v2 batch for the whole message set, offsets counted anew, timestamps -1
-  from format 0. As `LogValidator.convertAndAssignOffsetsNonCompressed`.
-* Down (Fetch v0-3): headers are lost, control batches left out, offsets kept (gaps and all), the
-  batch's codec kept. zstd cannot be expressed: UnsupportedCompression. As
-  `RecordsUtil.downConvert`.
+Offsets are counted anew, timestamps are -1 from format 0. As
+`LogValidator.convertAndAssignOffsetsNonCompressed`. The way back is in `down_conversion`.
 """
 
 from collections.abc import Iterator
@@ -12,13 +9,12 @@ from collections.abc import Iterator
 from protocol.records.batch import TimestampType, iter_batches, verify_crc
 from protocol.records.builder import build_batch
 from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike, CompressionType
-from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCompression
+from protocol.records.errors import CorruptBatch, InvalidRecord
 from protocol.records.message_set import build_message_set, iter_legacy_records
-from protocol.records.record import Record, iter_records
+from protocol.records.record import Record
 
 __all__ = [
     "build_message_set",
-    "down_convert",
     "iter_legacy_records",
     "iter_message_set",
     "up_convert",
@@ -80,48 +76,3 @@ def up_convert(
         log_append_time=log_append_time,
         leader_epoch=leader_epoch,
     )
-
-
-def down_convert(
-    batches: BytesLike,
-    magic: int,
-    *,
-    first_offset: int = 0,
-    max_size: int = MAX_DECOMPRESSED_SIZE,
-) -> bytes:
-    """Batches of any magic as message sets of `magic` 0 or 1; a partial batch at the end is
-    dropped.
-
-    Batches already at or below `magic` pass as they are. Uncompressed records below `first_offset`
-    (where the reader asked to begin) are left out, because old consumers expect none; compressed
-    ones stay, as they did when brokers stored wrappers. Raises UnsupportedCompression for zstd and
-    unknown codecs, CorruptBatch and InvalidRecord for unreadable batches.
-    """
-    view = memoryview(batches)
-    pieces: list[bytes] = []
-    for pos, header in iter_batches(batches):
-        if header.magic <= magic:
-            pieces.append(bytes(view[pos : pos + header.size]))
-            continue
-        if header.is_control:
-            continue
-        codec = header.codec
-        if codec is CompressionType.ZSTD:
-            raise UnsupportedCompression(
-                "Down-conversion of zstandard-compressed batches is not supported"
-            )
-        log_dated = header.timestamp_type is TimestampType.LOG_APPEND_TIME
-        pieces.append(
-            build_message_set(
-                (
-                    (record.offset, record.timestamp, record.key, record.value)
-                    for record in iter_records(batches, pos, max_size=max_size)
-                    if codec or record.offset >= first_offset
-                ),
-                magic=magic,
-                codec=codec,
-                timestamp_type=header.timestamp_type,
-                log_append_time=header.max_timestamp if log_dated else None,
-            )
-        )
-    return b"".join(pieces)

@@ -329,5 +329,27 @@ def build_message_set(
     messages = b"".join(pieces)
     if not codec or not pieces:
         return messages
+    return wrap_messages(
+        messages,
+        magic=magic,
+        codec=codec,
+        last_offset=last,
+        timestamp=greatest,
+        attributes=attributes,
+        level=level,
+    )
+
+
+def wrap_messages(
+    messages: bytes,
+    *,
+    magic: int,
+    codec: CompressionType,
+    last_offset: int,
+    timestamp: int,
+    attributes: int,
+    level: int | None = None,
+) -> bytes:
+    """The wrapper of `messages`: it bears the last one's offset and the greatest `timestamp`."""
     packed = compress(codec, messages, level, magic=magic)
-    return encode_message(magic, last, greatest, None, packed, attributes | int(codec))
+    return encode_message(magic, last_offset, timestamp, None, packed, attributes | int(codec))

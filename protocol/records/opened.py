@@ -31,6 +31,19 @@ _LONGEST_LENGTH = 5
 """Bytes of the longest varint that a record begins with."""
 
 
+class Chunk(NamedTuple):
+    """Some records of a batch, one after the other, unread."""
+
+    first: int
+    """Index of the first one in the batch."""
+    payload: bytes
+    """The records and nothing else, uncompressed."""
+    starts: "Ints"
+    """Where each begins in `payload`, and behind them the end of the last."""
+    is_last: bool
+    """As many records as the batch claims have been given; what follows is a mistake."""
+
+
 class RecordChunk(NamedTuple):
     """Some records of a batch, one after the other."""
 
@@ -55,11 +68,33 @@ def open_records(
 ) -> Iterator[RecordChunk]:
     """The records of the v2 batch at `pos`, in order; the checksum is not looked at.
 
-    Raises CorruptBatch when the buffer ends before the batch, UnsupportedCompression, EffortSpent,
-    and InvalidRecord as soon as the batch cannot be what its header says, or when it inflates to
-    more than `max_size` bytes.
+    Raises as `open_chunks`.
     """
     from protocol.records.scan_numpy import read_columns
+
+    effort = effort or Effort()
+    for first, payload, starts, _ in open_chunks(
+        buf, pos, header, chunk=chunk, max_size=max_size, effort=effort
+    ):
+        columns = read_columns(payload, starts[:-1], starts[1:], effort)
+        yield RecordChunk(first, payload, starts, columns)
+
+
+def open_chunks(
+    buf: BytesLike,
+    pos: int,
+    header: BatchHeader,
+    *,
+    chunk: int = CHUNK,
+    max_size: int = MAX_DECOMPRESSED_SIZE,
+    effort: Effort | None = None,
+) -> Iterator[Chunk]:
+    """As `open_records`, for who passes most of the records by: only their lengths are read.
+
+    Raises CorruptBatch when the buffer ends before the batch, UnsupportedCompression, EffortSpent,
+    and InvalidRecord as soon as the batch cannot be what its header says (or inflates beyond
+    `max_size`).
+    """
     from protocol.records.walk import walk
 
     end = pos + header.size
@@ -88,8 +123,7 @@ def open_records(
             rest.needed = _size_of_record(payload, used)
             payload = payload[:used]
         if len(starts) > 1:
-            columns = read_columns(payload, starts[:-1], starts[1:], effort)
-            yield RecordChunk(first, payload, starts, columns)
+            yield Chunk(first, payload, starts, first + len(starts) - 1 == count)
             first += len(starts) - 1
     if rest.size and first == count:
         raise InvalidRecord("Incorrect declared batch size, records still remaining in the batch")

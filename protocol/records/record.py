@@ -14,7 +14,6 @@ from protocol.records.payload import payload_of
 from protocol.records.scan import (
     RecordScan,
     check_records,
-    first_at_or_after,
     timestamp_scan,
     validate_records,
 )
@@ -25,7 +24,6 @@ __all__ = [
     "Record",
     "RecordScan",
     "check_records",
-    "first_at_or_after",
     "iter_records",
     "payload_of",
     "read_headers",

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.records.batch import BatchHeader, TimestampType, read_header
+from protocol.records.batch import BatchHeader, TimestampType
 from protocol.records.chain import record_starts
 from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
 from protocol.records.effort import Effort
@@ -93,7 +93,7 @@ def validate_records(
     payload = payload_of(buf, pos, header, max_size=max_size)
     starts = record_starts(payload, header.record_count)
     least, greatest = timestamp_bounds if timestamp_bounds is not None else _ANY_TIME
-    fields = _fields(payload, starts, header.base_timestamp)
+    fields = read_fields(payload, starts, header.base_timestamp)
     log_dated = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     dated = (
         _dated_by_log(header, len(starts) - 1)
@@ -127,46 +127,7 @@ def timestamp_scan(
         return _dated_by_log(header, header.record_count)
     payload = payload_of(buf, pos, header, max_size=max_size)
     starts = record_starts(payload, header.record_count)
-    return _fields(payload, starts, header.base_timestamp).timestamp_summary(header.base_offset)
-
-
-def first_at_or_after(
-    buf: BytesLike,
-    pos: int,
-    timestamp: int,
-    *,
-    start_offset: int = -1,
-    max_size: int = MAX_DECOMPRESSED_SIZE,
-) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record by offset dated `timestamp` ms or later (S-TS-2,
-    S-TS-3).
-
-    Records below `start_offset` do not count. None when the batch (any magic) has no such record; a
-    batch whose max timestamp is smaller is not opened. Raises CorruptBatch, InvalidRecord and
-    UnsupportedCompression for a batch that cannot be read.
-    """
-    header = read_header(buf, pos)
-    if header.max_timestamp < timestamp:
-        return None
-    if header.magic < 2:
-        from protocol.records.message_set import iter_legacy_records
-
-        for record in iter_legacy_records(buf, pos, max_size=max_size):
-            if record.timestamp >= timestamp and record.offset >= start_offset:
-                return record.offset, record.timestamp
-        return None
-    payload = payload_of(buf, pos, header, max_size=max_size)
-    starts = record_starts(payload, header.record_count)
-    fields = _fields(payload, starts, header.base_timestamp)
-    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        found = fields.first_from(_ANY_TIME[0], start_offset - header.base_offset)
-    else:
-        found = fields.first_from(timestamp, start_offset - header.base_offset)
-    if found is None:
-        return None
-    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        return header.base_offset + found[0], header.max_timestamp
-    return header.base_offset + found[0], found[1]
+    return read_fields(payload, starts, header.base_timestamp).timestamp_summary(header.base_offset)
 
 
 _ANY_TIME: Final = (-(1 << 63), (1 << 63) - 1)
@@ -184,16 +145,20 @@ def fields_of(payload: bytes, header: BatchHeader, effort: Effort | None = None)
     Raises InvalidRecord unless exactly `record_count` sound records fill it, EffortSpent.
     """
     starts = record_starts(payload, header.record_count)
-    return _fields(payload, starts, header.base_timestamp, effort)
+    return read_fields(payload, starts, header.base_timestamp, effort)
 
 
-def _fields(
+def read_fields(
     payload: bytes, starts: Sequence[int], base_timestamp: int, effort: Effort | None = None
 ) -> Fields:
-    if len(starts) > NUMPY_FROM:
-        from protocol.records.scan_numpy import read_fields
+    """The columns of the records at `starts` (with the end as last entry).
 
-        return read_fields(payload, starts, base_timestamp, effort)
+    Raises InvalidRecord, EffortSpent.
+    """
+    if len(starts) > NUMPY_FROM:
+        from protocol.records.scan_numpy import read_fields as read_many_fields
+
+        return read_many_fields(payload, starts, base_timestamp, effort)
     from protocol.records.scan_python import read_fields as read_few_fields
 
     return read_few_fields(payload, starts, base_timestamp, effort)

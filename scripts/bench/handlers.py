@@ -22,10 +22,13 @@ from broker.api.fetch import FetchHandler
 from broker.api.produce import ProduceHandler
 from broker.api.transaction_gate import TransactionGate
 from broker.deadlines import Deadlines
+from broker.replication.batch_opener import BatchOpener
+from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
 from broker.request import Pending, RequestContext
+from broker.slow_answers import SlowAnswers
 from broker.world.clock import SystemClock
 from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig
@@ -69,7 +72,13 @@ class Broker:
             self.replicas, TransactionGate(TransactionHarness().coordinator)
         )
         self.sessions = FetchSessionCache(clock, 1000, random=Random(1))
-        self.fetch = FetchHandler(self.replicas, self.sessions, 57671680)
+        self.fetch = FetchHandler(
+            self.replicas,
+            self.sessions,
+            57671680,
+            converter=DownConverter(BatchOpener(InlineWorkers()), self.replicas.storage_failed),
+            slow_answers=SlowAnswers(),
+        )
 
     def topic(self, name, partitions):
         return [

@@ -21,11 +21,11 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.record import (
     check_records,
-    first_at_or_after,
     iter_records,
     timestamp_scan,
     validate_records,
 )
+from protocol.records.search import first_at_or_after
 
 NOW = 1_790_000_000_000
 

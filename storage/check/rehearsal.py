@@ -124,6 +124,10 @@ class _RehearsalFile:
     def pread(self, size: int, position: int) -> bytes:
         return self._node.read(size, position)
 
+    def elsewhere(self) -> None:
+        """Nobody asks."""
+        return
+
     def is_cached(self, size: int, position: int) -> bool:
         return True
 

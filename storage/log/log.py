@@ -280,22 +280,34 @@ class Log:
 
     # Reading by time.
 
+    def search_timestamp(
+        self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
+    ) -> times.Search:
+        """The first record dated `timestamp` or later that `isolation` lets be seen (S-TS-2).
+
+        Advanced as `storage.log.times` says. Raises StorageError, CORRUPT_MESSAGE.
+        """
+        with self._guard.reading():
+            return (
+                yield from times.first_record_from(
+                    self.segments, timestamp, self.log_start_offset, self._offsets.limit(isolation)
+                )
+            )
+
+    def search_max_timestamp(self) -> times.Search:
+        """The first record with the greatest timestamp (-3), likewise (S-TS-1)."""
+        with self._guard.reading():
+            return (yield from times.latest_record(self.segments))
+
     def offset_for_timestamp(
         self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
     ) -> TimestampOffset | None:
-        """The first record dated `timestamp` or later that `isolation` lets be seen (S-TS-2).
-
-        Raises StorageError, CORRUPT_MESSAGE.
-        """
-        with self._guard.reading():
-            return times.first_record_from(
-                self.segments, timestamp, self.log_start_offset, self._offsets.limit(isolation)
-            )
+        """`search_timestamp`, here and now: for tools and tests."""
+        return times.perform(self.search_timestamp(timestamp, isolation))
 
     def max_timestamp(self) -> TimestampOffset | None:
-        """The first record with the greatest timestamp (-3); None when none has one (S-TS-1)."""
-        with self._guard.reading():
-            return times.latest_record(self.segments)
+        """`search_max_timestamp`, here and now: for tools and tests."""
+        return times.perform(self.search_max_timestamp())
 
     def offsets_before(self, timestamp: int, most: int) -> list[int]:
         """Bases of segments last written by `timestamp`, newest first (ListOffsets v0, S-TS-5).

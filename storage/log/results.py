@@ -9,11 +9,11 @@ Any room above storage may import this module.
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.types import NO_TIMESTAMP
 from storage.append_origin import AppendOrigin as AppendOrigin
-from storage.filesystem import File
+from storage.filesystem import File, FileElsewhere
 
 if TYPE_CHECKING:
     from storage.index.transaction_index import AbortedTxn
@@ -99,12 +99,29 @@ class FileSlice:
         while position < end and pread(min(LOADED_AT_ONCE, end - position), position):
             position += LOADED_AT_ONCE
 
+    def elsewhere(self) -> "SliceElsewhere | None":
+        """For a child process; None where it cannot read the file. Raises OSError."""
+        file = self.file.elsewhere()
+        return None if file is None else SliceElsewhere(file, self.position, self.size)
+
     def fileno(self) -> int:
         """The descriptor, for sendfile. Raises OSError where the file has none."""
         return self.file.fileno()
 
     def __repr__(self) -> str:
         return f"FileSlice({self.file.path}, position={self.position}, size={self.size})"
+
+
+class SliceElsewhere(NamedTuple):
+    """A `FileSlice` that another process reads itself: large batches are not sent to it."""
+
+    file: FileElsewhere
+    position: int
+    size: int
+
+    def read(self) -> bytes | None:
+        """The bytes; None when the file is not found any more. Raises OSError."""
+        return self.file.read(self.size, self.position)
 
 
 @dataclass(slots=True)

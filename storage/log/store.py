@@ -15,6 +15,7 @@ this; everything raises OSError.
 import logging
 from collections.abc import Iterable, Sequence
 from random import Random
+from typing import Final
 
 from config.topic_config import TopicConfig
 from storage.clock import Clock
@@ -25,6 +26,11 @@ from storage.log.segments import LogSegments
 from storage.paths import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 
 _log = logging.getLogger(__name__)
+
+LEAST_INDEX_SIZE: Final = 24
+"""Bytes of an index, whatever segment.index.bytes says: an entry of the time index and the one that
+a roll adds. Kafka accepts 4, and fails when it opens the log; here such a topic has short segments.
+"""
 
 
 class SegmentStore:
@@ -81,7 +87,7 @@ class SegmentStore:
             size=size,
             created_ms=self.clock.wall_ms(),
             index_interval=config.index_interval_bytes,
-            index_size=config.segment_index_bytes,
+            index_size=max(config.segment_index_bytes, LEAST_INDEX_SIZE),
             jitter_ms=self._random.randrange(jitter) if jitter > 0 else 0,
             state=state,
         )

@@ -1,76 +1,136 @@
 """From a time to an offset (ListOffsets): a record, not a batch, is the answer.
 
 Each segment is asked in order, from the first whose largest timestamp reaches the time (S-TS-2).
-Inside, both indexes give a place to start, and batches are walked from there until one reaches the
-time; only that one is opened (S-TS-3: also when timestamps are out of order the answer is the first
-by offset).
+Inside, both indexes give a place to start, and the heads of batches are walked from there until one
+reaches the time; only that one is opened (S-TS-3: also when timestamps are out of order the answer
+is the first by offset).
+
+That may be long work, so a search is a generator (`Search`), advanced on the event loop:
+
+* it yields None when others may have their turn: between two segments, and between some heads;
+* it yields an `OpenBatch` that is more than a small one: whoever advances it has it opened in a
+  worker, and sends the answer (or throws what was raised).
+
+What it holds across a yield stays readable, whatever becomes of the log meanwhile: files that were
+opened. Indexes and segments are looked up again.
 
 Positions and offsets as in `LogSegment`. Raises OSError, and the records errors for damaged
 batches.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Generator, Sequence
+from typing import Final, NamedTuple
 
-from protocol.records.batch import BatchHeader
-from protocol.records.scan import first_at_or_after
+from protocol.records.effort import EffortSpent
+from protocol.records.search import Found, first_at_or_after, first_at_or_after_of_few
 from protocol.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from storage.log.results import TimestampOffset
-from storage.log.scan import Walk
+from storage.filesystem import File
+from storage.log.position import BatchHead, batch_heads
+from storage.log.results import FileSlice, TimestampOffset
 from storage.log.segment import LogSegment
+from storage.log.segments import LogSegments
 
 _FUTURE: Final = 2**63 - 1
-_CHUNK: Final = 64 * 1024
-"""Read at a time: from an index entry to the batch looked for is one index interval."""
+_SMALL_BATCH: Final = 64 * 1024
+"""Read and searched at once; its records may be more than that is granted (`search`)."""
+_HEADS_A_TURN: Final = 128
+
+
+class OpenBatch(NamedTuple):
+    """A batch in which the first record dated `timestamp` or later is to be found."""
+
+    batch: FileSlice
+    timestamp: int
+    start_offset: int
+
+    def run(self) -> Found | None:
+        """Here and now. Raises OSError and the records errors."""
+        return first_at_or_after(self.batch.read(), 0, self.timestamp, self.start_offset)
+
+
+Search = Generator[OpenBatch | None, Found | None, TimestampOffset | None]
+"""See the module."""
+
+
+def perform(search: Search) -> TimestampOffset | None:
+    """Begin to end, here and now."""
+    found = None
+    try:
+        while True:
+            step = search.send(found)
+            found = None if step is None else step.run()
+    except StopIteration as end:
+        answer: TimestampOffset | None = end.value
+        return answer
 
 
 def first_record_from(
-    segments: Iterable[LogSegment], timestamp: int, start_offset: int, end_offset: int
-) -> TimestampOffset | None:
+    segments: LogSegments, timestamp: int, start_offset: int, end_offset: int
+) -> Search:
     """The first record dated `timestamp` or later in [start_offset, end_offset), if any."""
-    for segment in segments:
-        if segment.size == 0 or segment.largest_timestamp() < timestamp:
-            continue
-        found = _first_in(segment, timestamp, start_offset)
-        if found is not None:
-            return found if found.offset < end_offset else None
+    segment: LogSegment | None = segments.first
+    while segment is not None:
+        if segment.size and segment.largest_timestamp() >= timestamp:
+            found = yield from _first_in(segment, timestamp, start_offset)
+            if found is not None:
+                return found if found.offset < end_offset else None
+        yield None
+        segment = segments.higher(segment.base_offset)
     return None
 
 
-def _first_in(segment: LogSegment, timestamp: int, start_offset: int) -> TimestampOffset | None:
+def _first_in(segment: LogSegment, timestamp: int, start_offset: int) -> Search:
     _, indexed = segment.time_index.lookup(timestamp)
     start = segment.offset_index.lookup(max(indexed, start_offset))[1]
-    for _, header, chunk, at in Walk(segment.file, start, segment.size, chunk=_CHUNK):
-        if header.max_timestamp < timestamp or header.last_offset < start_offset:
-            continue
-        found = first_at_or_after(chunk, at, timestamp, start_offset=start_offset)
-        if found is not None:
-            return TimestampOffset(offset=found[0], timestamp=found[1], leader_epoch=_epoch(header))
+    file = segment.file
+    for count, head in enumerate(batch_heads(file, start, segment.size), start=1):
+        if head.max_timestamp >= timestamp and head.last_offset >= start_offset:
+            found = yield from _search(file, head, timestamp, start_offset)
+            if found is not None:
+                return found
+        if count % _HEADS_A_TURN == 0:
+            yield None
     return None
 
 
-def latest_record(segments: Iterable[LogSegment]) -> TimestampOffset | None:
-    """The first record with the greatest timestamp of the log (-3); None without timestamps."""
+def _search(file: File, head: BatchHead, timestamp: int, start_offset: int) -> Search:
+    batch = FileSlice(file, head.position, head.size)
+    try:
+        if head.size > _SMALL_BATCH:
+            raise EffortSpent
+        found = first_at_or_after_of_few(batch.read(), 0, timestamp, start_offset)
+    except EffortSpent:
+        found = yield OpenBatch(batch, timestamp, start_offset)
+    if found is None:
+        return None
+    return TimestampOffset(offset=found[0], timestamp=found[1], leader_epoch=head.leader_epoch)
+
+
+def latest_record(segments: LogSegments) -> Search:
+    """The first record with the greatest timestamp of the log (-3); None in an empty log (S-TS-1).
+
+    Records without timestamps count as dated -1, as in Kafka, but not those of format 0.
+    """
     best: LogSegment | None = None
-    for segment in segments:
+    segment: LogSegment | None = segments.first
+    while segment is not None:
         if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):
             best = segment
-    if best is None or best.max_timestamp < 0:
-        return None
+        yield None
+        segment = segments.higher(segment.base_offset)
+    if best is None or segments.get(best.base_offset) is not best:
+        return None  # deleted meanwhile, and its indexes with it
     wanted = best.max_timestamp
+    file = best.file
     start = best.offset_index.lookup(best.offset_of_max_timestamp)[1]
-    for _, header, chunk, at in Walk(best.file, start, best.size, chunk=_CHUNK):
-        if header.max_timestamp == wanted:
-            found = first_at_or_after(chunk, at, wanted)
+    for count, head in enumerate(batch_heads(file, start, best.size), start=1):
+        if head.max_timestamp == wanted and head.magic:
+            found = yield from _search(file, head, wanted, -1)
             if found is not None:
-                return TimestampOffset(
-                    offset=found[0], timestamp=found[1], leader_epoch=_epoch(header)
-                )
+                return found
+        if count % _HEADS_A_TURN == 0:
+            yield None
     return None
-
-
-def _epoch(header: BatchHeader) -> int:
-    return header.partition_leader_epoch if header.magic >= 2 else -1
 
 
 def segments_before(

@@ -29,11 +29,14 @@ class Upkeep:
         self._clock = clock
 
     def apply_retention(self) -> Steps:
-        """To every log that is not compacted."""
+        """To every log: what its cleanup.policy lets go (`SegmentDeleter`).
+
+        Kafka's task leaves compacted logs to its cleaner, which applies the same rules to them.
+        """
         for count, log in enumerate(self._table.logs.copy().values(), start=1):
             if count % _RETENTION_A_TURN == 0:
                 yield None
-            if log.config.compact or not self._table.holds(log):
+            if not self._table.holds(log):
                 continue
             try:
                 log.delete_old_segments()

@@ -41,6 +41,10 @@ class ReadOnlyFile:
     def pread(self, size: int, position: int) -> bytes:
         return self._file.pread(size, position)
 
+    def elsewhere(self) -> None:
+        """Nobody asks."""
+        return
+
     def is_cached(self, size: int, position: int) -> bool:
         return self._file.is_cached(size, position)
 

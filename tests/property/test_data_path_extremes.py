@@ -14,6 +14,7 @@ from protocol.messages import (
     offset_for_leader_epoch,
     produce,
 )
+from tests.support.answers_at_once import in_steps
 from tests.support.broker_bench import batch, context
 from tests.support.real_bench import RealBench
 
@@ -172,6 +173,6 @@ def test_delete_records_and_epochs(data, version):
             )
         ],
     )
-    handler = OffsetForLeaderEpochHandler(bench.replicas)
+    handler = OffsetForLeaderEpochHandler(bench.replicas, in_steps(bench.clock))
     asked_of(offset_for_leader_epoch, version, message, handler)
     still_serves(bench)

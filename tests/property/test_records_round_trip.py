@@ -15,11 +15,11 @@ from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedComp
 from protocol.records.legacy import build_message_set, up_convert
 from protocol.records.record import (
     check_records,
-    first_at_or_after,
     iter_records,
     timestamp_scan,
     validate_records,
 )
+from protocol.records.search import first_at_or_after
 from protocol.records.varint import encode_varint, read_varlong
 
 DECLARED = (CorruptBatch, InvalidRecord, UnsupportedCompression)

@@ -199,6 +199,14 @@ class FakeLog:
                 return TimestampOffset(timestamp=found, offset=offset, leader_epoch=0)
         return None
 
+    def search_timestamp(self, timestamp, isolation=FetchIsolation.LOG_END):
+        yield None
+        return self.offset_for_timestamp(timestamp, isolation)
+
+    def search_max_timestamp(self):
+        yield None
+        return self.max_timestamp()
+
     def offsets_before(self, timestamp, most):
         self.asked_before.append((timestamp, most))
         return [self.high_watermark, self.log_start_offset][:most]

@@ -5,8 +5,11 @@ from random import Random
 import trio
 
 from broker.api.fetch import FetchHandler
+from broker.replication.batch_opener import BatchOpener
+from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from broker.request import Pending
+from broker.world.workers import InlineWorkers
 from protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -15,6 +18,7 @@ from protocol.messages.fetch import (
     ForgottenTopic,
     ReplicaState,
 )
+from tests.support.answers_at_once import AnswersAtOnce
 from tests.support.broker_bench import Bench, batch, context
 
 IDS = 13
@@ -31,7 +35,16 @@ class Asked:
         self.bench = Bench()
         self.partitions = self.bench.topic(**topic)
         self.sessions = FetchSessionCache(self.bench.clock, slots, random=Random(1))
-        self.handler = FetchHandler(self.bench.replicas, self.sessions, fetch_max_bytes)
+        self.converter = DownConverter(
+            BatchOpener(InlineWorkers()), self.bench.replicas.storage_failed
+        )
+        self.handler = FetchHandler(
+            self.bench.replicas,
+            self.sessions,
+            fetch_max_bytes,
+            converter=self.converter,
+            slow_answers=AnswersAtOnce(),
+        )
 
     def append(self, *values, index=0, **how):
         partition = self.partitions[index]
@@ -100,7 +113,9 @@ class Asked:
 
     def fetch(self, *args, **kwargs):
         reply = self.raw(*args, **kwargs)
-        assert not isinstance(reply, Pending), "the fetch was parked"
+        if isinstance(reply, Pending):
+            assert reply.done, "the fetch was parked"
+            reply = reply.reply
         return through(reply, self.version)
 
     def park(self, *args, **kwargs):
@@ -120,6 +135,9 @@ class Asked:
 
 
 def through(response, version):
+    for partition in partitions_of(response):
+        if not isinstance(partition.records, bytes | bytearray | memoryview):
+            partition.records = partition.records.read()
     codec = FetchResponse.codec(version)
     return codec.parse(codec.build(response))
 

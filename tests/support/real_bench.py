@@ -6,7 +6,11 @@ from broker.api.fetch import FetchHandler
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.api.produce import ProduceHandler
 from broker.api.transaction_gate import TransactionGate
+from broker.replication.batch_opener import BatchOpener
+from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
+from broker.request import Pending
+from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -23,6 +27,7 @@ from protocol.messages.produce import (
 )
 from protocol.records.record import iter_records
 from storage.log_manager import LogManager
+from tests.support.answers_at_once import AnswersAtOnce, in_steps
 from tests.support.broker_bench import Bench, context
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -49,8 +54,14 @@ class RealBench(Bench):
             self.replicas, TransactionGate(TransactionHarness().coordinator)
         )
         self.sessions = FetchSessionCache(self.clock, 1000, random=Random(1))
-        self.fetch_handler = FetchHandler(self.replicas, self.sessions, 57671680)
-        self.list_handler = ListOffsetsHandler(self.replicas)
+        self.fetch_handler = FetchHandler(
+            self.replicas,
+            self.sessions,
+            57671680,
+            converter=DownConverter(BatchOpener(InlineWorkers()), self.replicas.storage_failed),
+            slow_answers=AnswersAtOnce(),
+        )
+        self.list_handler = ListOffsetsHandler(self.replicas, in_steps(self.clock))
 
     def produce(self, records, version=9, *, topic="t", index=0, acks=-1):
         """The partition's response, or the coroutine or `Pending` that brings it."""
@@ -73,6 +84,8 @@ class RealBench(Bench):
         )
         codec = FetchRequest.codec(version)
         reply = self.fetch_handler(context(version), codec.parse(codec.build(message)))
+        if isinstance(reply, Pending) and reply.done:
+            reply = reply.reply
         return fetched(reply, version) if hasattr(reply, "responses") else reply
 
     def values(self, offset, *args, **kwargs):

@@ -331,20 +331,35 @@ def test_a_log_start_that_was_checkpointed_does_not_outlive_its_topic() -> None:
     assert (managed.log().log_start_offset, managed.log().log_end_offset) == (0, 2)
 
 
-def test_s_ret_1_retention_leaves_compacted_logs_alone() -> None:
+def test_s_ret_1_retention_follows_the_cleanup_policy() -> None:
     managed = Managed()
-    plain = managed.log("plain")
-    compacted = managed.log(
-        "compacted",
-        config=TopicConfig(cleanup_policy=frozenset({"compact", "delete"}), segment_bytes=300),
-    )
-    managed.fill(plain)
-    managed.fill(compacted)
-    counts = compacted.segment_count
+
+    def filled(*policy: str) -> Log:
+        config = TopicConfig(cleanup_policy=frozenset(policy), segment_bytes=300)
+        log = managed.log("-".join(policy), config=config)
+        managed.fill(log)
+        return log
+
+    plain, both, compacted = filled("delete"), filled("compact", "delete"), filled("compact")
+    kept = compacted.segment_count
     managed.clock.advance(30 * 86_400)
     run_task(managed.manager, log_tasks.RETENTION)
     assert (plain.segment_count, plain.log_start_offset) == (1, 16)
-    assert compacted.segment_count == counts
+    assert (both.segment_count, both.log_start_offset) == (1, 16)
+    assert (compacted.segment_count, compacted.log_start_offset) == (kept, 0)
+
+
+@pytest.mark.parametrize("policy", [{"compact", "delete"}, {"compact"}])
+def test_s_ret_4_what_lies_below_the_log_start_goes_from_compacted_logs_too(
+    policy: set[str],
+) -> None:
+    managed = Managed()
+    config = TopicConfig(cleanup_policy=frozenset(policy), segment_bytes=300)
+    log = managed.log(config=config)
+    managed.fill(log)
+    log.maybe_increment_log_start_offset(9, StartOffsetReason.CLIENT_RECORD_DELETION)
+    run_task(managed.manager, log_tasks.RETENTION)
+    assert 0 < log.first_segment_base <= 9
 
 
 def test_s_ret_7_segment_files_are_unlinked_when_due() -> None:

@@ -361,8 +361,8 @@ def test_s_read_10_zstd_cannot_be_converted():
     assert len(partition.records) == 0
 
 
-@pytest.mark.parametrize(("version", "code"), [(4, 76), (9, 76), (10, 0)])
-def test_s_read_10_a_zstd_topic_needs_fetch_v10(version, code):
+@pytest.mark.parametrize(("version", "code"), [(3, 76), (4, 0), (9, 0), (10, 0)])
+def test_s_read_10_a_zstd_topic_needs_fetch_v4(version, code):
     asked = Asked(config=TopicConfig(compression_type="zstd"))
     asked.append()
     assert only(asked.fetch({0: 0}, version)).error_code == code

@@ -11,6 +11,7 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from storage.errors import StorageError
+from tests.support.answers_at_once import in_steps
 from tests.support.broker_bench import NOW, Bench, batch, context
 
 
@@ -18,7 +19,7 @@ class Asked:
     def __init__(self, **topic):
         self.bench = Bench()
         self.partitions = self.bench.topic(**topic)
-        self.handler = ListOffsetsHandler(self.bench.replicas)
+        self.handler = ListOffsetsHandler(self.bench.replicas, in_steps(self.bench.clock))
 
     def append(self, *values, timestamp=NOW):
         self.partitions[0].append_as_leader(batch(list(values) or [b"v"], timestamp=timestamp))
@@ -152,7 +153,7 @@ def test_a_failing_disk_is_reported():
     def broken(*_):
         raise StorageError("/data", "EIO")
 
-    asked.partitions[0].log.offset_for_timestamp = broken
+    asked.partitions[0].log.search_timestamp = broken
     assert asked.one(5).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert asked.bench.logs.failed == ["/data"]
 

@@ -11,6 +11,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from tests.support.answers_at_once import in_steps
 from tests.support.broker_bench import Bench, batch, context
 
 
@@ -31,7 +32,7 @@ def ask(bench, epochs, version=4, current=-1, topic="t", error=None):
     )
     codec = OffsetForLeaderEpochRequest.codec(version)
     message = codec.parse(codec.build(message))
-    handler = OffsetForLeaderEpochHandler(bench.replicas)
+    handler = OffsetForLeaderEpochHandler(bench.replicas, in_steps(bench.clock))
     if error is None:
         response = handler(context(version), message)
     else:

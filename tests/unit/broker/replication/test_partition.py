@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from broker.replication.offset_lookup import offset_for_timestamp
+from broker.replication.offset_lookup import look_up_offset
 from broker.replication.partition import Partition
 from broker.replication.topic_statistics import TopicStatistics
 from broker.world.machine import MachineWorkers
@@ -16,10 +16,15 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.errors import OffsetOutOfRange
 from storage.log.results import FetchIsolation
+from storage.log.times import perform
 from tests.support.broker_bench import NOW, batch
 from tests.support.fake_log import FakeLog
 
 TP = TopicPartition("t", 0)
+
+
+def offset_for_timestamp(*asked):
+    return perform(look_up_offset(*asked))
 
 
 def make(config=None, leader_epoch=0, threaded=256 * 1024, **leadership):

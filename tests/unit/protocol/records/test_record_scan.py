@@ -19,11 +19,11 @@ from protocol.records.errors import CorruptBatch, InvalidRecord
 from protocol.records.legacy import build_message_set
 from protocol.records.record import (
     check_records,
-    first_at_or_after,
     iter_records,
     timestamp_scan,
     validate_records,
 )
+from protocol.records.search import first_at_or_after
 
 SMALL_AND_LARGE = [1, 2, 79, 80, 81, 300]
 

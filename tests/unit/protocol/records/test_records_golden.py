@@ -17,8 +17,9 @@ from protocol.records.control import (
     build_end_transaction_marker,
     parse_end_transaction_marker,
 )
+from protocol.records.down_conversion import down_convert
 from protocol.records.errors import UnsupportedCompression
-from protocol.records.legacy import build_message_set, down_convert
+from protocol.records.legacy import build_message_set
 from protocol.records.record import Record, iter_records, validate_records
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "records"
@@ -127,7 +128,7 @@ def test_s_fmt_5_our_message_sets_are_kafkas_bytes(name: str) -> None:
 def test_down_conversion_gives_kafkas_bytes(name: str, magic: int) -> None:
     path = GOLDEN / f"{name}.down{magic}"
     expected = path.read_bytes() if path.exists() else b""
-    converted = down_convert(golden(f"{name}.bin"), magic, first_offset=1002)
+    converted = down_convert(golden(f"{name}.bin"), magic, first_offset=1002).records
     if "snappy" in name:
         assert [list(iter_records(converted, pos)) for pos, _ in iter_batches(converted)] == [
             list(iter_records(expected, pos)) for pos, _ in iter_batches(expected)

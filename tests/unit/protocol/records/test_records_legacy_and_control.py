@@ -14,8 +14,9 @@ from protocol.records.control import (
     parse_control_type,
     parse_end_transaction_marker,
 )
+from protocol.records.down_conversion import down_convert
 from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCompression
-from protocol.records.legacy import build_message_set, down_convert, iter_message_set, up_convert
+from protocol.records.legacy import build_message_set, iter_message_set, up_convert
 from protocol.records.message_set import encode_message
 from protocol.records.record import iter_records
 
@@ -129,7 +130,7 @@ def test_down_conversion_skips_control_batches_and_headers() -> None:
         base_offset=4,
     )
     old = build_message_set([(5, 6, b"o", b"p")], magic=0)
-    converted = down_convert(data + marker + old + data[:30], 1)
+    converted = down_convert(data + marker + old + data[:30], 1).records
     assert [
         (r.offset, r.timestamp, r.key, r.value) for r in iter_message_set(converted[: -len(old)])
     ] == [(3, 5, b"k", b"v")]

@@ -414,3 +414,17 @@ def test_flush_messages_syncs_by_count() -> None:
     assert built.log.recovery_point == 0
     built.append(1)
     assert built.log.recovery_point == 5
+
+
+@pytest.mark.parametrize("size", [4, 8, 12, 23, 24])
+def test_an_index_without_room_for_an_entry_makes_short_segments(size: int) -> None:
+    built = LogBuilder(segment_index_bytes=size, index_interval_bytes=0)
+    for _ in range(9):
+        built.append(1)
+    assert built.log.log_end_offset == 9
+    assert [record.offset for record in built.records()] == list(range(9))
+    assert 2 <= built.log.segment_count <= 9
+    built.log._check()
+    again = built.killed()
+    assert again.log_end_offset == 9
+    again._check()

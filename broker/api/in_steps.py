@@ -1,0 +1,89 @@
+"""Handlers as generators: most are done at once, others go on beside the requests to come.
+
+    def _reply(self, ctx, request) -> Steps:
+        for asked in request.asked:
+            ...                     # a critical section
+            yield None              # others may have their turn
+            found = yield OpenBatch(...)    # a worker opens a batch
+        return response
+
+What `storage.log.times` says of a search holds here, for a whole reply.
+"""
+
+from collections.abc import Callable, Generator
+from typing import Any, Final
+
+from broker.replication.batch_opener import BatchOpener
+from broker.request import Reply
+from broker.slow_answers import SlowAnswers
+from broker.world.turns import Turns
+from broker.world.workers import WorkerDied
+from protocol.errors import ProtocolError
+from protocol.records.errors import RecordsError
+from protocol.records.search import first_at_or_after
+from storage.clock import Clock
+from storage.log.times import OpenBatch
+
+MOST_PARTITIONS: Final = 50_000
+"""That a request may name. No broker leads as many; going through them takes a tenth of a second
+and a hundred bytes each before the first turn can be given."""
+
+_AT_ONCE: Final = 200
+"""Steps before a reply counts as long work; a step is some ten microseconds."""
+
+Steps = Generator[OpenBatch | None, Any, Any]
+
+
+def refuse_too_many(request: Any) -> None:
+    """Raises ProtocolError, which ends the connection, when nobody could mean what is asked."""
+    topics = request.topics
+    count = len(topics)
+    if count <= MOST_PARTITIONS:
+        count = sum([len(topic.partitions) for topic in topics])
+    if count > MOST_PARTITIONS:
+        raise ProtocolError(f"A request names {count} partitions, more than {MOST_PARTITIONS}")
+
+
+class InSteps:
+    """Replies that are made step by step. One per broker."""
+
+    def __init__(self, opener: BatchOpener, slow_answers: SlowAnswers, clock: Clock) -> None:
+        self._opener = opener
+        self._slow_answers = slow_answers
+        self._clock = clock
+
+    def reply(self, steps: Steps, failed: Callable[[], Any]) -> Reply:
+        """The reply, or a `Pending` that gets it; `failed` makes the one that tells of a bug."""
+        try:
+            for _ in range(_AT_ONCE):
+                step = next(steps)
+                if step is not None:
+                    break
+        except StopIteration as end:
+            return end.value
+
+        async def rest() -> Any:
+            return await self._finish(steps, step)
+
+        return self._slow_answers.begin(rest, failed)
+
+    async def _finish(self, steps: Steps, step: OpenBatch | None) -> Any:
+        turns = Turns(self._clock)
+        try:
+            while True:
+                if step is None:
+                    await turns.next()
+                    step = next(steps)
+                    continue
+                try:
+                    found = await self._opener.open(
+                        step.batch, first_at_or_after, 0, step.timestamp, step.start_offset
+                    )
+                except (OSError, RecordsError, WorkerDied) as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(found)
+        except StopIteration as end:
+            return end.value
+        finally:
+            steps.close()

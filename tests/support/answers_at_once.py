@@ -1,0 +1,23 @@
+"""`SlowAnswers` for tests of handlers: nothing is slow."""
+
+import trio
+
+from broker.api.in_steps import InSteps
+from broker.replication.batch_opener import BatchOpener
+from broker.request import Pending
+from broker.slow_answers import SlowAnswers
+from broker.world.workers import InlineWorkers
+
+
+class AnswersAtOnce(SlowAnswers):
+    """Every answer is there when the handler returns: a `Pending` that is done."""
+
+    def begin(self, work, failed, pending=None):
+        pending = pending or Pending()
+        pending.complete(trio.run(work))
+        return pending
+
+
+def in_steps(clock):
+    """`InSteps` whose steps are all made at once."""
+    return InSteps(BatchOpener(InlineWorkers()), AnswersAtOnce(), clock)

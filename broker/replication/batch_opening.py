@@ -35,6 +35,8 @@ THREAD_BYTES: Final = 16 << 20
 THREAD_STEPS: Final = 20_000
 """Records of odd sizes, gone through in Python: ten milliseconds."""
 
+THREAD_MESSAGES: Final = 4_000
+"""The same of messages of formats 0 and 1, each of which is Python."""
 PROCESS_STEPS: Final = 2_000_000
 """The end of all patience, some seconds of Python: a batch that needs more is too large. No honest
 one does: records of one size, or with few headers, take no steps."""
@@ -64,10 +66,9 @@ class BatchOpener:
 
     async def open(self, opening: Opening) -> Opened:
         """In a thread. Raises KafkaError; EffortSpent when it is for `open_heavy`."""
-        if opening.is_old:
-            raise EffortSpent  # each of its messages is Python
         self._in_threads += 1
-        effort = Effort(bytes=THREAD_BYTES, steps=THREAD_STEPS)
+        steps = THREAD_MESSAGES if opening.is_old else THREAD_STEPS
+        effort = Effort(bytes=THREAD_BYTES, steps=steps)
         found = await self._workers.in_thread(opening.attempt, effort, limiter=self._threads)
         if found is None:
             raise EffortSpent

@@ -68,7 +68,7 @@ def is_sound_at_a_glance(payload: bytes, header: BatchHeader, *, need_keys: bool
     )
 
 
-def check_records(
+def check_batch(
     buf: BytesLike,
     pos: int,
     header: BatchHeader,

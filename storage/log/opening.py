@@ -37,7 +37,7 @@ from protocol.records.errors import (
     UnsupportedCompression,
 )
 from protocol.records.inflating import inflate
-from protocol.records.soundness import Findings, RecordRules, check_records
+from protocol.records.soundness import Findings, RecordRules, check_batch
 
 _SHOWN_ERRORS: Final = 3
 _BAD_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
@@ -165,7 +165,7 @@ def open_batch(records: BytesLike, rules: TopicRules, effort: Effort | None = No
 def _open(
     records: BytesLike, header: BatchHeader, rules: TopicRules, effort: Effort | None
 ) -> Opened:
-    found = check_records(
+    found = check_batch(
         records,
         0,
         header,

@@ -438,4 +438,4 @@ def test_a_fetch_of_many_partitions_looks_again_until_its_time_is_over():
     began = asked.bench.clock.monotonic()
     response = asked.fetch(dict.fromkeys(range(4), 0), max_wait=500)
     assert len(partitions_of(response)) == 4
-    assert asked.bench.clock.monotonic() - began == pytest.approx(0.5)
+    assert asked.bench.clock.monotonic() - began == pytest.approx(0.5, abs=0.01)

@@ -356,9 +356,6 @@ def test_s_ts_2_a_batch_of_many_records_is_opened_elsewhere() -> None:
         opened, found = steps_of(search)
         assert found == wanted
         assert len(opened) == 1
-    # The first record needs no more than the front of it.
-    opened, found = steps_of(built.log.search_timestamp(5_000))
-    assert (opened, found) == ([], TimestampOffset(timestamp=5_000, offset=0, leader_epoch=3))
 
 
 def test_s_ts_2_a_search_gives_others_their_turn() -> None:

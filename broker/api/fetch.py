@@ -11,6 +11,8 @@ Behaviour
 * `max_bytes` is capped by `fetch.max.bytes` (S-READ-9), `min_bytes` by that.
 * A follower (replica id >= 0) reads to the log end, and by asking for an offset says that it has
   everything below it, which may move the high watermark.
+* A fetch of more than `MANY` partitions, named or in its session, is read in turns, and looks again
+  instead of waiting in the purgatory.
 * The preferred replica is always -1: there is no replica selector.
 
 Version notes
@@ -26,17 +28,26 @@ Version notes
 """
 
 import logging
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
+from broker.api.in_steps import batches_of
 from broker.replication.delayed_fetch import DelayedFetch
 from broker.replication.down_converter import DownConverter
-from broker.replication.fetch_session import FetchContext, FetchSessionCache
+from broker.replication.fetch_session import (
+    FIRST_VERSION_WITH_TOPIC_IDS,
+    FetchContext,
+    FetchSessionCache,
+    make_targets,
+)
 from broker.replication.partition import Partition
 from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget, read_targets
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import Pending, RequestContext
 from broker.slow_answers import SlowAnswers
+from broker.world.clock import Clock
+from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -56,6 +67,12 @@ FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 FIRST_VERSION_WITH_LEADER_HINTS: Final = 16
 FIRST_VERSION_WITH_MAGIC_1: Final = 2
 READ_COMMITTED: Final = 1
+
+MANY: Final = 5000
+"""Partitions of a fetch that is not gone through at once: some ten milliseconds."""
+LOOK_AGAIN_S: Final = 0.02
+LOOK_AGAIN_AFTER: Final = 4
+"""A fetch of so many partitions that waits looks again after so many times what a look has cost."""
 
 _LOG_END = FetchIsolation.LOG_END
 _HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
@@ -78,6 +95,7 @@ class FetchHandler:
         *,
         converter: DownConverter,
         slow_answers: SlowAnswers,
+        clock: Clock,
     ) -> None:
         self._replicas = replica_manager
         self._find = replica_manager.find
@@ -86,43 +104,97 @@ class FetchHandler:
         self._fetch_max_bytes = fetch_max_bytes
         self._converter = converter
         self._slow_answers = slow_answers
+        self._clock = clock
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, or a `Pending` that gets it."""
         version = ctx.api_version
-        if version < FIRST_VERSION_WITH_REPLICA_STATE:
-            replica_id = request.replica_id
-        else:
-            replica_id = request.replica_state.replica_id
+        topics = request.topics
+        if len(topics) > MANY or (topics and _partitions_named(topics) > MANY):
+            return self._in_turns(ctx, request)
         try:
-            context = self._sessions.open(request, version, replica_id >= 0)
+            context = self._sessions.open(request, version, _replica_of(version, request) >= 0)
         except KafkaError as error:
             return _whole_request(error.code)
+        if context.size > MANY:
+            return self._in_turns(ctx, request, context)
+        params = self._params(version, request)
+        read = self._read(context, params)
+        if _is_enough(read, params, request):
+            reply = self._answer(version, context, params, read)
+            if version < FIRST_VERSION_WITH_MAGIC_2:
+                return self._in_old_format(ctx, request, params, read, reply)
+            return reply
+        return self._park(ctx, request, context, params, read)
+
+    def _params(self, version: int, request: Any) -> FetchParams:
+        replica_id = _replica_of(version, request)
         max_bytes = min(request.max_bytes, self._fetch_max_bytes)
         isolation = _HIGH_WATERMARK
         if replica_id >= 0:
             isolation = _LOG_END
         elif request.isolation_level == READ_COMMITTED:
             isolation = _TXN_COMMITTED
-        params = FetchParams(
+        return FetchParams(
             replica_id=replica_id,
             isolation=isolation,
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             hard_limit=version < FIRST_VERSION_WITH_MAX_BYTES,
         )
-        read = self._read(context, params)
-        if (
-            read.size + read.withheld >= params.min_bytes
-            or read.urgent
-            or not read.served
-            or request.max_wait_ms <= 0
-        ):
-            reply = self._answer(version, context, params, read)
-            if version < FIRST_VERSION_WITH_MAGIC_2:
-                return self._in_old_format(ctx, request, params, read, reply)
-            return reply
-        return self._park(ctx, request, context, params, read)
+
+    # ------------------------------------------------------------------ many partitions
+
+    def _in_turns(
+        self, ctx: RequestContext, request: Any, context: FetchContext | None = None
+    ) -> Pending:
+        async def work() -> Any:
+            return await self._answer_in_turns(ctx, request, context)
+
+        failed = partial(self.error_response, ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self._slow_answers.begin(work, failed)
+
+    async def _answer_in_turns(
+        self, ctx: RequestContext, request: Any, context: FetchContext | None
+    ) -> Any:
+        """As `__call__`, for more than `MANY` partitions: gone through in turns, and looked at
+        again and again instead of being watched."""
+        version = ctx.api_version
+        turns = Turns(self._clock)
+        params = self._params(version, request)
+        if context is None:
+            try:
+                context = await self._open_in_turns(request, version, params.replica_id, turns)
+            except KafkaError as error:
+                return _whole_request(error.code)
+        began = self._clock.monotonic()
+        until = began + max(request.max_wait_ms, 0) / 1000
+        while True:
+            read = FetchRead(params)
+            for targets in batches_of(list(context.targets)):
+                self._read(context, params, targets, read)
+                await turns.next()
+            now = self._clock.monotonic()
+            if now >= until or _is_enough(read, params, request):
+                break
+            pause = max(LOOK_AGAIN_S, LOOK_AGAIN_AFTER * (now - began))
+            await self._clock.sleep(min(pause, until - now))
+            began = self._clock.monotonic()
+        reply = self._answer(version, context, params, read)
+        if version < FIRST_VERSION_WITH_MAGIC_2:
+            await self._converter.convert(_with_records(read), _magic_of(version), params.max_bytes)
+        return reply
+
+    async def _open_in_turns(
+        self, request: Any, version: int, replica_id: int, turns: Turns
+    ) -> FetchContext:
+        targets = None
+        if request.session_epoch <= 0:
+            targets = {}
+            for key, target in make_targets(request, version >= FIRST_VERSION_WITH_TOPIC_IDS):
+                targets[key] = target
+                await turns.next()
+        return self._sessions.open(request, version, replica_id >= 0, targets)
 
     def _park(
         self,
@@ -156,17 +228,27 @@ class FetchHandler:
 
     # ------------------------------------------------------------------ reading
 
-    def _read(self, context: FetchContext, params: FetchParams) -> FetchRead:
+    def _read(
+        self,
+        context: FetchContext,
+        params: FetchParams,
+        targets: Iterable[FetchTarget] | None = None,
+        read: FetchRead | None = None,
+    ) -> FetchRead:
+        """Of all targets, or of these, within what `read` has left."""
+        targets = context.targets if targets is None else targets
+        read = FetchRead(params) if read is None else read
         if params.replica_id < 0:
-            return read_targets(context.targets, params, self._lookup, self._storage_failed)
+            read.run(targets, self._lookup, self._storage_failed)
+            return read
         moved: list[Partition] = []
 
         def lookup(target: FetchTarget) -> Partition:
             return self._lookup_for_follower(target, params.replica_id, moved)
 
-        for target in context.targets:
+        for target in targets:
             target.partition = None
-        read = read_targets(context.targets, params, lookup, self._storage_failed)
+        read.run(targets, lookup, self._storage_failed)
         for partition in moved:
             self._replicas.wake(partition)
         return read
@@ -251,15 +333,14 @@ class FetchHandler:
         pending: Pending | None = None,
     ) -> Any:
         """The reply with message sets: a `Pending` (the one given) when there are records."""
-        entries = [(target, data) for target, data, _ in read.entries if len(data.records)]
+        entries = _with_records(read)
         if not entries:
             if pending is not None:
                 pending.complete(reply)
             return reply
-        magic = 0 if ctx.api_version < FIRST_VERSION_WITH_MAGIC_1 else 1
 
         async def convert() -> Any:
-            await self._converter.convert(entries, magic, params.max_bytes)
+            await self._converter.convert(entries, _magic_of(ctx.api_version), params.max_bytes)
             return reply
 
         failed = partial(self.error_response, ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -270,6 +351,36 @@ class FetchHandler:
         if ctx.api_version >= 7:
             return _whole_request(code)
         return _every_partition(request, code)
+
+
+def _partitions_named(topics: Any) -> int:
+    return sum([len(topic.partitions) for topic in topics])
+
+
+def _replica_of(version: int, request: Any) -> int:
+    replica: int
+    if version < FIRST_VERSION_WITH_REPLICA_STATE:
+        replica = request.replica_id
+    else:
+        replica = request.replica_state.replica_id
+    return replica
+
+
+def _is_enough(read: FetchRead, params: FetchParams, request: Any) -> bool:
+    return bool(
+        read.size + read.withheld >= params.min_bytes
+        or read.urgent
+        or not read.served
+        or request.max_wait_ms <= 0
+    )
+
+
+def _with_records(read: FetchRead) -> list[tuple[FetchTarget, Any]]:
+    return [(target, data) for target, data, _ in read.entries if len(data.records)]
+
+
+def _magic_of(version: int) -> int:
+    return 0 if version < FIRST_VERSION_WITH_MAGIC_1 else 1
 
 
 def _whole_request(code: ErrorCode) -> Any:

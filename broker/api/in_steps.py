@@ -10,7 +10,7 @@
 What `storage.log.times` says of a search holds here, for a whole reply.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Final
 
 from broker.replication.batch_opener import BatchOpener
@@ -18,30 +18,23 @@ from broker.request import Reply
 from broker.slow_answers import SlowAnswers
 from broker.world.turns import Turns
 from broker.world.workers import WorkerDied
-from protocol.errors import ProtocolError
 from protocol.records.errors import RecordsError
 from protocol.records.search import first_at_or_after
 from storage.clock import Clock
 from storage.log.times import OpenBatch
 
-MOST_PARTITIONS: Final = 50_000
-"""That a request may name. No broker leads as many; going through them takes a tenth of a second
-and a hundred bytes each before the first turn can be given."""
-
 _AT_ONCE: Final = 200
 """Steps before a reply counts as long work; a step is some ten microseconds."""
+
+_LIGHT_ITEMS: Final = 50
 
 Steps = Generator[OpenBatch | None, Any, Any]
 
 
-def refuse_too_many(request: Any) -> None:
-    """Raises ProtocolError, which ends the connection, when nobody could mean what is asked."""
-    topics = request.topics
-    count = len(topics)
-    if count <= MOST_PARTITIONS:
-        count = sum([len(topic.partitions) for topic in topics])
-    if count > MOST_PARTITIONS:
-        raise ProtocolError(f"A request names {count} partitions, more than {MOST_PARTITIONS}")
+def batches_of(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """What may be gone through between two steps, when an item is a microsecond."""
+    for at in range(0, len(items), _LIGHT_ITEMS):
+        yield items[at : at + _LIGHT_ITEMS]
 
 
 class InSteps:

@@ -28,7 +28,7 @@ from collections import Counter
 from functools import partial
 from typing import Any, Final
 
-from broker.api.in_steps import InSteps, Steps, refuse_too_many
+from broker.api.in_steps import InSteps, Steps, batches_of
 from broker.replication.failures import REFUSALS, refusal_of
 from broker.replication.offset_lookup import (
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
@@ -81,8 +81,7 @@ class ListOffsetsHandler:
         self._in_steps = in_steps
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, or a `Pending` that gets it. Raises ProtocolError."""
-        refuse_too_many(request)
+        """The response, or a `Pending` that gets it."""
         failed = partial(self.error_response, ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return self._in_steps.reply(self._reply(ctx, request), failed)
 
@@ -92,11 +91,11 @@ class ListOffsetsHandler:
             isolation = FetchIsolation.LOG_END
         elif request.isolation_level == READ_COMMITTED:
             isolation = FetchIsolation.TXN_COMMITTED
-        named = Counter(
-            (topic.name, asked.partition_index)
-            for topic in request.topics
-            for asked in topic.partitions
-        )
+        named: Counter[tuple[str, int]] = Counter()
+        for topic in request.topics:
+            for few in batches_of(topic.partitions):
+                named.update([(topic.name, asked.partition_index) for asked in few])
+                yield None
         response = ListOffsetsResponse()
         response.topics = []
         for topic in request.topics:

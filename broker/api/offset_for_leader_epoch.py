@@ -14,7 +14,7 @@ Version notes: v0 answers the end offset only; v3 adds the replica id, which a l
 from functools import partial
 from typing import Any, Final
 
-from broker.api.in_steps import InSteps, Steps, refuse_too_many
+from broker.api.in_steps import InSteps, Steps
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
@@ -36,11 +36,7 @@ class OffsetForLeaderEpochHandler:
         self._in_steps = in_steps
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response; a `Pending` that gets it where many partitions are named.
-
-        Raises ProtocolError.
-        """
-        refuse_too_many(request)
+        """The response; a `Pending` that gets it where many partitions are named."""
         failed = partial(self.error_response, ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return self._in_steps.reply(self._reply(request), failed)
 

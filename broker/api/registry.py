@@ -75,9 +75,9 @@ if TYPE_CHECKING:
     from broker.replication.replica_manager import ReplicaManager
     from broker.request import Handler
     from broker.slow_answers import SlowAnswers
+    from broker.world.clock import Clock
     from broker.world.workers import Workers
     from config.broker_config import BrokerConfig
-    from storage.clock import Clock
     from storage.log_manager import LogManager
 
 
@@ -134,6 +134,7 @@ _TABLE: Final = (
             s.config.fetch_max_bytes,
             converter=DownConverter(s.opener, s.replica_manager.storage_failed),
             slow_answers=s.slow_answers,
+            clock=s.clock,
         ),
     ),
     _Entry(

@@ -11,7 +11,8 @@ Rules
 * While a partition loads, requests for it are refused with COORDINATOR_LOAD_IN_PROGRESS (S-GRP-5);
   one that could not be read is refused with NOT_COORDINATOR until it is elected anew.
 * Loading never holds the loop: bytes are read in slices, in a thread, and records are replayed a
-  few at a time. Two partitions load at once, no more: it is CPU that they need.
+  few at a time, compressed ones opened in chunks: whoever calls itself an admin client may write
+  what it likes into these topics. Two partitions load at once, no more: it is CPU that they need.
 * An empty partition is active at once. A partition that this broker leads without having been
   told (its topic was made a moment ago) is elected by the first request for it.
 
@@ -270,7 +271,7 @@ class CoordinatorRuntime(Generic[S]):
                 if header.is_control:
                     self._replay_marker(loaded.shard, header, data, position)
                 else:
-                    for record in iter_records(data, position):
+                    for record in iter_records(data, position, with_headers=False):
                         loaded.shard.load_record(header, record)
                         records += 1
                         if records % RECORDS_PER_TURN == 0:

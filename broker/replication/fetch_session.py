@@ -23,7 +23,7 @@ fairly. Belongs to the event loop; used by `broker.api.fetch` only.
 After `kafka.server.FetchSession`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -110,6 +110,14 @@ class FetchSession:
             name = topic.topic_id if by_id else topic.topic
             for index in topic.partitions:
                 targets.pop((name, index), None)
+
+
+def make_targets(request: Any, by_id: bool) -> Iterator[tuple[Key, FetchTarget]]:
+    """What a full fetch asks for, in order; of a partition that is named twice the last counts."""
+    for topic in request.topics:
+        name = topic.topic_id if by_id else topic.topic
+        for asked in topic.partitions:
+            yield (name, asked.partition), make_target(topic, asked, by_id)
 
 
 def make_target(topic: Any, asked: Any, by_id: bool) -> FetchTarget:
@@ -204,11 +212,18 @@ class FetchSessionCache:
             evictions=self.evictions,
         )
 
-    def open(self, request: Any, version: int, privileged: bool) -> "FetchContext":
+    def open(
+        self,
+        request: Any,
+        version: int,
+        privileged: bool,
+        targets: dict[Key, FetchTarget] | None = None,
+    ) -> "FetchContext":
         """What a request asks for, seen through its session.
 
-        Raises KafkaError for the whole request: FETCH_SESSION_ID_NOT_FOUND,
-        INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+        `targets` are those of a full fetch, where they were made already (`make_targets`). Raises
+        KafkaError for the whole request: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
+        FETCH_SESSION_TOPIC_ID_ERROR.
         """
         epoch = request.session_epoch
         by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
@@ -230,11 +245,8 @@ class FetchSessionCache:
             return IncrementalContext(session)
         if request.session_id:
             self.remove(request.session_id)
-        targets: dict[Key, FetchTarget] = {}
-        for topic in request.topics:
-            name = topic.topic_id if by_id else topic.topic
-            for asked in topic.partitions:
-                targets[(name, asked.partition)] = make_target(topic, asked, by_id)
+        if targets is None:
+            targets = dict(make_targets(request, by_id))
         if epoch == FINAL_EPOCH:
             return FetchContext(targets, by_id)
         return FullContext(targets, by_id, self, privileged)
@@ -253,6 +265,11 @@ class FetchContext:
     def targets(self) -> Iterable[FetchTarget]:
         """What to read, in order."""
         return self._targets.values()
+
+    @property
+    def size(self) -> int:
+        """How many partitions."""
+        return len(self._targets)
 
     def answer(self, entries: Entries) -> tuple[int, Entries]:
         """(session id, what the response contains) for what was read.

@@ -6,6 +6,7 @@ module.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from protocol.records.batch import BatchHeader, TimestampType, read_header
 from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
@@ -32,14 +33,26 @@ __all__ = [
 ]
 
 
+LARGE: Final = 1 << 20
+"""Bytes of a plain batch whose records are not copied at once."""
+_CHUNK: Final = 256 << 10
+
+
 def iter_records(
-    buf: BytesLike, pos: int = 0, *, max_size: int = MAX_DECOMPRESSED_SIZE
+    buf: BytesLike,
+    pos: int = 0,
+    *,
+    max_size: int = MAX_DECOMPRESSED_SIZE,
+    with_headers: bool = True,
 ) -> Iterator[Record]:
     """The records of the batch at `pos`, any magic, decompressed; the checksum is not looked at.
 
     In a LogAppendTime batch each record bears the batch's max timestamp. Control batches give their
     control records (see `control`). Raises CorruptBatch, InvalidRecord, UnsupportedCompression, at
     the first record or later ones; a batch inflating beyond `max_size` bytes is an InvalidRecord.
+
+    Large and compressed batches are opened chunk by chunk, as far as records are asked for. Who
+    does not need headers leaves them out, so that one record cannot make millions of objects.
     """
     header = read_header(buf, pos)
     if header.magic < 2:
@@ -47,14 +60,21 @@ def iter_records(
 
         yield from iter_legacy_records(buf, pos, max_size=max_size)
         return
-    payload = payload_of(buf, pos, header, max_size=max_size)
     append_time = (
         header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND_TIME else None
     )
+    if header.is_compressed or header.size > LARGE:
+        from protocol.records.opened import open_chunks
+
+        for chunk in open_chunks(buf, pos, header, chunk=_CHUNK, max_size=max_size):
+            for start in chunk.starts[:-1].tolist():
+                yield _decode(chunk.payload, start, header, append_time, with_headers)[0]
+        return
+    payload = payload_of(buf, pos, header, max_size=max_size)
     at = 0
     for index in range(header.record_count):
         try:
-            record, at = _decode(payload, at, header, append_time)
+            record, at = _decode(payload, at, header, append_time, with_headers)
         except IndexError:
             raise InvalidRecord(f"Record {index} reaches beyond the end of its batch") from None
         yield record
@@ -63,7 +83,7 @@ def iter_records(
 
 
 def _decode(
-    payload: bytes, at: int, header: BatchHeader, append_time: int | None
+    payload: bytes, at: int, header: BatchHeader, append_time: int | None, with_headers: bool
 ) -> tuple[Record, int]:
     """One record and the position after it. IndexError when the payload ends in it."""
     length, at = read_varint(payload, at)
@@ -79,10 +99,14 @@ def _decode(
     offset_delta, at = read_varint(payload, at)
     key, at = _nullable_bytes(payload, at, end)
     value, at = _nullable_bytes(payload, at, end)
-    count, at = read_varint(payload, at)
-    if count < 0 or count > end - at:
-        raise InvalidRecord(f"Found invalid number of record headers {count}")
-    headers, at = _headers(payload, at, end, count)
+    headers: list[tuple[str, bytes | None]] = []
+    if with_headers:
+        count, at = read_varint(payload, at)
+        if count < 0 or count > end - at:
+            raise InvalidRecord(f"Found invalid number of record headers {count}")
+        headers, at = _headers(payload, at, end, count)
+    else:
+        at = end if at < end else end + 1  # at least their count is there
     if at != end:
         raise InvalidRecord(
             f"Invalid record size: expected to read {length} bytes in record payload, "

@@ -6,15 +6,27 @@ A small batch is searched where somebody asks; what is more work than was grante
 
 from typing import Final
 
-from protocol.records.batch import BatchHeader, TimestampType, read_header
+from protocol.records.batch import (
+    CODEC_MASK,
+    MAGIC_OFFSET,
+    BatchHeader,
+    TimestampType,
+    read_header,
+)
+from protocol.records.chain import record_starts
 from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
-from protocol.records.effort import Effort, EffortSpent
+from protocol.records.effort import EffortSpent
+from protocol.records.errors import InvalidRecord
 from protocol.records.opened import Chunk, open_chunks
-from protocol.records.scan import NUMPY_FROM, read_fields
+from protocol.records.payload import payload_of
+from protocol.records.scan import NUMPY_FROM
+from protocol.records.scan_fields import Fields
+from protocol.records.scan_python import read_fields as read_few_fields
 
 CHUNK: Final = 256 << 10
-SOME: Final = 64 << 10
-"""Bytes of records that may be searched on the event loop: two milliseconds of the smallest."""
+FEW: Final = 1000
+SOME: Final = 256 << 10
+"""Records, and bytes of them, that may be searched on the event loop: a millisecond or two."""
 
 _ANY_TIME: Final = -(1 << 63)
 
@@ -41,24 +53,43 @@ def first_at_or_after(
         return None
     if header.magic < 2:
         return _in_messages(buf, pos, timestamp, start_offset, max_size)
-    return _in_records(buf, pos, header, timestamp, start_offset, CHUNK, max_size, Effort())
+    return _in_records(buf, pos, header, timestamp, start_offset, max_size)
 
 
 def first_at_or_after_of_few(
     buf: BytesLike, pos: int, timestamp: int, start_offset: int = -1
 ) -> Found | None:
-    """The same, if it costs a millisecond or two. Raises EffortSpent where it would be more."""
-    if buf[pos + 16] < 2 and buf[pos + 17] & 7:
-        raise EffortSpent
+    """The same, if it costs a millisecond or two. Raises EffortSpent where it would be more.
+
+    Without numpy: to import it takes a tenth of a second.
+    """
+    if buf[pos + MAGIC_OFFSET] < 2:
+        if buf[pos + MAGIC_OFFSET + 1] & CODEC_MASK:
+            raise EffortSpent
+        return _in_messages(buf, pos, timestamp, start_offset, MAX_DECOMPRESSED_SIZE)
     header = read_header(buf, pos)
     if header.max_timestamp < timestamp:
         return None
-    if header.magic < 2:
-        return _in_messages(buf, pos, timestamp, start_offset, MAX_DECOMPRESSED_SIZE)
-    effort = Effort(bytes=SOME, steps=SOME // 8)
-    return _in_records(
-        buf, pos, header, timestamp, start_offset, SOME // 2, MAX_DECOMPRESSED_SIZE, effort
-    )
+    if header.record_count > FEW:
+        raise EffortSpent
+    try:
+        payload = payload_of(buf, pos, header, max_size=SOME)
+        starts = record_starts(payload, header.record_count)
+        fields = read_few_fields(payload, starts, header.base_timestamp)
+    except InvalidRecord:
+        raise EffortSpent from None  # too large, or indeed invalid: then that will be told
+    return _found_in(fields, header, timestamp, start_offset)
+
+
+def _found_in(
+    fields: Fields, header: BatchHeader, timestamp: int, start_offset: int
+) -> Found | None:
+    log_dated = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    wanted = _ANY_TIME if log_dated else timestamp
+    found = fields.first_from(wanted, start_offset - header.base_offset)
+    if found is None:
+        return None
+    return header.base_offset + found[0], header.max_timestamp if log_dated else found[1]
 
 
 def _in_messages(
@@ -78,34 +109,18 @@ def _in_records(
     header: BatchHeader,
     timestamp: int,
     start_offset: int,
-    chunk_size: int,
     max_size: int,
-    effort: Effort,
 ) -> Found | None:
-    log_dated = header.timestamp_type is TimestampType.LOG_APPEND_TIME
-    wanted = _ANY_TIME if log_dated else timestamp
-    delta = start_offset - header.base_offset
-    for chunk in open_chunks(buf, pos, header, chunk=chunk_size, max_size=max_size, effort=effort):
-        found = _in_chunk(chunk, header, wanted, delta)
+    for chunk in open_chunks(buf, pos, header, chunk=CHUNK, max_size=max_size):
+        found = _found_in(_fields_of(chunk, header), header, timestamp, start_offset)
         if found is not None:
-            return header.base_offset + found[0], header.max_timestamp if log_dated else found[1]
+            return found
     return None
 
 
-def _in_chunk(
-    chunk: Chunk, header: BatchHeader, timestamp: int, delta: int
-) -> tuple[int, int] | None:
+def _fields_of(chunk: Chunk, header: BatchHeader) -> Fields:
     if len(chunk.starts) <= NUMPY_FROM:
-        fields = read_fields(chunk.payload, chunk.starts.tolist(), header.base_timestamp)
-        return fields.first_from(timestamp, delta)
-    import numpy as np
-
+        return read_few_fields(chunk.payload, chunk.starts.tolist(), header.base_timestamp)
     from protocol.records.scan_numpy import read_times
 
-    deltas, offsets = read_times(chunk.payload, chunk.starts[:-1], chunk.starts[1:])
-    times = np.int64(header.base_timestamp) + deltas  # wraps as Java's does
-    found = (times >= timestamp) & (offsets >= delta)
-    if not found.any():
-        return None
-    index = int(found.argmax())
-    return int(offsets[index]), int(times[index])
+    return read_times(chunk.payload, chunk.starts, header.base_timestamp)

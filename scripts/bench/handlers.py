@@ -78,6 +78,7 @@ class Broker:
             57671680,
             converter=DownConverter(BatchOpener(InlineWorkers()), self.replicas.storage_failed),
             slow_answers=SlowAnswers(),
+            clock=clock,
         )
 
     def topic(self, name, partitions):

@@ -12,7 +12,10 @@ from broker.world.workers import InlineWorkers
 class AnswersAtOnce(SlowAnswers):
     """Every answer is there when the handler returns: a `Pending` that is done."""
 
+    started = 0
+
     def begin(self, work, failed, pending=None):
+        self.started += 1
         pending = pending or Pending()
         pending.complete(trio.run(work))
         return pending

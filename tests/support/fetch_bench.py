@@ -44,6 +44,7 @@ class Asked:
             fetch_max_bytes,
             converter=self.converter,
             slow_answers=AnswersAtOnce(),
+            clock=self.bench.clock,
         )
 
     def append(self, *values, index=0, **how):

@@ -1,5 +1,9 @@
 """A clock that only moves when a test says so; see `storage.clock.Clock`."""
 
+import math
+
+import trio
+
 
 class ManualClock:
     """Wall and monotonic time, advanced together by hand; the wall may also be set."""
@@ -20,6 +24,11 @@ class ManualClock:
         assert total_ms >= 0, "monotonic time does not go back"
         self._wall_ms += total_ms
         self._monotonic += total_ms / 1000
+
+    async def sleep(self, seconds: float) -> None:
+        """Whoever waits moves it."""
+        await trio.lowlevel.checkpoint()
+        self.advance(ms=math.ceil(seconds * 1000))
 
     def set_wall_ms(self, wall_ms: int) -> None:
         """The wall clock is corrected, maybe backwards; monotonic time does not notice."""

@@ -60,6 +60,7 @@ class RealBench(Bench):
             57671680,
             converter=DownConverter(BatchOpener(InlineWorkers()), self.replicas.storage_failed),
             slow_answers=AnswersAtOnce(),
+            clock=self.clock,
         )
         self.list_handler = ListOffsetsHandler(self.replicas, in_steps(self.clock))
 

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from broker.api import fetch
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
 from protocol.records.batch import iter_batches
@@ -393,3 +394,48 @@ def test_counters():
     statistics = asked.bench.replicas.statistics().topics["t"]
     assert statistics.bytes_out == 2 * size
     assert statistics.total_fetch_requests == 2
+
+
+# --------------------------------------------------------------------------- many partitions
+
+
+@pytest.fixture
+def few_are_many(monkeypatch):
+    monkeypatch.setattr(fetch, "MANY", 2)
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize("version", [3, 12, 13])
+def test_a_fetch_of_many_partitions_is_answered_in_turns(version):
+    asked = Asked(partitions=4)
+    for index in range(4):
+        asked.append(b"%d" % index, index=index)
+    started = asked.handler._slow_answers.started
+    response = asked.fetch(dict.fromkeys(range(4), 0), version)
+    assert asked.handler._slow_answers.started > started
+    assert [p.partition_index for p in partitions_of(response)] == [0, 1, 2, 3]
+    assert all(len(p.records) for p in partitions_of(response))
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_a_session_of_many_partitions_is_read_in_turns():
+    asked = Asked(partitions=4)
+    asked.append(index=1)
+    first = asked.fetch(dict.fromkeys(range(4), 0), session=(0, 0), max_wait=0)
+    assert len(partitions_of(first)) == 4
+    asked.append(index=3)
+    started = asked.handler._slow_answers.started
+    again = asked.fetch({1: 1}, session=(first.session_id, 1))
+    assert asked.handler._slow_answers.started == started + 1
+    assert [p.partition_index for p in partitions_of(again)] == [3]
+    wrong = asked.fetch({}, session=(first.session_id, 7))
+    assert wrong.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_a_fetch_of_many_partitions_looks_again_until_its_time_is_over():
+    asked = Asked(partitions=4)
+    began = asked.bench.clock.monotonic()
+    response = asked.fetch(dict.fromkeys(range(4), 0), max_wait=500)
+    assert len(partitions_of(response)) == 4
+    assert asked.bench.clock.monotonic() - began == pytest.approx(0.5, abs=0.01)

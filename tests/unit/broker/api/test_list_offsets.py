@@ -1,8 +1,12 @@
 """ListOffsets: special timestamps, times, fencing, and the old list of segment offsets."""
 
 import pytest
+import trio
 
+from broker.api.in_steps import InSteps
 from broker.api.list_offsets import ListOffsetsHandler
+from broker.replication.batch_opener import BatchOpener
+from broker.world.workers import InlineWorkers
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -173,3 +177,52 @@ def test_error_response_blames_every_partition():
     asked.all(-1, indexes=(0, 1))
     response = asked.handler.error_response(context(7), asked.message, ErrorCode.INVALID_REQUEST)
     assert [p.error_code for p in response.topics[0].partitions] == [42, 42]
+
+
+class Slow:
+    """`SlowAnswers` that notes what it is given, and does it in the test's own loop."""
+
+    def __init__(self):
+        self.works = []
+
+    def begin(self, work, failed, pending=None):
+        self.works.append(work)
+        return self.works
+
+
+def test_many_partitions_are_gone_through_beside_other_requests():
+    bench = Bench()
+    bench.topic(partitions=2000)
+    slow = Slow()
+    turns = []
+
+    class Counting(InSteps):
+        async def _finish(self, steps, step):
+            def counted():
+                while True:
+                    try:
+                        yield next(steps)
+                    except StopIteration as end:
+                        return end.value
+                    turns.append(step)
+
+            return await super()._finish(counted(), step)
+
+    opener = BatchOpener(InlineWorkers())
+    handler = ListOffsetsHandler(bench.replicas, Counting(opener, slow, bench.clock))
+
+    def asked(count):
+        partitions = [
+            ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(count)
+        ]
+        return ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=partitions)]
+        )
+
+    few = handler(context(7), asked(100))
+    assert len(few.topics[0].partitions) == 100
+    assert not slow.works
+    handler(context(7), asked(2000))
+    reply = trio.run(slow.works[0])
+    assert [p.error_code for p in reply.topics[0].partitions] == [0] * 2000
+    assert len(turns) > 1800

@@ -8,7 +8,9 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType, build_end_transaction_marker
 from storage.errors import OffsetOutOfRange
-from storage.log.results import AppendOrigin, FetchIsolation, StartOffsetReason
+from storage.filesystem import File
+from storage.log import times
+from storage.log.results import AppendOrigin, FetchIsolation, StartOffsetReason, TimestampOffset
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 END, HW, COMMITTED = FetchIsolation
@@ -314,3 +316,92 @@ def test_s_ts_6_answers_survive_truncation_and_restart() -> None:
     again = built.log.offset_for_timestamp(now + 10)
     assert again is not None
     assert again.offset == 1
+
+
+def packed(count: int, *, last: int = 0) -> bytes:
+    """A batch of empty records dated as the base; the last one `last` milliseconds later."""
+    rows = [(5_000, None, None, ())] * (count - 1) + [(5_000 + last, None, None, ())]
+    return build_batch(rows, codec=CompressionType.GZIP)
+
+
+def steps_of(search: times.Search) -> tuple[list[times.OpenBatch], TimestampOffset | None]:
+    """What was to be opened elsewhere on the way, and the answer."""
+    opened: list[times.OpenBatch] = []
+    found = None
+    while True:
+        try:
+            step = search.send(found)
+        except StopIteration as end:
+            return opened, end.value
+        if step is not None:
+            opened.append(step)
+        found = None if step is None else step.run()
+
+
+def test_s_ts_2_a_small_batch_is_searched_at_once() -> None:
+    built = LogBuilder()
+    built.log.append_as_leader(packed(300, last=7), leader_epoch=3)
+    built.log.update_high_watermark(built.log.log_end_offset)
+    opened, found = steps_of(built.log.search_timestamp(5_007))
+    assert opened == []
+    assert found == TimestampOffset(timestamp=5_007, offset=299, leader_epoch=3)
+
+
+def test_s_ts_2_a_batch_of_many_records_is_opened_elsewhere() -> None:
+    built = LogBuilder()
+    built.log.append_as_leader(packed(20_000, last=7), leader_epoch=3)
+    built.log.update_high_watermark(built.log.log_end_offset)
+    wanted = TimestampOffset(timestamp=5_007, offset=19_999, leader_epoch=3)
+    for search in (built.log.search_timestamp(5_007), built.log.search_max_timestamp()):
+        opened, found = steps_of(search)
+        assert found == wanted
+        assert len(opened) == 1
+
+
+def test_s_ts_2_a_search_gives_others_their_turn() -> None:
+    built = LogBuilder(segment_bytes=200)
+    for at in range(40):
+        built.append_dated(built.clock.wall_ms() - 1000 + at)
+    assert built.log.segment_count > 15
+    for search in (
+        built.log.search_timestamp(built.clock.wall_ms()),
+        built.log.search_max_timestamp(),
+    ):
+        assert sum(step is None for step in search) >= built.log.segment_count
+
+
+def test_s_ts_2_only_heads_are_read_of_batches_that_are_too_old(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built = LogBuilder(segment_bytes=1 << 30, index_interval_bytes=1 << 30)
+    now = built.clock.wall_ms()
+    built.append_dated(now)
+    for _ in range(10):
+        built.append(1, value=bytes(50_000))
+    built.append_dated(now + 50)
+    kind = type(built.log.segments.active.file)
+    read: list[int] = []
+    pread = kind.pread
+
+    def counted(file: File, size: int, position: int) -> bytes:
+        read.append(size)
+        return pread(file, size, position)  # type: ignore[arg-type]  # of that very kind
+
+    monkeypatch.setattr(kind, "pread", counted)
+    found = built.log.offset_for_timestamp(now + 50)
+    assert found is not None
+    assert found.offset == 11
+    assert sum(read) < 100_000  # of half a megabyte
+
+
+def test_s_ts_2_a_search_outlives_the_segment_it_reads() -> None:
+    built = LogBuilder(segment_bytes=300)
+    for at in range(9):
+        built.append_dated(built.clock.wall_ms() - 1000 + at)
+    search = built.log.search_timestamp(built.clock.wall_ms() - 1000 + 8)
+    next(search)
+    built.log.maybe_increment_log_start_offset(7, StartOffsetReason.CLIENT_RECORD_DELETION)
+    built.log.delete_old_segments()
+    _, found = steps_of(search)
+    assert found is not None
+    assert found.offset == 8

@@ -81,6 +81,10 @@ class LogManagerStatistics:
     logs_to_be_deleted: int
     logs_to_load: int
     """Partition directories that are not open yet, during start-up."""
+    open_segments: int = 0
+    """Segments that have files open."""
+    closed_segments: int = 0
+    """How often one had to let go of its files for others."""
 
 
 class LogManager:
@@ -109,6 +113,8 @@ class LogManager:
         self._directories = directories = LogDirectories(
             fs, tuple(config.log_dirs), defer, self.handle_dir_failure
         )
+        if open_files is not None:
+            directories.make_room = open_files.make_room
         directories.cordoned = frozenset(config.cordoned_log_dirs)
         self._table = table = LogTable(self._connect)
         self._configs = LogConfigs(table)
@@ -192,6 +198,8 @@ class LogManager:
             logs=len(self._table.logs),
             logs_to_be_deleted=self._deletions.waiting_directories,
             logs_to_load=self._loader.left,
+            open_segments=0 if self.open_files is None else len(self.open_files),
+            closed_segments=0 if self.open_files is None else self.open_files.closed,
         )
 
     # Starting.

@@ -22,6 +22,8 @@ _log = logging.getLogger(__name__)
 FILES_OF_A_SEGMENT: Final = 3
 """The record file and two mappings, each with a descriptor of its own."""
 
+_AT_LEAST: Final = 4
+
 
 class OpenFiles:
     """See the module docstring."""
@@ -54,13 +56,26 @@ class OpenFiles:
                 spared += 1
                 known[oldest] = candidate.size
                 continue
-            self.closed += 1
-            try:
-                candidate.let_go()
-            except OSError as error:
-                # No fault of the segment that is opened; who asks this one next will meet it again.
-                _log.warning("Could not trim the indexes of %s: %s", candidate, error)
-                candidate.release()
+            self._close(candidate)
+
+    def make_room(self) -> None:
+        """A descriptor was wanted and none was left: a quarter of the segments let go of theirs, so
+        that whoever tries again finds some."""
+        for _ in range(max(len(self._segments) // 4, min(_AT_LEAST, len(self._segments)))):
+            oldest = next(iter(self._segments))
+            del self._segments[oldest]
+            segment = oldest()
+            if segment is not None:
+                self._close(segment)
+
+    def _close(self, segment: LogSegment) -> None:
+        self.closed += 1
+        try:
+            segment.let_go()
+        except OSError as error:
+            # No fault of the segment that is opened; who asks this one next will meet it again.
+            _log.warning("Could not trim the indexes of %s: %s", segment, error)
+            segment.release()
 
     def forget(self, segment: LogSegment) -> None:
         """It has no files open any more."""

@@ -254,6 +254,16 @@ def _logs(sources: Sources) -> Iterator[Family | None]:
         "Log directories that failed",
         len(manager.offline_dirs),
     )
+    yield gauge(
+        "kafka_log_logmanager_opensegments",
+        "Segments that have files open",
+        manager.open_segments,
+    )
+    yield CounterMetricFamily(
+        "kafka_log_logmanager_closedsegments",
+        "Segments that let go of their files for others",
+        value=manager.closed_segments,
+    )
     yield _labelled(
         GaugeMetricFamily,
         "kafka_log_logmanager_logdirectoryoffline",

@@ -42,7 +42,10 @@ class DiskGuard:
     def fail(self, error: OSError) -> NoReturn:
         """The disk failed, or no descriptor is left, which is told nobody. Raises StorageError."""
         directory = self._store.directory
-        if self.failed is not None and not is_shortage(error):
+        if is_shortage(error):
+            if self._store.openings is not None:
+                self._store.openings.make_room()
+        elif self.failed is not None:
             self.failed(directory, error)
         raise storage_error(directory, error) from error
 

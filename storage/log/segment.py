@@ -54,6 +54,10 @@ class Openings(Protocol):
         """It has none."""
         ...
 
+    def make_room(self) -> None:
+        """No descriptor was left: some segments let go of theirs."""
+        ...
+
 
 class LogSegment:
     """See the module docstring. Times are milliseconds, positions and sizes bytes."""

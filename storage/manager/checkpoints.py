@@ -143,6 +143,7 @@ class Checkpoints:
 
     def _written(self, log_dir: str, error: OSError | None) -> None:
         if error is not None and is_shortage(error):
+            self._directories.make_room()
             raise OutOfResources(log_dir, error)  # the task runs again
         if error is not None:
             _log.error("Disk error while writing checkpoints in directory %s: %s", log_dir, error)

@@ -49,6 +49,8 @@ class LogDirectories:
     offline: dict[str, OSError] = field(default_factory=dict)
     cordoned: frozenset[str] = frozenset()
     """Directories that get nothing new (`cordoned.log.dirs`, KIP-1066)."""
+    make_room: Callable[[], None] = lambda: None
+    """Called when no descriptor was left."""
     _reported: set[str] = field(default_factory=set)
 
     def lock_and_check(self) -> None:
@@ -92,6 +94,7 @@ class LogDirectories:
         """
         if is_shortage(error):
             _log.error("Could not work in %s, which stays in service: %s", log_dir, error)
+            self.make_room()
             return
         if log_dir not in self._reported:
             self._reported.add(log_dir)

@@ -2,6 +2,9 @@
 
 import errno
 
+import pytest
+
+from storage.errors import OutOfResources
 from storage.log.results import FileSlice
 from storage.open_files import FILES_OF_A_SEGMENT, OpenFiles
 from tests.support.log_builder import LogBuilder
@@ -105,3 +108,16 @@ def test_a_segment_that_is_gone_counts_no_more() -> None:
     builder.log.take_out_of_service()
     assert before
     assert len(openings) == 0
+
+
+def test_who_finds_no_descriptor_makes_room_for_the_next() -> None:
+    builder, openings = connected(100, appends=24)
+    before = len(openings)
+    builder.fs.fail("open", "*0.log", nth=1, errno=errno.EMFILE)
+    builder.log.segments.first.let_go()
+    with pytest.raises(OutOfResources):
+        builder.log.read(0, 1)
+    assert len(openings) == before - before // 4
+    assert builder.log.segments.active.opened_file is not None
+    assert builder.log.read(0, 1).records
+    assert len(builder.records()) == 24

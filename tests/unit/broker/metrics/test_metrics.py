@@ -52,7 +52,9 @@ def sources(**changes: Any) -> Sources:
             fetch_purgatory=purgatory,
         ),
         "logs": lambda: [log],
-        "log_manager": lambda: Stub(live_dirs=("/a",), offline_dirs=("/b",)),
+        "log_manager": lambda: Stub(
+            live_dirs=("/a",), offline_dirs=("/b",), open_segments=1, closed_segments=0
+        ),
         "controller": lambda: Stub(
             active_controller_count=1,
             global_topic_count=1,

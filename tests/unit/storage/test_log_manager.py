@@ -17,6 +17,7 @@ from storage.jobs import perform_all
 from storage.log.log import Log
 from storage.log.results import StartOffsetReason
 from storage.log_manager import LogManager, OfflineDir
+from storage.manager.log_table import LogTable
 from storage.os_filesystem import OsFileSystem
 from storage.paths import parent_dir
 from tests.support.log_tasks import run_task
@@ -73,6 +74,31 @@ def test_new_logs_go_to_the_directory_with_the_fewest() -> None:
     assert managed.manager.dir_of(TopicPartition("t", 0)) == "/a"
     assert managed.manager.dir_of(TopicPartition("t", 1)) == "/b"
     assert managed.manager.dir_of(TopicPartition("no", 1)) is None
+
+
+def test_logs_that_went_are_not_counted_and_many_are_not_counted_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    managed = Managed("/a,/b")
+    for partition in range(4):
+        managed.log(partition=partition)
+    for partition in (0, 2):
+        assert managed.manager.dir_of(TopicPartition("t", partition)) == "/a"
+        managed.manager.async_delete(TopicPartition("t", partition))
+    for partition in (4, 5):
+        managed.log(partition=partition)
+        assert managed.manager.dir_of(TopicPartition("t", partition)) == "/a"
+    counted = 0
+
+    def everything(table: LogTable) -> list[Log]:
+        nonlocal counted
+        counted += 1
+        return [*table.logs.values(), *table.future.values()]
+
+    monkeypatch.setattr(LogTable, "everything", everything)
+    for partition in range(10, 20):
+        managed.log(partition=partition)
+    assert counted == 0
 
 
 def test_a_log_is_made_once_and_keeps_its_topic_id() -> None:

@@ -1,0 +1,32 @@
+"""`docs/limits.md` says what holds: every API has its row, with the number that the code has."""
+
+import re
+from pathlib import Path
+
+from broker.api.registry import ADVERTISED
+from broker.network.large_messages import ELEMENTS_AT_ONCE, MAX_REPLY_BYTES, UNSENT_BYTES
+from broker.network.request_channel import MOST_ELEMENTS
+from protocol.api_keys import ApiKey
+from protocol.messages.registry import SPECS
+from protocol.schema.parse_code import MAX_ELEMENTS, SMALL_ELEMENTS
+from tests.support.largest_requests import arrays
+
+PAGE = (Path(__file__).parents[2] / "docs" / "limits.md").read_text()
+ROW = re.compile(r"^\| (\w+) \| ([\d,]+|–) \|", re.MULTILINE)
+
+
+def limit(key: ApiKey) -> str:
+    if not arrays(key, ADVERTISED[key][1]):
+        return "–"
+    return f"{MOST_ELEMENTS.get(key, MAX_ELEMENTS):,}"
+
+
+def test_every_api_has_a_row_with_its_limit() -> None:
+    assert dict(ROW.findall(PAGE)) == {SPECS[key].message: limit(key) for key in ADVERTISED}
+
+
+def test_the_rules_have_the_numbers_of_the_code() -> None:
+    for number in (SMALL_ELEMENTS, MAX_ELEMENTS, ELEMENTS_AT_ONCE):
+        assert f"{number:,}" in PAGE
+    for size in (MAX_REPLY_BYTES, UNSENT_BYTES):
+        assert f"{size >> 20} MiB" in PAGE

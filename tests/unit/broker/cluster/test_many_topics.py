@@ -1,0 +1,186 @@
+"""Many topics and partitions in one request: made together, in turns, up to Kafka's limit."""
+
+import pytest
+import trio
+
+from broker.cluster.controller import PARTITIONS_AT_ONCE, TOPICS_AT_ONCE
+from broker.cluster.image import MetadataImage, TopicImage
+from broker.cluster.metadata_store import Create, Operation, StoreUnavailableError
+from broker.cluster.topic_plan import MAX_PARTITIONS_PER_REQUEST, NewTopic
+from protocol.errors import ErrorCode, KafkaError
+from tests.support.cluster_fakes import Cluster, start_cluster
+
+
+def count_writes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many nodes each change of the store makes, from now on."""
+    writes: list[int] = []
+    apply = cluster.store.apply
+
+    async def counted(operations: list[Operation]) -> None:
+        writes.append(sum(isinstance(one, Create) for one in operations))
+        await apply(operations)
+
+    monkeypatch.setattr(cluster.store, "apply", counted)
+    return writes
+
+
+def test_small_topics_share_a_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        writes = count_writes(cluster, monkeypatch)
+        wishes = [NewTopic(name=f"t{number}") for number in range(2 * TOPICS_AT_ONCE + 1)]
+        made = await cluster.controller.create_topics(wishes)
+        assert list(made) == [wish.name for wish in wishes]
+        assert all(cluster.image.topic(name) is topic for name, topic in made.items())
+        assert writes == [3 * TOPICS_AT_ONCE, 3 * TOPICS_AT_ONCE, 3]
+        assert len(cluster.replicas.leading) == len(wishes)
+
+    trio.run(scenario)
+
+
+def test_topics_with_many_partitions_are_written_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        writes = count_writes(cluster, monkeypatch)
+        size = PARTITIONS_AT_ONCE // 2 + 1
+        await cluster.controller.create_topics(
+            [NewTopic(name=f"t{number}", partitions=size) for number in range(3)]
+        )
+        assert writes == [size + 2] * 3
+        assert cluster.image.partition_count() == 3 * size
+
+    trio.run(scenario)
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        [NewTopic(name="t", partitions=2**31 - 1)],
+        [NewTopic(name="t", partitions=MAX_PARTITIONS_PER_REQUEST), NewTopic(name="u")],
+        [NewTopic(name="t", assignment=dict.fromkeys(range(MAX_PARTITIONS_PER_REQUEST + 1), (0,)))],
+    ],
+)
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_more_partitions_than_a_request_may_make(
+    wishes: list[NewTopic], validate_only: bool
+) -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        with pytest.raises(KafkaError) as caught:
+            await cluster.controller.create_topics(wishes, validate_only=validate_only)
+        assert caught.value.code == ErrorCode.POLICY_VIOLATION
+        assert str(caught.value) == "Excessively large number of partitions per request."
+        assert cluster.image.topic_count() == 0
+
+    trio.run(scenario)
+
+
+def test_numbers_that_are_no_number_of_partitions_do_not_count() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        made = await cluster.controller.create_topics(
+            [
+                NewTopic(name="bad", partitions=-2),
+                NewTopic(name="most", partitions=MAX_PARTITIONS_PER_REQUEST),
+            ],
+            validate_only=True,
+        )
+        refused, planned = made["bad"], made["most"]
+        assert isinstance(refused, KafkaError)
+        assert refused.code == ErrorCode.INVALID_PARTITIONS
+        assert isinstance(planned, TopicImage)
+        assert len(planned.partitions) == MAX_PARTITIONS_PER_REQUEST
+
+    trio.run(scenario)
+
+
+def test_a_topic_gets_no_more_partitions_at_once_than_a_request_may_make() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        await cluster.controller.create_topic(NewTopic(name="t", partitions=2))
+        most = MAX_PARTITIONS_PER_REQUEST + 2
+        with pytest.raises(KafkaError) as caught:
+            await cluster.controller.create_partitions("t", most + 1, validate_only=True)
+        assert caught.value.code == ErrorCode.POLICY_VIOLATION
+        await cluster.controller.create_partitions("t", most, validate_only=True)
+
+    trio.run(scenario)
+
+
+def test_names_that_collide_within_a_request() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        made = await cluster.controller.create_topics([NewTopic(name="a.b"), NewTopic(name="a_b")])
+        second = made["a_b"]
+        assert isinstance(made["a.b"], TopicImage)
+        assert isinstance(second, KafkaError)
+        assert second.code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+    trio.run(scenario)
+
+
+def test_what_cannot_be_written_is_refused_together_and_the_rest_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        apply, calls = cluster.store.apply, 0
+
+        async def fails_once(operations: list[Operation]) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                raise StoreUnavailableError("/", "full")
+            await apply(operations)
+
+        monkeypatch.setattr(cluster.store, "apply", fails_once)
+        wishes = [NewTopic(name=f"t{number}") for number in range(TOPICS_AT_ONCE + 1)]
+        made = await cluster.controller.create_topics(wishes)
+        refused = [name for name, result in made.items() if isinstance(result, KafkaError)]
+        assert refused == [wish.name for wish in wishes[:TOPICS_AT_ONCE]]
+        assert cluster.image.topic_count() == 1
+
+    trio.run(scenario)
+
+
+def topic(name: str) -> TopicImage:
+    return TopicImage(name=name, topic_id=name.encode().ljust(16), partitions={})
+
+
+def test_the_image_knows_which_names_are_alike_without_looking_at_all() -> None:
+    image = MetadataImage()
+    for name in ("a.b", "c", "d_e.f"):
+        image.set_topic(topic(name))
+    image.set_topic(topic("c"))
+    assert image.colliding_name("a_b") == "a.b"
+    assert image.colliding_name("d.e_f") == "d_e.f"
+    assert image.colliding_name("a.b") is None
+    assert image.colliding_name("c") is None
+    image.remove_topic("a.b")
+    image.remove_topic("c")
+    assert image.colliding_name("a_b") is None
+    assert image.topic_count() == 1
+    assert list(image._names_by_metric) == ["d_e_f"]
+
+
+def test_a_large_change_of_the_tree_gives_way_to_others() -> None:
+    """Ten thousand partitions are ten thousand nodes of the store."""
+
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        passes = 0
+        done = False
+
+        async def other() -> None:
+            nonlocal passes
+            while not done:
+                passes += 1
+                await trio.lowlevel.checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(other)
+            await cluster.store.apply([Create(f"/many/{number}") for number in range(5_000)])
+            done = True
+        assert passes >= 2 * 5_000 // 512
+
+    trio.run(scenario)

@@ -1,0 +1,204 @@
+"""No request stops the event loop, whatever it asks for: every API, every array of its requests.
+
+The requests are made from the declarations (`tests.support.largest_requests`), so an API that is
+added is tried as well. Measured is processor time of single steps of the broker's tasks: how long
+others would have waited. (Time itself is virtual here, so a turn ends with its items only.)
+"""
+
+import time
+from typing import Any
+
+import pytest
+import trio
+
+from broker.api.registry import ADVERTISED
+from broker.network.request_channel import MOST_ELEMENTS
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tests.support.largest_requests import Path, arrays, largest
+from tests.support.whole_broker import WholeBroker, whole_broker
+
+LONGEST_S = 0.15
+"""Processor time of one step. Most take a tenth of it; a machine may be busy, caches cold."""
+ELEMENTS = 100_000
+NUMBERLESS = bytes(16)
+
+CASES = [
+    (key, versions[1], path)
+    for key, versions in ADVERTISED.items()
+    for path in arrays(key, versions[1])
+]
+
+
+class LongestStep(trio.abc.Instrument):
+    """The longest step of any task but the one that plays the clients."""
+
+    def __init__(self) -> None:
+        self._clients = trio.lowlevel.current_task()
+        self._began = 0.0
+        self.seconds = 0.0
+        self.where = ""
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._began = time.thread_time()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        seconds = time.thread_time() - self._began
+        if task is not self._clients and seconds > self.seconds:
+            self.seconds, self.where = seconds, task.name
+
+
+async def longest_step(broker: WholeBroker, key: int, version: int, request: Any) -> Any:
+    """Send it; the answer, None when there was none. Asserts that no step was long."""
+    watch = LongestStep()
+    trio.lowlevel.add_instrument(watch)
+    client = broker.client()
+    try:
+        answer = await client.call(key, version, request, patience_s=600)
+    except OSError:
+        answer = None  # it cost the connection
+    finally:
+        client.close()
+        trio.lowlevel.remove_instrument(watch)
+    assert watch.seconds < LONGEST_S, f"{watch.where} took {watch.seconds:.3f} s"
+    assert await broker.client().call(ApiKey.API_VERSIONS, 3)
+    return answer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("key", "version", "path"),
+    CASES,
+    ids=lambda value: value.name if isinstance(value, ApiKey) else str(value),
+)
+def test_the_largest_request_of_every_array(key: ApiKey, version: int, path: Path) -> None:
+    count = min(ELEMENTS, MOST_ELEMENTS.get(key, ELEMENTS + 10) - 10)
+
+    @whole_broker()
+    async def scenario(broker: WholeBroker) -> None:
+        await broker.create_topic("t0", 4)
+        fields = {"acks": 1} if key == ApiKey.PRODUCE else {}
+        await longest_step(broker, key, version, largest(key, version, path, count, **fields))
+
+    scenario()
+
+
+def test_every_api_with_arrays_is_tried() -> None:
+    tried = {key for key, _, _ in CASES}
+    assert set(ADVERTISED) - tried == {
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.END_TXN,
+        ApiKey.HEARTBEAT,
+        ApiKey.INIT_PRODUCER_ID,
+    }
+
+
+@whole_broker()
+async def test_more_elements_than_an_api_takes_cost_the_connection(broker: WholeBroker) -> None:
+    count = MOST_ELEMENTS[ApiKey.LEAVE_GROUP] + 1
+    request = largest(ApiKey.LEAVE_GROUP, 5, ("members",), count)
+    assert await longest_step(broker, ApiKey.LEAVE_GROUP, 5, request) is None
+
+
+@whole_broker()
+async def test_millions_of_partitions_are_refused_at_once(broker: WholeBroker) -> None:
+    await broker.create_topic("t")
+    for number in (10_002, 20_000_000, 2**31 - 1):
+        count = min(number + 1, 2**31 - 1)
+        for validate_only in (False, True):
+            made = await longest_step(
+                broker,
+                ApiKey.CREATE_TOPICS,
+                7,
+                CreateTopicsRequest(
+                    topics=[CreatableTopic(name="n", num_partitions=number, replication_factor=1)],
+                    validate_only=validate_only,
+                ),
+            )
+            assert made.topics[0].error_code == ErrorCode.POLICY_VIOLATION
+            grown = await longest_step(
+                broker,
+                ApiKey.CREATE_PARTITIONS,
+                3,
+                CreatePartitionsRequest(
+                    topics=[CreatePartitionsTopic(name="t", count=count, assignments=None)],
+                    validate_only=validate_only,
+                ),
+            )
+            assert grown.results[0].error_code == ErrorCode.POLICY_VIOLATION
+
+
+@whole_broker()
+async def test_one_broker_is_described_once_however_often_it_is_named(broker: WholeBroker) -> None:
+    asked = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
+    request = DescribeConfigsRequest(
+        resources=[asked] * 5_000, include_synonyms=True, include_documentation=True
+    )
+    described = await longest_step(broker, ApiKey.DESCRIBE_CONFIGS, 4, request)
+    assert len(described.results) == 1
+    assert len(described.results[0].configs) > 100
+
+
+@whole_broker()
+async def test_many_topics_are_made_by_one_metadata_request(broker: WholeBroker) -> None:
+    names = [f"auto{number}" for number in range(200)]
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=name, topic_id=NUMBERLESS) for name in names],
+        allow_auto_topic_creation=True,
+    )
+    answer = await longest_step(broker, ApiKey.METADATA, 12, request)
+    assert sorted(topic.name for topic in answer.topics) == sorted(names)
+    assert {topic.error_code for topic in answer.topics} == {ErrorCode.NONE}
+
+
+@whole_broker(num__partitions="100")
+async def test_topics_beyond_the_limit_are_not_made(broker: WholeBroker) -> None:
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=f"t{n}", topic_id=NUMBERLESS) for n in range(101)],
+        allow_auto_topic_creation=True,
+    )
+    answer = await longest_step(broker, ApiKey.METADATA, 12, request)
+    codes = {topic.error_code for topic in answer.topics}
+    assert codes == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+@whole_broker()
+async def test_a_commit_of_many_partitions_and_all_of_them_fetched(broker: WholeBroker) -> None:
+    """More than are parsed, written or answered in one go; each is there afterwards."""
+    partitions, times = 300, 5
+    await broker.create_topic("t", partitions)
+    keys = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    await broker.client().call(ApiKey.FIND_COORDINATOR, 4, keys)
+    commit = OffsetCommitRequest(
+        group_id="g",
+        topics=[
+            OffsetCommitRequestTopic(
+                name="t",
+                partitions=[
+                    OffsetCommitRequestPartition(partition_index=n, committed_offset=n)
+                    for n in [*range(partitions)] * times + [partitions]
+                ],
+            )
+        ],
+    )
+    stored = await longest_step(broker, ApiKey.OFFSET_COMMIT, 9, commit)
+    codes = [one.error_code for one in stored.topics[0].partitions]
+    assert codes[:-1] == [ErrorCode.NONE] * partitions * times
+    assert codes[-1] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    group = OffsetFetchRequestGroup(group_id="g", member_epoch=-1, topics=None)
+    fetched = await longest_step(broker, ApiKey.OFFSET_FETCH, 9, OffsetFetchRequest(groups=[group]))
+    found = fetched.groups[0].topics[0].partitions
+    assert [one.committed_offset for one in found] == list(range(partitions))

@@ -1,6 +1,6 @@
 """What this broker answers is what Apache Kafka 4.3.1 answers, but for differences with a reason.
 
-A sample of what `scripts/compare-answers` asks; PYKAFKALOG_COMPARED_REQUESTS says of how many requests.
+A sample of what `scripts/compare-answers` asks; PYKAFKALOG_COMPARED_REQUESTS is its size.
 """
 
 import os

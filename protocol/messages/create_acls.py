@@ -1,6 +1,6 @@
 """CreateAcls (key 30): make rules of access.
 
-* v1 adds types of patterns, v2 is flexible, v3 adds a type of resource (users).
+* v2 is flexible, v3 adds a type of resource (users). v0 went with Kafka 4.
 """
 
 from protocol.api_keys import ApiKey
@@ -10,28 +10,28 @@ from protocol.schema import Api, Array, Group, Int8, Int16, Int32, Str, V
 
 AclCreation = Group(
     "AclCreation",
-    "resource_type"         / V("0+", Int8),
-    "resource_name"         / V("0+", Str),
+    "resource_type"         / V("1+", Int8),
+    "resource_name"         / V("1+", Str),
     "resource_pattern_type" / V("1+", Int8, default=3),
-    "principal"             / V("0+", Str),
-    "host"                  / V("0+", Str),
-    "operation"             / V("0+", Int8),
-    "permission_type"       / V("0+", Int8),
+    "principal"             / V("1+", Str),
+    "host"                  / V("1+", Str),
+    "operation"             / V("1+", Int8),
+    "permission_type"       / V("1+", Int8),
 )
 
 CreateAclsRequest = Api(
-    ApiKey.CREATE_ACLS, "CreateAclsRequest", "0-3", "2+",
-    "creations" / V("0+", Array(AclCreation)),
+    ApiKey.CREATE_ACLS, "CreateAclsRequest", "1-3", "2+",
+    "creations" / V("1+", Array(AclCreation)),
 )
 
 AclCreationResult = Group(
     "AclCreationResult",
-    "error_code"    / V("0+", Int16),
-    "error_message" / V("0+", Str, nullable="0+"),
+    "error_code"    / V("1+", Int16),
+    "error_message" / V("1+", Str, nullable="1+"),
 )
 
 CreateAclsResponse = Api(
-    ApiKey.CREATE_ACLS, "CreateAclsResponse", "0-3", "2+",
-    "throttle_time_ms" / V("0+", Int32),
-    "results"          / V("0+", Array(AclCreationResult)),
+    ApiKey.CREATE_ACLS, "CreateAclsResponse", "1-3", "2+",
+    "throttle_time_ms" / V("1+", Int32),
+    "results"          / V("1+", Array(AclCreationResult)),
 )

@@ -1,0 +1,44 @@
+"""What this broker answers is what Apache Kafka 4.3.1 answers, but for differences with a reason.
+
+A sample of what `scripts/compare-answers` asks; PYKAFKALOG_COMPARED_REQUESTS is its size.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.answers.pair import Pair
+from tests.answers.run import Comparison, compare, plan, versions_of
+from tests.answers.walks import WALKS, walk
+
+pytestmark = pytest.mark.conformance
+
+REQUESTS = int(os.environ.get("PYKAFKALOG_COMPARED_REQUESTS", "500"))
+SEED = 1
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with Pair(tmp_path_factory.mktemp("pair")) as both:
+        yield both
+
+
+def test_single_requests(pair: Pair) -> None:
+    cases = plan(versions_of(pair), SEED, REQUESTS)
+    check(compare(pair, cases), at_least=REQUESTS * 9 // 10)
+    assert "Traceback" not in pair.output()
+
+
+@pytest.mark.parametrize("name", list(WALKS))
+def test_walks(pair: Pair, name: str) -> None:
+    comparison = Comparison()
+    for seed in range(3):
+        walk(pair, comparison, name, seed, 60)
+    check(comparison, at_least=3 * 60)
+
+
+def check(comparison: Comparison, *, at_least: int) -> None:
+    assert not comparison.findings, "\n".join(one.text() for one in comparison.findings)
+    assert comparison.cases >= at_least
+    assert comparison.same > comparison.cases // 2

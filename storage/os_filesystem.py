@@ -17,6 +17,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 _MAX_PIECES: Final = 1024
@@ -142,6 +143,14 @@ class OsFileSystem:
 
     def list_dir(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
+
+    def sizes(self, path: str) -> dict[str, int]:
+        found = []
+        with os.scandir(path) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    found.append((entry.name, entry.stat().st_size))
+        return dict(sorted(found))
 
     def make_dirs(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)

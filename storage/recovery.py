@@ -28,7 +28,7 @@ OSError; damaged data is repaired, not reported by exception.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from random import Random
@@ -72,11 +72,15 @@ from storage.producers.state import (
 )
 from storage.segment_recovery import ResumePoint, SegmentRecovery, cut_indexes, resume_point
 from storage.splitting import is_forced, overflows, split
+from storage.syncing import sync_files
 
 _log = logging.getLogger(__name__)
 
 _HEADERS: Final = 64 * 1024
 """Read at a time where only headers are looked at."""
+
+_SYNC_EVERY: Final = 64 * 1024 * 1024
+"""Bytes that are recovered before they are synced: far more work than the sync."""
 
 _LEFTOVERS: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
 
@@ -94,6 +98,8 @@ class LoadOptions:
     """From the checkpoint: everything below was synced."""
     sync: bool = False
     """Sync what was recovered, so that the recovery point is the end of the log."""
+    synced: Callable[[int], None] | None = None
+    """Told, in the middle of much work, below which offset all is recovered and synced."""
     topic_id: bytes = ZERO_UUID
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
 
@@ -162,8 +168,10 @@ class _Loader:
         )
         self._open_segments(sizes)
         if not options.clean:
-            self._recover()
-        end = self._end_offset()
+            self._recover(sizes)
+            end = self._producers.map_end_offset
+        else:
+            end = self._end_offset()
         if end < options.log_start_offset:
             self._start_over(end)
             end = options.log_start_offset
@@ -349,12 +357,18 @@ class _Loader:
 
     # Pass 4.
 
-    def _recover(self) -> None:
+    def _recover(self, sizes: Mapping[str, int]) -> None:
         segments, point = self._store.segments, self._options.recovery_point
         unflushed = segments.from_offset(point)
         first = unflushed[0]
         if first.base_offset < point:
-            self._resumed = resume_point(first, point)
+            stem = f"{first.base_offset:020d}"
+            self._resumed = resume_point(
+                first,
+                point,
+                index_bytes=sizes.get(stem + INDEX_SUFFIX, -1),
+                time_index_bytes=sizes.get(stem + TIME_INDEX_SUFFIX, -1),
+            )
         # The epochs of what is read now are learned from it: a leader may have been followed by one
         # whose epoch is not the newest this file names (unsynced truncation, unclean election).
         self._epochs.truncate_from_end(first.base_offset if self._resumed is None else point)
@@ -362,10 +376,32 @@ class _Loader:
         if rolled is not None and first.base_offset == point:
             # Its last time index entry was written when it was rolled, maybe after the sync.
             self._note_unsynced(rolled)
+        unsynced: list[LogSegment] = []
+        size = 0
         for at, segment in enumerate(unflushed):
             resume = self._resumed if at == 0 else None
             if self._recover_segment(segment, unflushed[at + 1 :], resume=resume):
                 return
+            unsynced.append(segment)
+            size += segment.size
+            if size >= _SYNC_EVERY:
+                self._sync(unsynced)
+                unsynced, size = [], 0
+
+    def _sync(self, recovered: Sequence[LogSegment]) -> None:
+        """All up to the end of what was recovered, in the order of a flush (S-FL-2)."""
+        if self._options.synced is None:
+            return
+        snapshots = self._producers.snapshots
+        end = self._producers.map_end_offset
+        unsynced = snapshots.unsynced(end)
+        for segment in recovered:
+            segment.flush()
+        sync_files(self._fs, (snapshots.path(offset) for offset, _ in unsynced))
+        self._fs.fsync_dir(self._directory)
+        snapshots.mark_synced(unsynced)
+        self._epochs.flush()
+        self._options.synced(end)
 
     def _recover_segment(
         self,
@@ -390,9 +426,13 @@ class _Loader:
         producers, start = self._producers, segment.base_offset
         if resume is not None:
             start = resume.offset
-            cut_indexes(segment, resume)
+            if not resume.is_all:
+                cut_indexes(segment, resume)
         if producers.map_end_offset != start:
             replay.rebuild(producers, self._store.segments, start, self._clock.wall_ms())
+        if resume is not None and resume.is_all:
+            segment.release()
+            return False
         cut = SegmentRecovery(segment, producers, self._epochs, resume).run()
         lost = cut > 0 or self._is_hole(segment, producers.map_end_offset, later)
         if lost:

@@ -22,6 +22,8 @@ from protocol.records.errors import RecordsError
 from protocol.types import NO_TIMESTAMP
 from storage.epochs import LeaderEpochCache
 from storage.errors import CorruptIndex
+from storage.index.offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
+from storage.index.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from storage.log import replay
 from storage.log.scan import Ended, Walk
 from storage.log.segment import LogSegment
@@ -40,69 +42,123 @@ class ResumePoint(NamedTuple):
     offset: int
     """Everything below is good and known: a recovery point."""
     position: int
-    """Of the last indexed batch below it, in the record file."""
+    """Of the last indexed batch below it in the record file; 0 if none is indexed."""
     entries: int
     """Of the offset index, up to that batch."""
     time_entries: int
     """Of the time index, up to that batch."""
+    is_all: bool
+    """Nothing follows, and the indexes are those of a segment that was ended: all is done."""
 
 
-def resume_point(segment: LogSegment, point: int) -> ResumePoint | None:
+class _Entry(NamedTuple):
+    """The last of some entries of an index."""
+
+    count: int
+    offset: int
+    value: int
+    """Position or timestamp."""
+
+
+def resume_point(
+    segment: LogSegment, point: int, *, index_bytes: int, time_index_bytes: int
+) -> ResumePoint | None:
     """Where to begin in the segment that holds `point`; None: at its first byte. Raises OSError.
 
     Entries are gone through one by one, not searched: above the recovery point a power loss leaves
-    anything, zeros in the middle included, and a search would be led astray.
+    anything, zeros in the middle included, and a search would be led astray. The sizes are those of
+    the index files.
     """
     try:
-        entries, last, position = _entries_below(segment, point)
-        time_entries, latest = _time_entries_up_to(segment, last)
-        if entries and _is_between_batches(segment, position, last, latest, point):
-            return ResumePoint(point, position, entries, time_entries)
+        indexed = _entries_below(segment, point)
+        dated = _time_entries_below(segment, indexed.offset + 1)
+        ended = _time_entries_below(segment, point)
+        if not _is_dated(segment, dated) or not _is_dated(segment, ended):
+            return None
+        tail = _Tail(segment, indexed, dated.value)
+        if not tail.reaches(point):
+            return None
     except CorruptIndex as error:
         _log.warning("Reading %s whole: %s", segment.path, error)
-    return None
+        return None
+    return ResumePoint(
+        offset=point,
+        position=indexed.value,
+        entries=indexed.count,
+        time_entries=dated.count,
+        is_all=tail.is_all
+        and tail.max_timestamp <= ended.value
+        and index_bytes == indexed.count * OFFSET_ENTRY_SIZE
+        and time_index_bytes == ended.count * TIME_ENTRY_SIZE,
+    )
 
 
-def _entries_below(segment: LogSegment, point: int) -> tuple[int, int, int]:
-    """How many rising entries there are, and the last one's offset and position."""
+def _entries_below(segment: LogSegment, point: int) -> _Entry:
+    """The rising entries of the offset index."""
     index = segment.offset_index
-    last, position, count = segment.base_offset, 0, 0
+    last, position, count = segment.base_offset - 1, 0, 0
     for slot in range(index.entries):
         offset, at = index.entry(slot)
-        if offset >= point or offset <= last or not position < at < segment.size:
+        if not last < offset < point or not position < at < segment.size:
             break
         last, position, count = offset, at, slot + 1
-    return count, last, position
+    return _Entry(count, last, position)
 
 
-def _time_entries_up_to(segment: LogSegment, last: int) -> tuple[int, int]:
-    """How many rising entries there are, and the last one's timestamp."""
+def _time_entries_below(segment: LogSegment, point: int) -> _Entry:
+    """The rising entries of the time index."""
     index = segment.time_index
-    latest, count = NO_TIMESTAMP, 0
+    last, latest, count = segment.base_offset - 1, NO_TIMESTAMP, 0
     for slot in range(index.entries):
         timestamp, offset = index.entry(slot)
-        if offset > last or timestamp <= latest:
+        if not last < offset < point or timestamp <= latest:
             break
-        latest, count = timestamp, slot + 1
-    return count, latest
+        latest, last, count = timestamp, offset, slot + 1
+    return _Entry(count, last, latest)
 
 
-def _is_between_batches(
-    segment: LogSegment, position: int, last: int, latest: int, point: int
-) -> bool:
-    """The batch at `position` ends at `last` and is dated `latest` at most, as both indexes say,
-    and it, or one after it, ends right below `point`.
-    """
-    after = segment.base_offset
-    for at, header, chunk, inside in Walk(segment.file, position, segment.size, chunk=_CHUNK):
-        if at == position and (header.last_offset != last or header.max_timestamp > latest):
-            return False
-        if header.last_offset >= point:
-            return header.base_offset >= point > last
-        if flaw_of(header, chunk, inside, base_offset=segment.base_offset, last_offset=after - 1):
-            return False
-        after = header.last_offset + 1
-    return after == point
+def _is_dated(segment: LogSegment, entry: _Entry) -> bool:
+    """A batch that ends there is dated so: half an entry may look like a whole one."""
+    if not entry.count:
+        return True
+    _, start = segment.offset_index.lookup(entry.offset)
+    for _, header, _, _ in Walk(segment.file, start, segment.size, chunk=_CHUNK):
+        if header.last_offset >= entry.offset:
+            return header.last_offset == entry.offset and header.max_timestamp == entry.value
+    return False
+
+
+class _Tail:
+    """What follows the last index entry, up to a recovery point."""
+
+    __slots__ = ("_indexed", "_latest", "_segment", "is_all", "max_timestamp")
+
+    def __init__(self, segment: LogSegment, indexed: _Entry, latest: int) -> None:
+        """`latest`: as the time index has it, the latest timestamp up to the indexed batch."""
+        self._segment = segment
+        self._indexed = indexed
+        self._latest = latest
+        self.max_timestamp = NO_TIMESTAMP
+        self.is_all = False
+        """Nothing follows it."""
+
+    def reaches(self, point: int) -> bool:
+        """The entry leads to its batch, and that one, or one after it, ends right below `point`."""
+        segment, indexed = self._segment, self._indexed
+        base, after = segment.base_offset, segment.base_offset
+        walk = Walk(segment.file, indexed.value, segment.size, chunk=_CHUNK)
+        for at, header, chunk, inside in walk:
+            if header.last_offset >= point:
+                return header.base_offset >= point and after > base
+            if indexed.count and at == indexed.value:
+                if header.last_offset != indexed.offset or header.max_timestamp > self._latest:
+                    return False
+            if flaw_of(header, chunk, inside, base_offset=base, last_offset=after - 1):
+                return False
+            self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
+            after = header.last_offset + 1
+        self.is_all = walk.ended is Ended.AT_END
+        return after == point
 
 
 class SegmentRecovery:
@@ -111,7 +167,7 @@ class SegmentRecovery:
     With `resume` the producers are those of a log that ends at its offset.
     """
 
-    __slots__ = ("_epochs", "_known", "_position", "_producers", "_segment", "_total")
+    __slots__ = ("_epochs", "_known", "_producers", "_resume", "_segment", "_total")
 
     def __init__(
         self,
@@ -125,14 +181,14 @@ class SegmentRecovery:
         self._epochs = epochs
         self._total = segment.size
         self._known = segment.base_offset if resume is None else resume.offset
-        self._position = 0 if resume is None else resume.position
+        self._resume = resume
 
     def run(self) -> int:
         """Returns the bytes beyond the last good batch; they are still there. Raises OSError."""
         segment, known = self._segment, self._known
-        self._begin()
+        start = self._begin()
         last = segment.base_offset - 1
-        walk = Walk(segment.file, self._position, self._total)
+        walk = Walk(segment.file, start, self._total)
         for position, header, chunk, at in walk:
             flaw = flaw_of(header, chunk, at, base_offset=segment.base_offset, last_offset=last)
             if flaw is not None:
@@ -155,16 +211,18 @@ class SegmentRecovery:
                 _log.warning("%s ends at %d: %s", segment.path, walk.position, walk.ended)
         return self._total - segment.size
 
-    def _begin(self) -> None:
-        """Nothing is known of what lies from the first batch on that is read."""
-        segment = self._segment
-        if self._position:
-            segment.restart_from(self._position)
-            return
-        segment.offset_index.truncate()
-        segment.time_index.truncate()
-        segment.txn_index.truncate()
-        segment.restart()
+    def _begin(self) -> int:
+        """Forget what is said of what is read; where that begins."""
+        segment, resume = self._segment, self._resume
+        if resume is None:
+            segment.offset_index.truncate()
+            segment.time_index.truncate()
+            segment.txn_index.truncate()
+        if resume is None or not resume.position:
+            segment.restart()
+            return 0
+        segment.restart_from(resume.position)
+        return resume.position
 
     def _note(self, header: BatchHeader, chunk: memoryview, at: int) -> None:
         """Epoch and producer of a good batch."""

@@ -161,7 +161,9 @@ def measure(name: str, setup: Setup, idle_s: float) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--setups", default=",".join(SETUPS))
     parser.add_argument("--idle", type=float, default=10.0, help="seconds")
     args = parser.parse_args()

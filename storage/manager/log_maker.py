@@ -1,6 +1,7 @@
 """Making logs that are not there yet: a partition's directory, and the copy of one that moves."""
 
 import logging
+from collections.abc import Callable
 from random import Random
 
 from config.topic_config import TopicConfig
@@ -31,12 +32,15 @@ class LogMaker:
         table: LogTable,
         *,
         producer_expiration_ms: int,
+        before_new: Callable[[str, TopicPartition], None],
     ) -> None:
+        """`before_new` is told the log directory and the partition before a log is made there."""
         self._fs = fs
         self._clock = clock
         self._random = random
         self._directories = directories
         self._table = table
+        self._before_new = before_new
         self.producer_expiration_ms = producer_expiration_ms
         """`producer.id.expiration.ms`; may be changed at any time."""
 
@@ -119,6 +123,7 @@ class LogMaker:
             topic_id=topic_id,
             producer_expiration_ms=self.producer_expiration_ms,
         )
+        self._before_new(parent_dir(directory), topic_partition)
         with self._directories.writing(directory):
             if topic_id != ZERO_UUID:
                 write_partition_metadata(self._fs, directory, topic_id, sync=False)

@@ -426,8 +426,7 @@ class _Loader:
         producers, start = self._producers, segment.base_offset
         if resume is not None:
             start = resume.offset
-            if not resume.is_all:
-                cut_indexes(segment, resume)
+            cut_indexes(segment, resume)
         if producers.map_end_offset != start:
             replay.rebuild(producers, self._store.segments, start, self._clock.wall_ms())
         if resume is not None and resume.is_all:

@@ -17,7 +17,7 @@ Where to begin
 import logging
 from typing import Final, NamedTuple
 
-from protocol.records.batch import BatchHeader
+from protocol.records.batch import CONTROL_BIT, BatchHeader
 from protocol.records.errors import RecordsError
 from protocol.types import NO_TIMESTAMP
 from storage.epochs import LeaderEpochCache
@@ -47,6 +47,8 @@ class ResumePoint(NamedTuple):
     """Of the offset index, up to that batch."""
     time_entries: int
     """Of the time index, up to that batch."""
+    aborted: int
+    """Entries of the transaction index below `offset`."""
     is_all: bool
     """Nothing follows, and the indexes are those of a segment that was ended: all is done."""
 
@@ -54,7 +56,8 @@ class ResumePoint(NamedTuple):
 class _Entry(NamedTuple):
     """The last of some entries of an index."""
 
-    count: int
+    number: int
+    """How many there are."""
     offset: int
     value: int
     """Position or timestamp."""
@@ -73,7 +76,8 @@ def resume_point(
         indexed = _entries_below(segment, point)
         dated = _time_entries_below(segment, indexed.offset + 1)
         ended = _time_entries_below(segment, point)
-        if not _is_dated(segment, dated) or not _is_dated(segment, ended):
+        aborted = _aborted_below(segment, point)
+        if aborted is None or not (_is_dated(segment, dated) and _is_dated(segment, ended)):
             return None
         tail = _Tail(segment, indexed, dated.value)
         if not tail.reaches(point):
@@ -84,12 +88,13 @@ def resume_point(
     return ResumePoint(
         offset=point,
         position=indexed.value,
-        entries=indexed.count,
-        time_entries=dated.count,
+        entries=indexed.number,
+        time_entries=dated.number,
+        aborted=aborted,
         is_all=tail.is_all
         and tail.max_timestamp <= ended.value
-        and index_bytes == indexed.count * OFFSET_ENTRY_SIZE
-        and time_index_bytes == ended.count * TIME_ENTRY_SIZE,
+        and index_bytes == indexed.number * OFFSET_ENTRY_SIZE
+        and time_index_bytes == ended.number * TIME_ENTRY_SIZE,
     )
 
 
@@ -119,13 +124,33 @@ def _time_entries_below(segment: LogSegment, point: int) -> _Entry:
 
 def _is_dated(segment: LogSegment, entry: _Entry) -> bool:
     """A batch that ends there is dated so: half an entry may look like a whole one."""
-    if not entry.count:
+    if not entry.number:
         return True
-    _, start = segment.offset_index.lookup(entry.offset)
+    header = _batch_that_ends_at(segment, entry.offset)
+    return header is not None and header.max_timestamp == entry.value
+
+
+def _aborted_below(segment: LogSegment, point: int) -> int | None:
+    """How many rising entries the transaction index has; None: not all of them are markers'."""
+    last, count, producer_id = segment.base_offset - 1, 0, -1
+    for txn in segment.txn_index.all_aborted():
+        if not last < txn.last_offset < point:
+            break
+        last, count, producer_id = txn.last_offset, count + 1, txn.producer_id
+    if not count:
+        return 0
+    header = _batch_that_ends_at(segment, last)
+    if header is None or header.producer_id != producer_id:
+        return None
+    return count if header.attributes & CONTROL_BIT else None
+
+
+def _batch_that_ends_at(segment: LogSegment, offset: int) -> BatchHeader | None:
+    _, start = segment.offset_index.lookup(offset)
     for _, header, _, _ in Walk(segment.file, start, segment.size, chunk=_CHUNK):
-        if header.last_offset >= entry.offset:
-            return header.last_offset == entry.offset and header.max_timestamp == entry.value
-    return False
+        if header.last_offset >= offset:
+            return header if header.last_offset == offset else None
+    return None
 
 
 class _Tail:
@@ -150,15 +175,21 @@ class _Tail:
         for at, header, chunk, inside in walk:
             if header.last_offset >= point:
                 return header.base_offset >= point and after > base
-            if indexed.count and at == indexed.value:
-                if header.last_offset != indexed.offset or header.max_timestamp > self._latest:
-                    return False
+            if at == indexed.value and not self._is_indexed(header):
+                return False
             if flaw_of(header, chunk, inside, base_offset=base, last_offset=after - 1):
                 return False
             self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
             after = header.last_offset + 1
         self.is_all = walk.ended is Ended.AT_END
         return after == point
+
+    def _is_indexed(self, header: BatchHeader) -> bool:
+        """What both indexes say of this batch is so."""
+        indexed = self._indexed
+        return not indexed.number or (
+            header.last_offset == indexed.offset and header.max_timestamp <= self._latest
+        )
 
 
 class SegmentRecovery:
@@ -239,6 +270,7 @@ class SegmentRecovery:
 
 def cut_indexes(segment: LogSegment, resume: ResumePoint) -> None:
     """To what they hold up to the batch that is read first. Raises OSError."""
-    segment.offset_index.keep(resume.entries)
-    segment.time_index.keep(resume.time_entries)
-    segment.txn_index.truncate_to(resume.offset)
+    segment.txn_index.keep(resume.aborted)
+    if not resume.is_all:
+        segment.offset_index.keep(resume.entries)
+        segment.time_index.keep(resume.time_entries)

@@ -10,8 +10,8 @@ Three log directories, whose files the storage engine itself writes:
 
 Each directory goes through four lives of the real daemon, all of which end by kill -9
 
-    unknown    nothing says what was synced: the checkpoints are gone, all has to be read (the price of
-               a directory that lost its checkpoints; it is paid once)
+    unknown    nothing says what was synced: the checkpoints are gone, all has to be read (the
+               price of a directory that lost its checkpoints; it is paid once)
     at once    after a life that was killed as soon as it served
     idle       after a life that was killed when it had served for `--idle` seconds, without traffic
     tail       the same, but every 20th partition got one record in the last moment

@@ -32,7 +32,6 @@ from storage.log.store import SegmentStore
 from storage.paths import parent_dir
 from storage.producers.state import ProducerStateManager
 
-
 SEGMENTS_A_STEP: Final = 64
 """Some 200 files: about as many syncs as a slow disk makes in two seconds."""
 

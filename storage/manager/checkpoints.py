@@ -141,7 +141,7 @@ class Checkpoints:
         """`offsets` may be filled until the job is run."""
         replacement = self._file(log_dir, name).begin(partial(encode_offsets, offsets))
         is_points = name == RECOVERY_POINT_CHECKPOINT
-        gone = dict(self._gone.get(log_dir, ())) if is_points else {}
+        gone = dict(self._gone.get(log_dir, {})) if is_points else {}
         return ReplaceJob(replacement, partial(self._written, log_dir, gone))
 
     def _file(self, log_dir: str, name: str) -> ReplacedFile:

@@ -588,3 +588,50 @@ def test_s_rec_10_a_start_may_sync_what_it_has_recovered() -> None:
     options = LoadOptions(config=built.config, clean=False, sync=True)
     log = load_log(built.fs, built.clock, DIRECTORY, TP, options, Random(0))
     assert (log.recovery_point, log.is_synced) == (24, True)
+
+
+def test_s_txn_6_an_aborted_transaction_below_the_recovery_point_stays_aborted() -> None:
+    built = LogBuilder()
+    built.append(2, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    built.log.flush()
+    abort(built, 1)
+    built.log.flush()  # the transaction index is a new file, whose name has to be synced as well
+    built.fs = built.fs.crash(forget_names=True)
+    log = built.open(clean=False, recovery_point=3)
+    assert log.recovery_point == 3
+    assert [txn.producer_id for txn in log.segments.first.txn_index.all_aborted()] == [1]
+
+
+def abort(built: LogBuilder, producer_id: int) -> None:
+    marker = build_end_transaction_marker(
+        ControlType.ABORT,
+        producer_id=producer_id,
+        producer_epoch=0,
+        coordinator_epoch=0,
+        timestamp=built.clock.wall_ms(),
+    )
+    built.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+
+
+@pytest.mark.parametrize("point", [3, 6])
+def test_s_txn_6_of_the_transaction_index_only_what_is_true_below_the_point_is_kept(
+    point: int,
+) -> None:
+    built = LogBuilder(index_interval_bytes=0)
+    for producer in (1, 2):
+        built.append(2, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
+        abort(built, producer)
+    built.log.flush()
+    good = built.fs.read_bytes(path(0, "txnindex"))
+    size = len(good) // 2
+    torn = {
+        "none of the second": good[:size] + bytes(size),
+        "half of the second": good[: size + 12],
+        "its marker is another batch": good[:size] + good[size : size + 25] + b"\4" + good[-8:],
+    }
+    for form, content in torn.items():
+        if point == 3 or form.startswith("its"):  # below the point all was synced
+            built.fs.write_bytes(path(0, "txnindex"), content)
+            log = built.killed(recovery_point=point)
+            log.release()
+            assert built.fs.read_bytes(path(0, "txnindex")) == good, form

@@ -8,8 +8,8 @@
 A job touches its own partition directory and nothing else; its outcome is kept in it until
 `finish_loading` takes it over. `synced_to` says how far it has come: who loads for long writes that
 down every so often (`LogManager.checkpoint_loading`) and has what is recovered synced (`sync`), so
-that a crash in the middle does not make the next start begin anew. A disk error is an outcome, too: it takes the log directory offline
-then, and the others go on (S-REC-7).
+that a crash in the middle does not make the next start begin anew. A disk error is an outcome, too:
+it takes the log directory offline then, and the others go on (S-REC-7).
 
 `storage.manager.loading` makes these, and `storage.check`.
 """

@@ -318,9 +318,9 @@ class LogManager:
     def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Cut logs back, for a follower; unknown partitions are left out. Raises StorageError.
 
-        Recovery points are written down before anything is cut: with an old one in the file, what is
-        appended next would be taken for synced after a crash. An old log start above the end would
-        make the log be taken for lost; that file follows.
+        Recovery points are written down before anything is cut: with an old one in the file, what
+        is appended next would be taken for synced after a crash. An old log start above the end
+        would make the log be taken for lost; that file follows.
         """
         logs = self._table.logs
         self._cut(

@@ -17,7 +17,8 @@ Passes over the files, then the state beside them (Kafka's `LogLoader`)
 Then the log end offset is known. Above it nothing is believed: epochs are cut, snapshots beyond are
 removed, producer state is replayed up to it. The recovery point is not advanced by recovery itself,
 because what was kept was not synced (S-REC-10): a crash in the middle starts over, unless
-`LoadOptions.sync` asks for a sync when it is done. What is taken away is, in this order: later segments, then the end of the file.
+`LoadOptions.sync` asks for a sync when it is done. What is taken away is, in this order: later
+segments, then the end of the file.
 
 At last, more than `flush.messages` lets be unsynced is synced. A process that was killed leaves
 records that only the page cache has; they are read, relied on by other logs, and acknowledged when

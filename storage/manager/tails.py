@@ -3,8 +3,8 @@
 A start reads what lies above the recovery points that are on the disk. Kafka syncs a segment when
 it was rolled, leaves the active one to the operating system, and writes recovery points down once a
 minute; so the time of its start depends on what lies there. Here the end of a log is synced when
-nothing was appended for `IDLE_S`, or has waited for `OLD_S`, and recovery points that have moved are
-written down soon. So a start has to read what the last seconds brought.
+nothing was appended for `IDLE_S`, or has waited for `OLD_S`, and recovery points that have moved
+are written down soon. So a start has to read what the last seconds brought.
 
 One log after the other: syncs side by side would only make appends wait longer for the disk.
 """

@@ -80,8 +80,9 @@ _log = logging.getLogger(__name__)
 _HEADERS: Final = 64 * 1024
 """Read at a time where only headers are looked at."""
 
-_SYNC_EVERY: Final = 64 * 1024 * 1024
-"""Bytes that are recovered before they are synced: far more work than the sync."""
+_SYNC_EVERY_S: Final = 3.0
+"""A recovery that takes longer syncs what it has done that often, so that another crash does not
+undo it."""
 
 _LEFTOVERS: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
 
@@ -117,9 +118,11 @@ def load_log(
 
     `random` may be shared by logs that are loaded in several threads.
     """
-    log = _Loader(fs, clock, directory, topic_partition, options, random).load()
+    loader = _Loader(fs, clock, directory, topic_partition, options, random)
+    log = loader.load()
     unsynced = log.log_end_offset - log.recovery_point
-    if unsynced >= options.config.flush_messages or (unsynced and options.sync):
+    wanted = options.sync or loader.takes_long
+    if unsynced >= options.config.flush_messages or (unsynced and wanted):
         try:
             log.flush()
         except StorageError as error:
@@ -150,6 +153,8 @@ class _Loader:
         self._store = SegmentStore(fs, clock, directory, options.config, random)
         self._epochs = self._open_epochs()
         self._unsynced_from: int | None = None
+        self.takes_long = False
+        """What was recovered is synced every so often."""
         self._resumed: ResumePoint | None = None
         """Where the reading began in the segment that the recovery point lies in."""
 
@@ -377,32 +382,31 @@ class _Loader:
         if rolled is not None and first.base_offset == point:
             # Its last time index entry was written when it was rolled, maybe after the sync.
             self._note_unsynced(rolled)
-        unsynced: list[LogSegment] = []
-        size = 0
+        begin, synced_to = self._clock.monotonic(), first.base_offset
         for at, segment in enumerate(unflushed):
             resume = self._resumed if at == 0 else None
             if self._recover_segment(segment, unflushed[at + 1 :], resume=resume):
                 return
-            unsynced.append(segment)
-            size += segment.size
-            if size >= _SYNC_EVERY:
-                self._sync(unsynced)
-                unsynced, size = [], 0
+            if self._options.synced is not None:
+                now = self._clock.monotonic()
+                if now - begin >= _SYNC_EVERY_S:
+                    self.takes_long = True
+                    self._sync(synced_to, self._options.synced)
+                    begin, synced_to = now, self._producers.map_end_offset
 
-    def _sync(self, recovered: Sequence[LogSegment]) -> None:
-        """All up to the end of what was recovered, in the order of a flush (S-FL-2)."""
-        if self._options.synced is None:
-            return
+    def _sync(self, start: int, synced: Callable[[int], None]) -> None:
+        """What was recovered from `start` on, in the order of a flush (S-FL-2)."""
         snapshots = self._producers.snapshots
         end = self._producers.map_end_offset
         unsynced = snapshots.unsynced(end)
-        for segment in recovered:
-            segment.flush()
+        for segment in self._store.segments.snapshot_from(start):
+            if segment.base_offset < end:
+                segment.flush()
         sync_files(self._fs, (snapshots.path(offset) for offset, _ in unsynced))
         self._fs.fsync_dir(self._directory)
         snapshots.mark_synced(unsynced)
         self._epochs.flush()
-        self._options.synced(end)
+        synced(end)
 
     def _recover_segment(
         self,

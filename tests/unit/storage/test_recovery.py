@@ -14,6 +14,7 @@ from storage.log.log import Log
 from storage.log.results import AppendOrigin, FetchIsolation, StartOffsetReason
 from storage.recovery import LoadOptions, load_log
 from tests.support.log_builder import DIRECTORY, TP, LogBuilder
+from tests.support.manual_clock import ManualClock
 
 
 def path(base: int, kind: str = "log") -> str:
@@ -563,7 +564,7 @@ def test_s_rec_3_indexes_that_cannot_be_believed_are_made_anew(
 
 
 def test_s_rec_10_recovery_tells_how_far_it_has_synced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "_SYNC_EVERY", 1)
+    monkeypatch.setattr(recovery, "_SYNC_EVERY_S", 0)
     built = filled()
     built.fs = built.fs.crash(keep_unsynced=True)
     told: list[int] = []
@@ -580,6 +581,22 @@ def test_s_rec_10_recovery_tells_how_far_it_has_synced(monkeypatch: pytest.Monke
     options = LoadOptions(config=built.config, clean=False, synced=synced)
     load_log(built.fs, built.clock, DIRECTORY, TP, options, Random(0))
     assert told == [8, 16, 24]
+
+
+def test_s_rec_10_what_took_long_to_recover_is_synced_to_its_end() -> None:
+    built = filled()
+    built.fs = built.fs.crash(keep_unsynced=True)
+    told: list[int] = []
+
+    class SlowClock(ManualClock):
+        def monotonic(self) -> float:
+            self.advance(2)
+            return super().monotonic()
+
+    options = LoadOptions(config=built.config, clean=False, synced=told.append)
+    log = load_log(built.fs, SlowClock(), DIRECTORY, TP, options, Random(0))
+    assert told == [16]
+    assert (log.recovery_point, log.is_synced) == (24, True)
 
 
 def test_s_rec_10_a_start_may_sync_what_it_has_recovered() -> None:

@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from broker.world.clock import Clock
-from broker.world.workers import Workers
+from broker.world.workers import Workers, perform_all
 from storage.log.log import Log
 from storage.log_loading import LoadJob, TopicConfigs
 from storage.log_manager import LogManager
@@ -20,6 +20,10 @@ from storage.log_manager import LogManager
 logger = logging.getLogger(__name__)
 
 PROGRESS_S: Final = 5.0
+
+LONG_S: Final = 3.0
+"""A start that takes longer syncs what it recovers and writes down how far it has come, every so
+often: should it be killed, the next one goes on there. A shorter one leaves that to the flusher."""
 
 CLEAN_LOGS_AT_A_TIME: Final = 32
 """After a clean stop a log is opened in as much time as a hop to a thread takes, so that a worker
@@ -38,7 +42,7 @@ async def load_all_logs(
     begin = clock.monotonic()
     jobs = manager.load_jobs(topic_configs)
     if jobs:
-        await _Opening(jobs, threads_per_dir, clock, workers).run()
+        await _Opening(manager, jobs, threads_per_dir, clock, workers).run()
     manager.finish_loading()
     logger.info("Loaded %d logs in %dms", len(jobs), (clock.monotonic() - begin) * 1000)
 
@@ -47,8 +51,15 @@ class _Opening:
     """All jobs, on their way through the workers."""
 
     def __init__(
-        self, jobs: Sequence[LoadJob], threads_per_dir: int, clock: Clock, workers: Workers
+        self,
+        manager: LogManager,
+        jobs: Sequence[LoadJob],
+        threads_per_dir: int,
+        clock: Clock,
+        workers: Workers,
     ) -> None:
+        self._manager = manager
+        self._takes_long = False
         self._all = len(jobs)
         self._done = 0
         self._clock = clock
@@ -63,6 +74,7 @@ class _Opening:
         """Until the last one. Cancelled: what a worker is at is waited for."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._report)
+            nursery.start_soon(self._write_down)
             async with trio.open_nursery() as openers:
                 for queue in self._queues.values():
                     for _ in range(min(self._threads_per_dir, len(queue))):
@@ -72,6 +84,8 @@ class _Opening:
     async def _open(self, queue: deque[LoadJob]) -> None:
         while queue:
             jobs = [queue.popleft() for _ in range(self._share_of(queue))]
+            for job in jobs:
+                job.sync = self._takes_long
             outcomes = await self._workers.in_thread(_run_all, jobs, limiter=self._limiter)
             for job, outcome in zip(jobs, outcomes, strict=True):
                 job.complete(outcome)
@@ -82,6 +96,13 @@ class _Opening:
         if not queue[0].clean:  # and so is its whole directory
             return 1
         return max(1, min(CLEAN_LOGS_AT_A_TIME, len(queue) // (4 * self._threads_per_dir)))
+
+    async def _write_down(self) -> None:
+        """Ended by its caller: what it is at is waited for, as it must not come after the end."""
+        while True:
+            await self._clock.sleep(LONG_S)
+            self._takes_long = True
+            await perform_all(self._workers, self._manager.checkpoint_loading())
 
     async def _report(self) -> None:
         while True:

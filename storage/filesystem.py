@@ -100,6 +100,13 @@ class FileSystem(Protocol):
         """Names (not paths) in the directory, sorted."""
         ...
 
+    def sizes(self, path: str) -> dict[str, int]:
+        """Names in the directory, sorted, each with its length in bytes.
+
+        One that goes while this looks is left out.
+        """
+        ...
+
     def make_dirs(self, path: str) -> None:
         """The directory and its parents; no error if it stands already."""
         ...

@@ -6,8 +6,10 @@
     manager.finish_loading()
 
 A job touches its own partition directory and nothing else; its outcome is kept in it until
-`finish_loading` takes it over. A disk error is an outcome, too: it takes the log directory offline
-then, and the others go on (S-REC-7).
+`finish_loading` takes it over. `synced_to` says how far it has come: who loads for long writes that
+down every so often (`LogManager.checkpoint_loading`) and has what is recovered synced (`sync`), so
+that a crash in the middle does not make the next start begin anew. A disk error is an outcome, too:
+it takes the log directory offline then, and the others go on (S-REC-7).
 
 `storage.manager.loading` makes these, and `storage.check`.
 """
@@ -61,6 +63,10 @@ class LoadJob:
     producer_expiration_ms: int
     is_future: bool = False
     """It is the copy of a log that was being moved here."""
+    sync: bool = False
+    """Sync what is recovered; set before `run`."""
+    synced_to: int = 0
+    """The recovery point that a checkpoint may name now; set by `run`, in its thread."""
     log: Log | None = None
     error: OSError | None = None
 
@@ -74,6 +80,8 @@ class LoadJob:
                 log_start_offset=self.log_start_offset,
                 topic_id=read_topic_id(self.fs, self.directory),
                 producer_expiration_ms=self.producer_expiration_ms,
+                sync=self.sync,
+                synced=self._synced,
             )
             log = load_log(
                 self.fs, self.clock, self.directory, self.topic_partition, options, self.random
@@ -86,12 +94,16 @@ class LoadJob:
         except StorageError as error:
             return error.cause if isinstance(error.cause, OSError) else OSError(str(error))
 
+    def _synced(self, offset: int) -> None:
+        self.synced_to = offset
+
     def complete(self, outcome: Log | OSError, /) -> None:
         """Keep the outcome for `finish_loading`."""
         if isinstance(outcome, OSError):
             self.error = outcome
         else:
             self.log = outcome
+            self.synced_to = outcome.recovery_point
 
     @property
     def is_done(self) -> bool:
@@ -108,6 +120,8 @@ class Loading:
     """Directories of topics that were deleted before (S-RET-8)."""
     failed: dict[str, OSError] = field(default_factory=dict)
     """Log directories that could not even be listed."""
+    gone: dict[str, list[TopicPartition]] = field(default_factory=dict)
+    """Log directory to partitions whose recovery points are in its file, and that are not there."""
 
 
 def read_topic_id(fs: FileSystem, directory: str) -> bytes:
@@ -169,6 +183,7 @@ def jobs_of(
                     config=configs[tp.topic],
                     clean=clean,
                     recovery_point=recovery_points.get(tp, 0),
+                    synced_to=recovery_points.get(tp, 0),
                     log_start_offset=log_starts.get(tp, 0),
                     fs=fs,
                     clock=clock,
@@ -177,4 +192,6 @@ def jobs_of(
                     is_future=parsed.state is DirState.FUTURE,
                 )
             )
+    there = {job.topic_partition for job in loading.jobs}
+    loading.gone[log_dir] = [tp for tp in recovery_points if tp not in there]
     return loading

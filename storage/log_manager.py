@@ -6,7 +6,7 @@ several of them:
     LogDirectories   which directories of `log.dirs` are in service     LogTable     the logs
     LogLoader        opening all at start                               LogMaker     new ones
     LogConfigs       configurations that change                         LogMoves     to other dirs
-    Flusher          what is synced when                                Checkpoints  offset files
+    Flusher, Tails   what is synced when                                Checkpoints  offset files
     Deletions        what is removed later                              Upkeep       what grows old
     Closing          an orderly stop
 
@@ -46,6 +46,7 @@ from storage.manager.log_configs import LogConfigs
 from storage.manager.log_maker import LogMaker
 from storage.manager.log_moves import LogMoves
 from storage.manager.log_table import LogTable
+from storage.manager.tails import Tails
 from storage.manager.upkeep import Upkeep
 from storage.open_files import OpenFiles
 from storage.paths import (
@@ -120,6 +121,7 @@ class LogManager:
         self._configs = LogConfigs(table)
         self._checkpoints = checkpoints = Checkpoints(fs, random, directories, table)
         self._flusher = flusher = Flusher(table, clock)
+        self._tails = Tails(table, clock, checkpoints, flusher)
         self._deletions = deletions = Deletions(
             fs, clock, directories, table, delay_ms=config.log_segment_delete_delay_ms
         )
@@ -131,6 +133,7 @@ class LogManager:
             directories,
             table,
             producer_expiration_ms=config.producer_id_expiration_ms,
+            before_new=checkpoints.before_new_log,
         )
         self.moves = LogMoves(fs, directories, table, maker, flusher, deletions, checkpoints)
         """Partitions on their way to another directory."""
@@ -143,7 +146,7 @@ class LogManager:
         log.connect(
             failed=self._directories.report_failure_in,
             rolled=self._flusher.note_rolled,
-            rolling=self._checkpoints.before_new_segment,
+            lowered=self._checkpoints.write_lowered,
             openings=self.open_files,
         )
 
@@ -216,6 +219,10 @@ class LogManager:
         """What has to be opened; each is a job. Takes the clean-shutdown markers away (S-REC-1)."""
         expiration_ms = self._config.producer_id_expiration_ms
         return self._loader.start(topic_configs, producer_expiration_ms=expiration_ms).jobs
+
+    def checkpoint_loading(self) -> Steps:
+        """Write down how far the load jobs have come, so that a crash does not undo all of it."""
+        return self._loader.checkpoint()
 
     def finish_loading(self) -> None:
         """Take over what the jobs found. Raises StorageError when a partition is found twice."""
@@ -301,7 +308,7 @@ class LogManager:
                 continue
             self._delete(log)
             log_dir = parent_dir(log.dir)
-            self._checkpoints.note_outdated(log_dir)
+            self._checkpoints.note_gone(log_dir, topic_partition)
             if log.log_start_offset > 0 and self._checkpoints.may_name(log_dir, topic_partition):
                 touched[log_dir] = None
         self._checkpoints.write_now(*touched)
@@ -331,8 +338,9 @@ class LogManager:
     def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Cut logs back, for a follower; unknown partitions are left out. Raises StorageError.
 
-        The checkpoints follow: with an old recovery point in them, what is appended next would be
-        taken for synced after a crash; with an old log start above its end, the log for lost.
+        Recovery points are written down before anything is cut: with an old one in the file, what
+        is appended next would be taken for synced after a crash. An old log start above the end
+        would make the log be taken for lost; that file follows.
         """
         logs = self._table.logs
         self._cut(
@@ -344,14 +352,18 @@ class LogManager:
         self._cut({self._table.logs[topic_partition]: offset}, Log.truncate_fully_and_start_at)
 
     def _cut(self, offsets: Mapping[Log, int], cut: Callable[[Log, int], object]) -> None:
+        lowered = {
+            parent_dir(log.dir): None
+            for log, offset in offsets.items()
+            if log.lower_recovery_point(offset)
+        }
+        self._checkpoints.write_now(*lowered, files=RECOVERY_POINTS)
         touched: dict[str, None] = {}
         for log, offset in offsets.items():
-            log_dir, start, point = parent_dir(log.dir), log.log_start_offset, log.recovery_point
+            start = log.log_start_offset
             cut(log, offset)
-            if log.recovery_point < point:
-                self._checkpoints.note_outdated(log_dir)
             if log.log_start_offset < start:
-                touched[log_dir] = None
+                touched[parent_dir(log.dir)] = None
         self._checkpoints.write_now(*touched)
 
     # Disks fail.
@@ -423,6 +435,7 @@ class LogManager:
 
     def _flush_rolled(self) -> Steps:
         yield from self._flusher.flush_rolled()
+        yield from self._tails.steps()
         yield from self._checkpoints.update_outdated()
         return None
 

@@ -22,7 +22,7 @@ from typing import Final
 Piece = bytes | bytearray | memoryview
 
 _SMALL: Final = 64 * 1024
-_LEAST_MAPPING: Final = 1024 * 1024
+_LEAST_MAPPING: Final = 16 * 1024 * 1024
 """An empty mapping costs address space only, and a second one when the file grows costs a copy."""
 
 
@@ -230,6 +230,12 @@ class MemoryFileSystem:
 
     def list_dir(self, path: str) -> list[str]:
         return sorted(self._need_directory(self._begin("list_dir", path)))
+
+    def sizes(self, path: str) -> dict[str, int]:
+        return {name: self._length(f"{path}/{name}") for name in self.list_dir(path)}
+
+    def _length(self, path: str) -> int:
+        return 0 if self.is_dir(path) else self.size(path)
 
     def make_dirs(self, path: str) -> None:
         path = self._begin("make_dirs", path)

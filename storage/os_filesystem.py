@@ -19,6 +19,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -231,6 +232,14 @@ class OsFileSystem:
 
     def list_dir(self, path: str) -> list[str]:
         return sorted(self._spares.call(lambda: os.listdir(path)))
+
+    def sizes(self, path: str) -> dict[str, int]:
+        found = []
+        with self._spares.call(lambda: os.scandir(path)) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    found.append((entry.name, entry.stat().st_size))
+        return dict(sorted(found))
 
     def make_dirs(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)

@@ -109,6 +109,11 @@ def offset_prefix(offset: int) -> str:
     return f"{offset:020d}"
 
 
+def is_offset_prefix(text: str) -> bool:
+    """Whether these are the 20 digits of an offset."""
+    return len(text) == 20 and text.isascii() and text.isdigit()
+
+
 def log_file(directory: str, base_offset: int, state: str = "") -> str:
     """Path of the segment's record file."""
     return f"{directory}/{base_offset:020d}{LOG_SUFFIX}{state}"

@@ -4,18 +4,21 @@ Passes over the files, then the state beside them (Kafka's `LogLoader`)
 
   1. and 2. What was in the middle of replacing segments is undone or finished
      (`storage.leftovers`, S-REC-2).
-  3. Segments. Index files without a record file go. A segment whose indexes are missing or
-     contradict themselves is recovered.
+  3. Segments. Index files without a record file go. A segment whose indexes are missing, or cannot
+     be right by their sizes, is recovered. Nothing is opened here for a segment below the recovery
+     point: a log of thousands of segments costs a listing with sizes, and what is wrong inside an
+     index shows when it is used.
   4. A segment whose offsets lie too far apart for an index is split (`storage.splitting`), here or
      as soon as it was recovered.
-  5. After an unclean stop, every segment from the recovery point on is recovered: read whole
+  5. After an unclean stop, what lies from the recovery point on is recovered: it is read
      (`storage.segment_recovery`). The first byte that is not part of a good batch ends the log:
      later segments go, then the file is cut there (S-REC-3).
 
 Then the log end offset is known. Above it nothing is believed: epochs are cut, snapshots beyond are
 removed, producer state is replayed up to it. The recovery point is not advanced by recovery itself,
-because what was kept was not synced (S-REC-10): a crash in the middle starts over. What is taken
-away is, in this order: later segments, then the end of the file.
+because what was kept was not synced (S-REC-10): a crash in the middle starts over, unless
+`LoadOptions.sync` asks for a sync when it is done. What is taken away is, in this order: later
+segments, then the end of the file.
 
 At last, more than `flush.messages` lets be unsynced is synced. A process that was killed leaves
 records that only the page cache has; they are read, relied on by other logs, and acknowledged when
@@ -26,18 +29,23 @@ OSError; damaged data is repaired, not reported by exception.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from random import Random
 from typing import Final
 
 from config.topic_config import TopicConfig
+from protocol.records.batch import MIN_LEGACY_SIZE
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.clock import Clock
 from storage.epochs import LeaderEpochCache
 from storage.errors import CheckpointError, CorruptIndex, StorageError
 from storage.filesystem import FileSystem
-from storage.leftovers import finish_swaps, remove_leftovers, segment_files
+from storage.index.offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
+from storage.index.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
+from storage.index.transaction_index import ENTRY_SIZE as TXN_ENTRY_SIZE
+from storage.leftovers import finish_swaps, remove_leftovers
 from storage.log import replay
 from storage.log.log import Log
 from storage.log.results import DeletionReason
@@ -54,7 +62,8 @@ from storage.paths import (
     SWAP_SUFFIX,
     TEMPORARY_SUFFIX,
     TIME_INDEX_SUFFIX,
-    file_name,
+    TXN_INDEX_SUFFIX,
+    is_offset_prefix,
     join,
     log_file,
 )
@@ -62,13 +71,18 @@ from storage.producers.state import (
     DEFAULT_EXPIRATION_MS,
     ProducerStateManager,
 )
-from storage.segment_recovery import SegmentRecovery
+from storage.segment_recovery import ResumePoint, SegmentRecovery, cut_indexes, resume_point
 from storage.splitting import is_forced, overflows, split
+from storage.syncing import sync_files
 
 _log = logging.getLogger(__name__)
 
 _HEADERS: Final = 64 * 1024
 """Read at a time where only headers are looked at."""
+
+_SYNC_EVERY_S: Final = 3.0
+"""A recovery that takes longer syncs what it has done that often, so that another crash does not
+undo it."""
 
 _LEFTOVERS: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
 
@@ -84,6 +98,10 @@ class LoadOptions:
     """From the checkpoint; 0 when it names none."""
     recovery_point: int = 0
     """From the checkpoint: everything below was synced."""
+    sync: bool = False
+    """Sync what was recovered, so that the recovery point is the end of the log."""
+    synced: Callable[[int], None] | None = None
+    """Told, in the middle of much work, below which offset all is recovered and synced."""
     topic_id: bytes = ZERO_UUID
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
 
@@ -100,8 +118,11 @@ def load_log(
 
     `random` may be shared by logs that are loaded in several threads.
     """
-    log = _Loader(fs, clock, directory, topic_partition, options, random).load()
-    if log.log_end_offset - log.recovery_point >= options.config.flush_messages:
+    loader = _Loader(fs, clock, directory, topic_partition, options, random)
+    log = loader.load()
+    unsynced = log.log_end_offset - log.recovery_point
+    wanted = options.sync or loader.takes_long
+    if unsynced >= options.config.flush_messages or (unsynced and wanted):
         try:
             log.flush()
         except StorageError as error:
@@ -132,26 +153,32 @@ class _Loader:
         self._store = SegmentStore(fs, clock, directory, options.config, random)
         self._epochs = self._open_epochs()
         self._unsynced_from: int | None = None
+        self.takes_long = False
+        """What was recovered is synced every so often."""
+        self._resumed: ResumePoint | None = None
+        """Where the reading began in the segment that the recovery point lies in."""
 
     def load(self) -> Log:
-        names = self._fs.list_dir(self._directory)
-        if any(name.endswith(_LEFTOVERS) for name in names):
+        sizes = self._fs.sizes(self._directory)
+        if any(name.endswith(_LEFTOVERS) for name in sizes):
             remove_leftovers(self._fs, self._directory)
             finish_swaps(self._fs, self._directory)
-            names = self._fs.list_dir(self._directory)
+            sizes = self._fs.sizes(self._directory)
         options, segments = self._options, self._store.segments
         self._producers = ProducerStateManager(
             self._fs,
             self._topic_partition,
             self._directory,
-            names=names,
+            names=sizes,
             expiration_ms=options.producer_expiration_ms,
             random=self._random,
         )
-        self._open_segments(names)
+        self._open_segments(sizes)
         if not options.clean:
-            self._recover()
-        end = self._end_offset()
+            self._recover(sizes)
+            end = self._producers.map_end_offset
+        else:
+            end = self._end_offset()
         if end < options.log_start_offset:
             self._start_over(end)
             end = options.log_start_offset
@@ -191,51 +218,84 @@ class _Loader:
 
     # Pass 3.
 
-    def _open_segments(self, names: list[str]) -> None:
-        have = set(names)
-        files = [(name, file) for name, file in segment_files(names) if file.state == ""]
-        bases = {file.base_offset for _, file in files if file.suffix == LOG_SUFFIX}
-        for name, file in files:
-            if file.suffix in INDEX_SUFFIXES and file.base_offset not in bases:
+    def _open_segments(self, sizes: Mapping[str, int]) -> None:
+        store = self._store
+        stems = [name.removesuffix(LOG_SUFFIX) for name in sizes if name.endswith(LOG_SUFFIX)]
+        bases = {stem: int(stem) for stem in stems if is_offset_prefix(stem)}
+        for name in sizes:
+            stem, dot, rest = name.partition(".")
+            if dot + rest in INDEX_SUFFIXES and is_offset_prefix(stem) and stem not in bases:
                 _log.warning(
                     "Found an orphaned index file %s, with no corresponding log file.", name
                 )
                 self._fs.unlink(join(self._directory, name), missing_ok=True)
-        for base in sorted(bases):
-            self._store.segments.add(self._segment(base))
+        store.segments.add_all(
+            store.open_segment(base, size=sizes[stem + LOG_SUFFIX]) for stem, base in bases.items()
+        )
         if not bases:
-            self._store.create(self._options.log_start_offset)
-        for segment in self._store.segments:
-            if not self._indexes_look_good(segment, have):
+            store.create(self._options.log_start_offset)
+        segments = tuple(store.segments)
+        for segment, following in zip_longest(segments, segments[1:]):
+            if not self._indexes_look_good(segment, following, sizes):
                 # Later segments stay: that an index is damaged says nothing of the records.
                 _log.warning("Rebuilding the indexes of %s", segment.path)
                 self._recover_segment(segment, sync=True)
-            elif self._has_overflow(segment):
+            elif self._has_overflow(segment, following):
                 self._split(segment, sync=True)
 
-    def _indexes_look_good(self, segment: LogSegment, have: set[str]) -> bool:
-        if not self._options.clean and self._is_unflushed(segment):
+    def _indexes_look_good(
+        self, segment: LogSegment, following: LogSegment | None, sizes: Mapping[str, int]
+    ) -> bool:
+        if not self._options.clean and self._is_unflushed(following):
             return True  # rebuilt anyway
         stem = f"{segment.base_offset:020d}"
+        index, times = sizes.get(stem + INDEX_SUFFIX), sizes.get(stem + TIME_INDEX_SUFFIX)
+        aborted = sizes.get(stem + TXN_INDEX_SUFFIX, 0)
         if segment.size == 0:
             # Whatever an index says of nothing is wrong, but that it is missing does not matter.
-            indexes = [path for path in segment.paths[1:] if file_name(path) in have]
-            return not any(self._fs.size(path) for path in indexes)
-        if stem + INDEX_SUFFIX not in have or stem + TIME_INDEX_SUFFIX not in have:
+            return not (index or times or aborted)
+        if index is None or times is None:
             return False
-        if self._options.clean and self._store.segments.higher(segment.base_offset) is not None:
-            return True  # looked at when it is first used
+        if following is not None:
+            if self._options.clean:
+                return True  # looked at when it is first used
+            if following.base_offset != self._options.recovery_point and self._have_sizes_of_done(
+                segment.size, index, times, aborted
+            ):
+                return True
+        return self._indexes_are_sane(segment, following)
+
+    def _have_sizes_of_done(self, size: int, index: int, times: int, aborted: int) -> bool:
+        """Whether indexes of these bytes may be those of a segment that was ended.
+
+        One that was being rebuilt when the process died is pre-sized, to far more entries than the
+        records have room for, or it is empty.
+        """
+        # Kafka's smallest batch, and an entry only every so often.
+        most = size // max(self._options.config.index_interval_bytes, MIN_LEGACY_SIZE) + 1
+        return (
+            index % OFFSET_ENTRY_SIZE == 0
+            and times % TIME_ENTRY_SIZE == 0
+            and aborted % TXN_ENTRY_SIZE == 0
+            and index <= most * OFFSET_ENTRY_SIZE
+            and 0 < times <= (most + 1) * TIME_ENTRY_SIZE
+        )
+
+    def _indexes_are_sane(self, segment: LogSegment, following: LogSegment | None) -> bool:
         try:
             segment.offset_index.sanity_check(log_size=segment.size)
             segment.time_index.sanity_check()
             segment.txn_index.sanity_check()
-            following = self._store.segments.higher(segment.base_offset)
-            if following is not None and (
-                # It may have been rolled after the sync: its last entry was written then.
-                following.base_offset == self._options.recovery_point
-                # No rolled segment's is empty, if its records have timestamps; but one that was
-                # made anew by a start that was interrupted may be. Or one entry of zeros.
-                or segment.time_index.last_entry[0] <= 0
+            if (
+                following is not None
+                and not self._options.clean
+                and (
+                    # It may have been rolled after the sync: its last entry was written then.
+                    following.base_offset == self._options.recovery_point
+                    # No rolled segment's is empty, if its records have timestamps; but one that was
+                    # made anew by a start that was interrupted may be. Or one entry of zeros.
+                    or segment.time_index.last_entry[0] <= 0
+                )
             ):
                 return segment.time_index_is_complete()
         except CorruptIndex as error:
@@ -245,15 +305,14 @@ class _Loader:
             segment.release()
         return True
 
-    def _has_overflow(self, segment: LogSegment) -> bool:
+    def _has_overflow(self, segment: LogSegment, following: LogSegment | None) -> bool:
         """Of the segments that are believed as they are. The last one is asked for its end later.
 
         Only one that is far from the next is read.
         """
-        following = self._store.segments.higher(segment.base_offset)
         if following is None or not overflows(following.base_offset - 1, segment.base_offset):
             return False
-        if not self._options.clean and self._is_unflushed(segment):
+        if not self._options.clean and self._is_unflushed(following):
             return False  # recovered anyway
         end, _ = segment.read_end()
         segment.release()
@@ -278,8 +337,8 @@ class _Loader:
         for piece in pieces:
             self._recover_segment(segments[piece.base_offset], sync=sync)
 
-    def _is_unflushed(self, segment: LogSegment) -> bool:
-        following = self._store.segments.higher(segment.base_offset)
+    def _is_unflushed(self, following: LogSegment | None) -> bool:
+        """Whether the segment before `following` may hold what was never synced."""
         return following is None or following.base_offset > self._options.recovery_point
 
     def _segment(self, base_offset: int) -> LogSegment:
@@ -289,37 +348,74 @@ class _Loader:
     def _synced_up_to(self, start: int, end: int) -> int:
         """The recovery point that a log from start to end may claim (S-FL-2).
 
-        A checkpoint may be older than a truncation: what was appended since then may not have been
-        synced at all. One beyond the end says so, and nothing is claimed. One inside a segment does
-        not: so that segment, which is recovered whole anyway, is not claimed. (At its base a
-        checkpoint is never that old: rolling brings it up to date.)
+        A checkpoint beyond the end is from before a truncation that a crash has interrupted, and
+        nothing is claimed. One inside a segment is claimed if the reading could begin there; if it
+        had to begin at the segment's base, no more than that is.
         """
         if self._options.clean:
             return end
         point = self._options.recovery_point
         if point > end:
             return start
+        if self._resumed is not None:
+            return point
         holder = self._store.segments.floor(point)
         return point if holder is None else holder.base_offset
 
     # Pass 4.
 
-    def _recover(self) -> None:
-        segments = self._store.segments
-        unflushed = segments.from_offset(self._options.recovery_point)
+    def _recover(self, sizes: Mapping[str, int]) -> None:
+        segments, point = self._store.segments, self._options.recovery_point
+        unflushed = segments.from_offset(point)
+        first = unflushed[0]
+        if first.base_offset < point:
+            stem = f"{first.base_offset:020d}"
+            self._resumed = resume_point(
+                first,
+                point,
+                index_bytes=sizes.get(stem + INDEX_SUFFIX, -1),
+                time_index_bytes=sizes.get(stem + TIME_INDEX_SUFFIX, -1),
+            )
         # The epochs of what is read now are learned from it: a leader may have been followed by one
         # whose epoch is not the newest this file names (unsynced truncation, unclean election).
-        self._epochs.truncate_from_end(unflushed[0].base_offset)
-        rolled = segments.lower(self._options.recovery_point)
-        if rolled is not None and unflushed[0].base_offset == self._options.recovery_point:
+        self._epochs.truncate_from_end(first.base_offset if self._resumed is None else point)
+        rolled = segments.lower(point)
+        if rolled is not None and first.base_offset == point:
             # Its last time index entry was written when it was rolled, maybe after the sync.
             self._note_unsynced(rolled)
+        begin, synced_to = self._clock.monotonic(), first.base_offset
         for at, segment in enumerate(unflushed):
-            if self._recover_segment(segment, unflushed[at + 1 :]):
+            resume = self._resumed if at == 0 else None
+            if self._recover_segment(segment, unflushed[at + 1 :], resume=resume):
                 return
+            if self._options.synced is not None:
+                now = self._clock.monotonic()
+                if now - begin >= _SYNC_EVERY_S:
+                    self.takes_long = True
+                    self._sync(synced_to, self._options.synced)
+                    begin, synced_to = now, self._producers.map_end_offset
+
+    def _sync(self, start: int, synced: Callable[[int], None]) -> None:
+        """What was recovered from `start` on, in the order of a flush (S-FL-2)."""
+        snapshots = self._producers.snapshots
+        end = self._producers.map_end_offset
+        unsynced = snapshots.unsynced(end)
+        for segment in self._store.segments.snapshot_from(start):
+            if segment.base_offset < end:
+                segment.flush()
+        sync_files(self._fs, (snapshots.path(offset) for offset, _ in unsynced))
+        self._fs.fsync_dir(self._directory)
+        snapshots.mark_synced(unsynced)
+        self._epochs.flush()
+        synced(end)
 
     def _recover_segment(
-        self, segment: LogSegment, later: Sequence[LogSegment] = (), *, sync: bool = False
+        self,
+        segment: LogSegment,
+        later: Sequence[LogSegment] = (),
+        *,
+        sync: bool = False,
+        resume: ResumePoint | None = None,
     ) -> bool:
         """Re-read one segment and rebuild what belongs to it; True when its end had to be cut off.
 
@@ -329,13 +425,20 @@ class _Loader:
         `sync`: it may lie below the recovery point, so nobody will sync it later. The indexes are
         on the disk before the zeros at their end, by which the next start would see that they
         were not finished, are cut off.
+
+        `resume`: where to begin, if not at its first byte. What lies below was synced, and stays so
+        where nothing follows it.
         """
-        producers = self._producers
-        if producers.map_end_offset != segment.base_offset:
-            replay.rebuild(
-                producers, self._store.segments, segment.base_offset, self._clock.wall_ms()
-            )
-        cut = SegmentRecovery(segment, producers, self._epochs).run()
+        producers, start = self._producers, segment.base_offset
+        if resume is not None:
+            start = resume.offset
+            cut_indexes(segment, resume)
+        if producers.map_end_offset != start:
+            replay.rebuild(producers, self._store.segments, start, self._clock.wall_ms())
+        if resume is not None and resume.is_all:
+            segment.release()
+            return False
+        cut = SegmentRecovery(segment, producers, self._epochs, resume).run()
         lost = cut > 0 or self._is_hole(segment, producers.map_end_offset, later)
         if lost:
             _log.warning(
@@ -357,8 +460,9 @@ class _Loader:
         elif cut:
             # What was cut off must not come back behind what is appended next.
             segment.file.fsync()
-        producers.take_snapshot()
-        self._note_unsynced(segment)
+        producers.take_snapshot(sync=sync)
+        if resume is None or lost or producers.map_end_offset > start:
+            self._note_unsynced(segment)
         if overflows(producers.map_end_offset - 1, segment.base_offset):
             self._split(segment, sync=sync)
         segment.release()

@@ -4,14 +4,26 @@ Each batch is read and its checksum compared; the three indexes, producer state 
 are rebuilt from what is good. Nothing is cut here and no file but the indexes is changed: what
 follows the last good batch, and the segments after this one, are the loader's to decide.
 
+Where to begin
+  A segment is read from its first byte, or, when the recovery point lies in it, from the last index
+  entry below that point (`resume_point`). What lies below was synced with its index entries, and a
+  checkpoint never names an offset that was cut off since (`storage.manager.checkpoints`), so it is
+  believed. Whatever does not fit (an entry that leads to no batch that ends there, a point that
+  is not between two batches) is a reason to read the segment whole.
+
 `storage.recovery` calls this.
 """
 
 import logging
+from typing import Final, NamedTuple
 
-from protocol.records.batch import BatchHeader
+from protocol.records.batch import CONTROL_BIT, BatchHeader
 from protocol.records.errors import RecordsError
+from protocol.types import NO_TIMESTAMP
 from storage.epochs import LeaderEpochCache
+from storage.errors import CorruptIndex
+from storage.index.offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
+from storage.index.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from storage.log import replay
 from storage.log.scan import Ended, Walk
 from storage.log.segment import LogSegment
@@ -20,29 +32,194 @@ from storage.producers.state import ProducerStateManager
 
 _log = logging.getLogger(__name__)
 
+_CHUNK: Final = 64 * 1024
+"""From an index entry to the recovery point: an index interval, mostly."""
+
+
+class ResumePoint(NamedTuple):
+    """Where the reading of a segment may begin."""
+
+    offset: int
+    """Everything below is good and known: a recovery point."""
+    position: int
+    """Of the last indexed batch below it in the record file; 0 if none is indexed."""
+    entries: int
+    """Of the offset index, up to that batch."""
+    time_entries: int
+    """Of the time index, up to that batch."""
+    aborted: int
+    """Entries of the transaction index below `offset`."""
+    is_all: bool
+    """Nothing follows, and the indexes are those of a segment that was ended: all is done."""
+
+
+class _Entry(NamedTuple):
+    """The last of some entries of an index."""
+
+    number: int
+    """How many there are."""
+    offset: int
+    value: int
+    """Position or timestamp."""
+
+
+def resume_point(
+    segment: LogSegment, point: int, *, index_bytes: int, time_index_bytes: int
+) -> ResumePoint | None:
+    """Where to begin in the segment that holds `point`; None: at its first byte. Raises OSError.
+
+    Entries are gone through one by one, not searched: above the recovery point a power loss leaves
+    anything, zeros in the middle included, and a search would be led astray. The sizes are those of
+    the index files.
+    """
+    try:
+        indexed = _entries_below(segment, point)
+        dated = _time_entries_below(segment, indexed.offset + 1)
+        ended = _time_entries_below(segment, point)
+        aborted = _aborted_below(segment, point)
+        if aborted is None or not (_is_dated(segment, dated) and _is_dated(segment, ended)):
+            return None
+        tail = _Tail(segment, indexed, dated.value)
+        if not tail.reaches(point):
+            return None
+    except CorruptIndex as error:
+        _log.warning("Reading %s whole: %s", segment.path, error)
+        return None
+    return ResumePoint(
+        offset=point,
+        position=indexed.value,
+        entries=indexed.number,
+        time_entries=dated.number,
+        aborted=aborted,
+        is_all=tail.is_all
+        and tail.max_timestamp <= ended.value
+        and index_bytes == indexed.number * OFFSET_ENTRY_SIZE
+        and time_index_bytes == ended.number * TIME_ENTRY_SIZE,
+    )
+
+
+def _entries_below(segment: LogSegment, point: int) -> _Entry:
+    """The rising entries of the offset index."""
+    index = segment.offset_index
+    last, position, count = segment.base_offset - 1, 0, 0
+    for slot in range(index.entries):
+        offset, at = index.entry(slot)
+        if not last < offset < point or not position < at < segment.size:
+            break
+        last, position, count = offset, at, slot + 1
+    return _Entry(count, last, position)
+
+
+def _time_entries_below(segment: LogSegment, point: int) -> _Entry:
+    """The rising entries of the time index."""
+    index = segment.time_index
+    last, latest, count = segment.base_offset - 1, NO_TIMESTAMP, 0
+    for slot in range(index.entries):
+        timestamp, offset = index.entry(slot)
+        if not last < offset < point or timestamp <= latest:
+            break
+        latest, last, count = timestamp, offset, slot + 1
+    return _Entry(count, last, latest)
+
+
+def _is_dated(segment: LogSegment, entry: _Entry) -> bool:
+    """A batch that ends there is dated so: half an entry may look like a whole one."""
+    if not entry.number:
+        return True
+    header = _batch_that_ends_at(segment, entry.offset)
+    return header is not None and header.max_timestamp == entry.value
+
+
+def _aborted_below(segment: LogSegment, point: int) -> int | None:
+    """How many rising entries the transaction index has; None: not all of them are markers'."""
+    last, count, producer_id = segment.base_offset - 1, 0, -1
+    for txn in segment.txn_index.all_aborted():
+        if not last < txn.last_offset < point:
+            break
+        last, count, producer_id = txn.last_offset, count + 1, txn.producer_id
+    if not count:
+        return 0
+    header = _batch_that_ends_at(segment, last)
+    if header is None or header.producer_id != producer_id:
+        return None
+    return count if header.attributes & CONTROL_BIT else None
+
+
+def _batch_that_ends_at(segment: LogSegment, offset: int) -> BatchHeader | None:
+    _, start = segment.offset_index.lookup(offset)
+    for _, header, _, _ in Walk(segment.file, start, segment.size, chunk=_CHUNK):
+        if header.last_offset >= offset:
+            return header if header.last_offset == offset else None
+    return None
+
+
+class _Tail:
+    """What follows the last index entry, up to a recovery point."""
+
+    __slots__ = ("_indexed", "_latest", "_segment", "is_all", "max_timestamp")
+
+    def __init__(self, segment: LogSegment, indexed: _Entry, latest: int) -> None:
+        """`latest`: as the time index has it, the latest timestamp up to the indexed batch."""
+        self._segment = segment
+        self._indexed = indexed
+        self._latest = latest
+        self.max_timestamp = NO_TIMESTAMP
+        self.is_all = False
+        """Nothing follows it."""
+
+    def reaches(self, point: int) -> bool:
+        """The entry leads to its batch, and that one, or one after it, ends right below `point`."""
+        segment, indexed = self._segment, self._indexed
+        base, after = segment.base_offset, segment.base_offset
+        walk = Walk(segment.file, indexed.value, segment.size, chunk=_CHUNK)
+        for at, header, chunk, inside in walk:
+            if header.last_offset >= point:
+                return header.base_offset >= point and after > base
+            if at == indexed.value and not self._is_indexed(header):
+                return False
+            if flaw_of(header, chunk, inside, base_offset=base, last_offset=after - 1):
+                return False
+            self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
+            after = header.last_offset + 1
+        self.is_all = walk.ended is Ended.AT_END
+        return after == point
+
+    def _is_indexed(self, header: BatchHeader) -> bool:
+        """What both indexes say of this batch is so."""
+        indexed = self._indexed
+        return not indexed.number or (
+            header.last_offset == indexed.offset and header.max_timestamp <= self._latest
+        )
+
 
 class SegmentRecovery:
-    """Reads a segment from its first byte and makes everything beside it agree (S-REC-3)."""
+    """Reads a segment and makes everything beside it agree (S-REC-3).
 
-    __slots__ = ("_epochs", "_producers", "_segment")
+    With `resume` the producers are those of a log that ends at its offset.
+    """
+
+    __slots__ = ("_epochs", "_known", "_producers", "_resume", "_segment", "_total")
 
     def __init__(
-        self, segment: LogSegment, producers: ProducerStateManager, epochs: LeaderEpochCache
+        self,
+        segment: LogSegment,
+        producers: ProducerStateManager,
+        epochs: LeaderEpochCache,
+        resume: ResumePoint | None = None,
     ) -> None:
         self._segment = segment
         self._producers = producers
         self._epochs = epochs
+        self._total = segment.size
+        self._known = segment.base_offset if resume is None else resume.offset
+        self._resume = resume
 
     def run(self) -> int:
         """Returns the bytes beyond the last good batch; they are still there. Raises OSError."""
-        segment = self._segment
-        total = segment.size
-        segment.offset_index.truncate()
-        segment.time_index.truncate()
-        segment.txn_index.truncate()
-        segment.restart()
+        segment, known = self._segment, self._known
+        start = self._begin()
         last = segment.base_offset - 1
-        walk = Walk(segment.file, 0, total)
+        walk = Walk(segment.file, start, self._total)
         for position, header, chunk, at in walk:
             flaw = flaw_of(header, chunk, at, base_offset=segment.base_offset, last_offset=last)
             if flaw is not None:
@@ -51,7 +228,7 @@ class SegmentRecovery:
             last = header.last_offset
             try:
                 segment.note_batch(header.size, last, header.max_timestamp)
-                if header.magic >= 2:
+                if header.magic >= 2 and last >= known:
                     self._note(header, chunk, at)
             except RecordsError as error:
                 _log.warning(
@@ -59,11 +236,24 @@ class SegmentRecovery:
                 )
                 segment.size = position
                 break
-            self._producers.map_end_offset = last + 1
+            self._producers.map_end_offset = max(last + 1, known)
         else:
             if walk.ended is not Ended.AT_END:
                 _log.warning("%s ends at %d: %s", segment.path, walk.position, walk.ended)
-        return total - segment.size
+        return self._total - segment.size
+
+    def _begin(self) -> int:
+        """Forget what is said of what is read; where that begins."""
+        segment, resume = self._segment, self._resume
+        if resume is None:
+            segment.offset_index.truncate()
+            segment.time_index.truncate()
+            segment.txn_index.truncate()
+        if resume is None or not resume.position:
+            segment.restart()
+            return 0
+        segment.restart_from(resume.position)
+        return resume.position
 
     def _note(self, header: BatchHeader, chunk: memoryview, at: int) -> None:
         """Epoch and producer of a good batch."""
@@ -76,3 +266,11 @@ class SegmentRecovery:
             completed = replay.remember_again(self._producers, header, chunk, at)
             if completed is not None:
                 replay.settle(self._producers, self._segment, completed)
+
+
+def cut_indexes(segment: LogSegment, resume: ResumePoint) -> None:
+    """To what they hold up to the batch that is read first. Raises OSError."""
+    segment.txn_index.keep(resume.aborted)
+    if not resume.is_all:
+        segment.offset_index.keep(resume.entries)
+        segment.time_index.keep(resume.time_entries)

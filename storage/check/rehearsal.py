@@ -192,6 +192,13 @@ class RehearsalFileSystem:
         names.update(file_name(other) for other in self._nodes if parent_dir(other) == path)
         return sorted(names)
 
+    def sizes(self, path: str) -> dict[str, int]:
+        return {name: self._length(f"{path}/{name}") for name in self.list_dir(path)}
+
+    def _length(self, path: str) -> int:
+        node = self._nodes.get(path)
+        return self._fs.size(path) if node is None else node.length
+
     def make_dirs(self, path: str) -> None:
         pass
 

@@ -211,6 +211,10 @@ class MappedIndex:
         if not self._fs.exists(self.path):
             self._fs.open(self.path, create=True).close()
 
+    def keep(self, entries: int) -> None:
+        """Drop all but the first `entries`."""
+        self._shrink_to(entries)
+
     def truncate(self) -> None:
         """Drop all entries."""
         self._shrink_to(0)

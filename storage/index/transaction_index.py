@@ -172,6 +172,10 @@ class TransactionIndex:
         data = self._all_bytes()
         self._cut(self._first_at_or_after(offset), data)
 
+    def keep(self, entries: int) -> None:
+        """Drop all but the first `entries`. Raises OSError."""
+        self._cut(entries * ENTRY_SIZE, self._all_bytes())
+
     def truncate(self) -> None:
         """Drop all entries; a file that was made stays, empty (Kafka's `reset`). Raises OSError."""
         self._cut(0, self._all_bytes())

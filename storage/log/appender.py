@@ -344,6 +344,9 @@ class Appender:
                     completed = replay.remember(producers, header, pending.data, at)
                     if completed is not None:
                         replay.settle(producers, pending.segment, completed)
+                        if completed.is_aborted:
+                            # Its index may be a new name in the directory.
+                            self._durability.note_change(pending.segment)
                 else:
                     first = header.base_offset
                     last = first + header.last_offset_delta

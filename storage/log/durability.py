@@ -5,12 +5,15 @@ What holds
      snapshots up to there, the names of the files, the leader epochs; in that order, and then only
      the recovery point moves.
   2. A change of a segment's files below the recovery point, or of names, leaves a mark at the
-     segment (`note_change`); a flush syncs all that are marked, wherever it ends. What a running
+     segment (`note_change`); a flush syncs all that are marked, wherever it ends (a step: those up
+     to where it ends). What a running
      flush has taken counts as marked until it is complete: whoever begins another one meanwhile
      syncs it as well.
      Large producer snapshots are no files yet when a roll is over: the flush that is to sync them
      begins with a job that writes them (`SnapshotFiles.begin_write`).
-  3. A flush that failed, or was overtaken by a truncation, a move or a replacement of segments
+  3. A flush of many segments goes in steps of `SEGMENTS_A_STEP`, each a job that the one before it
+     returns, and the recovery point moves with each: a crash in the middle loses one step's work.
+  4. A flush that failed, or was overtaken by a truncation, a move or a replacement of segments
      (`SegmentStore.generation`), gives its marks back and moves nothing. An overtaken one is begun
      anew, so that who waits for it knows that all is synced, or that the log is out of service.
 
@@ -18,7 +21,8 @@ A flush in steps is a job (`FlushJob`) that sees paths and numbers; all state is
 the loop. Only `Log` and its parts use this.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from storage.epochs import LeaderEpochCache
 from storage.jobs import Job, perform
@@ -30,6 +34,9 @@ from storage.log.store import SegmentStore
 from storage.paths import parent_dir
 from storage.producers.snapshots import SnapshotJob
 from storage.producers.state import ProducerStateManager
+
+SEGMENTS_A_STEP: Final = 64
+"""Some 200 files: about as many syncs as a slow disk makes in two seconds."""
 
 
 class Durability:
@@ -111,7 +118,14 @@ class Durability:
         snapshots = self._producers.snapshots.unsynced(end)
         if not marks and end <= start and not snapshots:
             return None
-        paths = self._paths_of(marks, start, end)
+        due = self._due(marks, start, end)
+        goes_on = len(due) > SEGMENTS_A_STEP
+        if goes_on:
+            end = min(end, due[SEGMENTS_A_STEP])
+            due = due[:SEGMENTS_A_STEP]
+            marks &= frozenset(due)
+            snapshots = self._producers.snapshots.unsynced(end)
+        paths = self._paths_of(due)
         paths += [self._producers.snapshots.path(offset) for offset, _ in snapshots]
         job = FlushJob(
             ran=self._ran,
@@ -124,18 +138,23 @@ class Durability:
             generation=generation,
             taken=marks,
             snapshots=snapshots,
+            goes_on=goes_on,
         )
-        self._marks = frozenset()
+        self._marks -= marks
         self._running += (job,)
         return job
 
-    def _paths_of(self, marks: frozenset[int], start: int, end: int) -> list[str]:
-        """All files of the segments that are marked, or hold offsets in [start, end)."""
-        segments = self._store.segments
+    def _due(self, marks: frozenset[int], start: int, end: int) -> list[int]:
+        """Bases of the segments that are marked, or hold offsets in [start, end); ascending."""
         due = set(marks)
         if start < end:
-            due |= {s.base_offset for s in segments.snapshot_from(start) if s.base_offset < end}
-        found = (segments.get(base) for base in sorted(due))
+            segments = self._store.segments.snapshot_from(start)
+            due |= {s.base_offset for s in segments if s.base_offset < end}
+        return sorted(due)
+
+    def _paths_of(self, bases: Iterable[int]) -> list[str]:
+        """All files of those that are still there."""
+        found = (self._store.segments.get(base) for base in bases)
         return [path for segment in found if segment is not None for path in segment.paths]
 
     def _directories(self, *, names_changed: bool) -> tuple[str, ...]:
@@ -163,8 +182,7 @@ class Durability:
         if error is not None or job.generation != self._store.generation:
             return self._give_back(job, error)
         if job.epochs is None:
-            self._settle(job)
-            return None
+            return self._settle(job)
         try:
             job.epochs.install()
         except OSError as failure:
@@ -177,16 +195,16 @@ class Durability:
             return self._give_back(job, error)
         if job.epochs is not None:
             job.epochs.settle()
-        self._settle(job)
-        return None
+        return self._settle(job)
 
-    def _settle(self, job: FlushJob) -> None:
+    def _settle(self, job: FlushJob) -> Job[Any] | None:
         self._ended(job)
         self._producers.snapshots.mark_synced(job.snapshots)
         if job.directories:
             self._store.dir_is_synced = True
         self.recovery_point = max(self.recovery_point, job.end)
         self.last_flush_ms = self._store.clock.wall_ms()
+        return self.begin_flush(job.asked) if job.goes_on else None
 
     def _ended(self, job: FlushJob) -> None:
         self._running = tuple(other for other in self._running if other is not job)

@@ -37,6 +37,8 @@ class FlushJob:
     """Bases of marked segments: their marks are this job's until it is complete."""
     snapshots: tuple[tuple[int, int], ...]
     """As `SnapshotFiles.unsynced` has named them."""
+    goes_on: bool
+    """It is one step of a flush of more segments."""
 
     def run(self) -> OSError | None:
         """See `storage.jobs`."""

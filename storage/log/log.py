@@ -28,6 +28,7 @@ Disk trouble becomes a `StorageError` and is reported to the owner of the log di
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 from config.topic_config import TopicConfig
 from protocol.types import ZERO_UUID, TopicPartition
@@ -62,11 +63,15 @@ from storage.log.validation import Bytes
 from storage.producers.snapshots import SnapshotJob
 from storage.producers.state import ProducerStateManager
 
-Rolling = Callable[["Log"], None]
-"""Told (log) before a segment ends."""
+Lowered = Callable[["Log"], None]
+"""Told (log) when its recovery point went back, before anything is cut off."""
 
 Rolled = Callable[["Log", int], None]
 """Told (log, offset) when a segment ended: everything below the offset should be flushed soon."""
+
+
+_PRODUCERS_IN_PASSING: Final = 500
+"""Of so many producers a snapshot is written in a few milliseconds."""
 
 
 class Log:
@@ -144,7 +149,7 @@ class Log:
             tp, store, offsets, producers, durability, reader, roller, guard
         )
         self._truncator = Truncator(
-            store, offsets, producers, leader_epochs, durability, reader, roller, deleter
+            store, offsets, producers, leader_epochs, durability, reader, deleter
         )
         self._replacer = Replacer(store, durability, deleter)
         # What runs for every request leads straight into its part, without a call in between.
@@ -160,14 +165,14 @@ class Log:
         *,
         failed: Failed,
         rolled: Rolled,
-        rolling: Rolling | None = None,
+        lowered: Lowered | None = None,
         openings: Openings | None = None,
     ) -> None:
         """Tell the log whom to tell."""
         self._store.connect(openings)
         self._guard.failed = failed
         self._roller.ended = partial(rolled, self)
-        self._roller.beginning = None if rolling is None else partial(rolling, self)
+        self._truncator.lowered = None if lowered is None else partial(lowered, self)
 
     # What it is.
 
@@ -393,6 +398,37 @@ class Log:
         """
         return self._durability.begin_flush(offset)
 
+    def lower_recovery_point(self, offset: int) -> bool:
+        """What lies above is about to be cut off; True when it was below the recovery point."""
+        before = self.recovery_point
+        self._durability.cut_to(offset)
+        return self.recovery_point < before
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether a flush would find nothing to do."""
+        return self.recovery_point >= self.log_end_offset and self.names_are_synced
+
+    def begin_settle(self) -> FlushJob | SnapshotJob | None:
+        """As `begin_flush`, with a snapshot of the producers at the end of the log.
+
+        So a start after a crash need not go through the batches of a segment to know them. Only for
+        a log that nobody appends to at the moment: a snapshot holds the last batch of a producer,
+        of which those that were sent side by side may be sent again. And only where there are few:
+        such snapshots are written often, and here. Raises StorageError.
+        """
+        if self._guard.offline is not None:
+            return None
+        producers = self.producers
+        if producers.producer_count <= _PRODUCERS_IN_PASSING:
+            with self._guard.writing():
+                producers.take_snapshot(sync=False)
+                # The newest but one is that of the recovery point on the disk.
+                strays = [at for at in producers.snapshots.offsets if at not in self.segments]
+                for offset in strays[:-2]:
+                    producers.snapshots.delete(offset)
+        return self._durability.begin_flush()
+
     def close(self) -> None:
         """Snapshot the producers at the end; trim, sync, close all files. Raises StorageError."""
         perform(self.begin_close())
@@ -404,6 +440,7 @@ class Log:
         with self._guard.writing():
             self.producers.map_end_offset = self.log_end_offset
             self.producers.take_snapshot(sync=False)
+            self.producers.remove_stray_snapshots(self.segments.base_offsets)
             for segment in self.segments:
                 if segment.finish():
                     self._durability.note_change(segment)

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Roller:
-    """See the module docstring. `beginning` and `ended` are set by the owner of the log."""
+    """See the module docstring. `ended` is set by the owner of the log."""
 
     __slots__ = (
         "_durability",
@@ -28,7 +28,6 @@ class Roller:
         "_producers",
         "_store",
         "_topic_partition",
-        "beginning",
         "ended",
     )
 
@@ -45,8 +44,6 @@ class Roller:
         self._offsets = offsets
         self._producers = producers
         self._durability = durability
-        self.beginning: Callable[[], None] | None = None
-        """Called before a segment is started."""
         self.ended: Callable[[int], None] | None = None
         """Told the offset below which everything should be flushed soon."""
 
@@ -57,7 +54,6 @@ class Roller:
         store, offsets = self._store, self._offsets
         old = store.segments.active
         base = max(first_offset, offsets.end)
-        self.before_new_segment()
         segment = store.roll(base)
         _log.debug(
             "Rolled %s at offset %d: %s (segment %d, %d bytes)",
@@ -83,8 +79,3 @@ class Roller:
         if self.ended is not None:
             self.ended(base)
         return segment
-
-    def before_new_segment(self) -> None:
-        """Until now a crash led to the recovery of the active segment, whatever the checkpoint."""
-        if self.beginning is not None:
-            self.beginning()

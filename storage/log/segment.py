@@ -391,6 +391,15 @@ class LogSegment:
         self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = -1
 
+    def restart_from(self, position: int) -> None:
+        """As `restart`, from the batch on that the last index entry leads to, at `position`.
+
+        Both indexes end with that batch: the last time entry is the greatest timestamp up to it.
+        """
+        self.restart()
+        self.size = position
+        self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
+
     # Life.
 
     def preallocate(self, size: int) -> None:

@@ -8,7 +8,7 @@ segment, so this costs nothing.
 Only `Log` and its loader change it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sortedcontainers import SortedDict
 
@@ -60,6 +60,13 @@ class LogSegments:
         """Put a segment in its place; replaces one with the same base offset."""
         self._by_base[segment.base_offset] = segment
         self.active = self._by_base.peekitem(-1)[1]
+        self._snapshot = tuple(self._by_base.values())
+
+    def add_all(self, segments: Iterable[LogSegment]) -> None:
+        """`add` for many: one renewal of the snapshot, not one per segment."""
+        self._by_base.update((segment.base_offset, segment) for segment in segments)
+        if self._by_base:
+            self.active = self._by_base.peekitem(-1)[1]
         self._snapshot = tuple(self._by_base.values())
 
     def remove(self, base_offset: int) -> LogSegment:

@@ -5,13 +5,14 @@ The one thing that syncs on the event loop: it is rare, and what was cut must no
 what is appended next.
 """
 
+from collections.abc import Callable
+
 from storage.epochs import LeaderEpochCache
 from storage.log import replay
 from storage.log.deleting import SegmentDeleter
 from storage.log.durability import Durability
 from storage.log.offsets import LogOffsets
 from storage.log.reading import LogReader
-from storage.log.rolling import Roller
 from storage.log.store import SegmentStore
 from storage.producers.state import ProducerStateManager
 
@@ -26,8 +27,8 @@ class Truncator:
         "_offsets",
         "_producers",
         "_reader",
-        "_roller",
         "_store",
+        "lowered",
     )
 
     def __init__(
@@ -38,7 +39,6 @@ class Truncator:
         epochs: LeaderEpochCache,
         durability: Durability,
         reader: LogReader,
-        roller: Roller,
         deleter: SegmentDeleter,
     ) -> None:
         self._store = store
@@ -47,8 +47,9 @@ class Truncator:
         self._epochs = epochs
         self._durability = durability
         self._reader = reader
-        self._roller = roller
         self._deleter = deleter
+        self.lowered: Callable[[], None] | None = None
+        """Called when the recovery point went back, before anything is cut off."""
 
     def truncate_to(self, offset: int) -> bool:
         """Drop all batches from the one that holds `offset` on; True when there were any."""
@@ -60,6 +61,7 @@ class Truncator:
         if self._store.segments.first.base_offset > offset:
             self.truncate_fully_and_start_at(offset, offset)
             return True
+        self._lower_recovery_point(offset)
         # Before the segments: none may come back once these are cut, and the names are synced.
         self._producers.snapshots.delete_above(offset)
         self._deleter.forget(self._store.truncate_to(offset))
@@ -69,12 +71,19 @@ class Truncator:
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int) -> None:
         """Drop everything; the next record gets `offset`."""
-        self._roller.before_new_segment()
+        self._lower_recovery_point(offset)
         self._producers.truncate_fully_and_start_at(offset)
         self._deleter.forget(self._store.restart_at(offset))
         self._epochs.clear()
         self._shrunk_to(log_start_offset, offset)
         self._offsets.update_high_watermark(offset)
+
+    def _lower_recovery_point(self, offset: int) -> None:
+        """What is appended at `offset` next must not be taken for synced after a crash."""
+        if self._durability.recovery_point > offset:
+            self._durability.cut_to(offset)
+            if self.lowered is not None:
+                self.lowered()
 
     def _shrunk_to(self, start: int, end: int) -> None:
         self._durability.cut_to(end)

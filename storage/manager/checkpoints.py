@@ -4,13 +4,12 @@ A checkpoint is begun on the loop, where the offsets are read, a few hundred log
 encoded, written and synced elsewhere, and takes its name on the loop. What is begun later wins,
 whatever its disk does (`storage.replaced_file`), so a file never goes back in time.
 
-A checkpoint may say too much
-  An old recovery point, of a deleted log of that name or from before a truncation, does no harm as
-  long as there is one segment above it: that one is recovered whole. So such a directory is only
-  marked outdated, a task writes its checkpoints soon, and before another segment begins they are
-  written at once (`before_new_segment`). A mark is taken off only if it is the one that was there
-  when the offsets were read.
-  An old log start does harm at once: whoever deletes or empties such a log writes it out at once
+A checkpoint must not say too much
+  A recovery point is believed, even in the middle of a segment (`storage.segment_recovery`). So one
+  that a truncation will make untrue is written down, lower, before anything is cut. One of a log
+  that was deleted or moved away does no harm until there is a new log of that name in the
+  directory: a task writes it out soon, and who makes such a log at once (`before_new_log`).
+  An old log start does harm at once: whoever deletes or empties such a log writes it out
   (`write_now`), if the file may name it (`may_name`).
 """
 
@@ -84,8 +83,9 @@ class Checkpoints:
         self._files: dict[str, ReplacedFile] = {}
         self._named: dict[str, set[TopicPartition]] = {}
         """Log directory to the partitions that its recovery point or log start file may name."""
-        self._outdated: dict[str, object] = {}
-        """Log directory to its mark."""
+        self._gone: dict[str, dict[TopicPartition, object]] = {}
+        """Log directory to partitions that lie there no more, but may in its recovery point file,
+        each with a mark of its own: a file that was begun earlier takes no later mark off."""
 
     # What is on the disk.
 
@@ -116,8 +116,7 @@ class Checkpoints:
         begun: list[tuple[Ask, Offsets, ReplaceJob]] = []
         for name, ask in files.items():
             offsets: Offsets = []
-            replacement = self._file(log_dir, name).begin(partial(encode_offsets, offsets))
-            begun.append((ask, offsets, ReplaceJob(replacement, partial(self._written, log_dir))))
+            begun.append((ask, offsets, self._begin(log_dir, name, offsets)))
         named = self._named.setdefault(log_dir, set())
         for count, log in enumerate(self._table.everything(), start=1):
             if self._table.holds(log) and parent_dir(log.dir) == log_dir:
@@ -134,6 +133,19 @@ class Checkpoints:
                 yield job
         return None
 
+    def steps_of(self, log_dir: str, points: Mapping[TopicPartition, int]) -> Steps:
+        """Write these recovery points, whatever the logs say: they are not loaded yet."""
+        if log_dir in self._directories.live:
+            yield self._begin(log_dir, RECOVERY_POINT_CHECKPOINT, list(points.items()))
+        return None
+
+    def _begin(self, log_dir: str, name: str, offsets: Offsets) -> ReplaceJob:
+        """`offsets` may be filled until the job is run."""
+        replacement = self._file(log_dir, name).begin(partial(encode_offsets, offsets))
+        is_points = name == RECOVERY_POINT_CHECKPOINT
+        gone = dict(self._gone.get(log_dir, {})) if is_points else {}
+        return ReplaceJob(replacement, partial(self._written, log_dir, gone))
+
     def _file(self, log_dir: str, name: str) -> ReplacedFile:
         path = join(log_dir, name)
         file = self._files.get(path)
@@ -141,11 +153,18 @@ class Checkpoints:
             file = self._files[path] = ReplacedFile(self._fs, path, self._random)
         return file
 
-    def _written(self, log_dir: str, error: OSError | None) -> None:
+    def _written(
+        self, log_dir: str, gone: Mapping[TopicPartition, object], error: OSError | None
+    ) -> None:
         if error is not None and is_shortage(error):
             self._directories.make_room()
             raise OutOfResources(log_dir, error)  # the task runs again
-        if error is not None:
+        if error is None:
+            marks = self._gone.get(log_dir, {})
+            for topic_partition, mark in gone.items():
+                if marks.get(topic_partition) is mark:
+                    del marks[topic_partition]
+        else:
             _log.error("Disk error while writing checkpoints in directory %s: %s", log_dir, error)
             self._directories.report_failure(log_dir, error)
 
@@ -155,20 +174,21 @@ class Checkpoints:
 
     # What the recovery point file says too much.
 
-    def note_outdated(self, log_dir: str) -> None:
-        """Its recovery points may be above what is synced, or of a log that is gone."""
-        self._outdated[log_dir] = object()
+    def note_gone(self, log_dir: str, topic_partition: TopicPartition) -> None:
+        """It lies there no more: what the file says of it must not be said of another log."""
+        self._gone.setdefault(log_dir, {})[topic_partition] = object()
 
-    def before_new_segment(self, log: Log) -> None:
-        """An old recovery point would be believed of the segment that is active now."""
-        log_dir = parent_dir(log.dir)
-        if log_dir in self._outdated:
+    def before_new_log(self, log_dir: str, topic_partition: TopicPartition) -> None:
+        """The file must not name the recovery point of another log of that name."""
+        if topic_partition in self._gone.get(log_dir, ()):
             self.write_now(log_dir, files=RECOVERY_POINTS)
 
+    def write_lowered(self, log: Log) -> None:
+        """Its recovery point went back: the file says so before anything is cut off."""
+        self.write_now(parent_dir(log.dir), files=RECOVERY_POINTS)
+
     def update_outdated(self) -> Steps:
-        """Write the checkpoints of directories that are marked, and take the marks off."""
-        for log_dir, mark in tuple(self._outdated.items()):
+        """Write the checkpoints of directories whose files may name what is gone."""
+        for log_dir in [log_dir for log_dir, gone in self._gone.items() if gone]:
             yield from self.steps((log_dir,))
-            if self._outdated.get(log_dir) is mark:
-                del self._outdated[log_dir]
         return None

@@ -49,6 +49,18 @@ class Flusher:
             yield self._flush(log, offset)
         return None
 
+    def settle(self, log: Log, *, is_idle: bool) -> Steps:
+        """Sync all of a log, so that a start need not read it; then what was rolled meanwhile."""
+        try:
+            job = log.begin_settle() if is_idle else log.begin_flush()
+        except StorageError as error:
+            logged("Error flushing", log)(error)
+        else:
+            if job is not None:
+                yield Watched(job, failed=logged("Error flushing", log))
+        yield from self.flush_rolled()
+        return None
+
     def flush_due(self) -> Steps:
         """Sync every log whose last sync is `flush.ms` ago."""
         now = self._clock.wall_ms()

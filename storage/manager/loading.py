@@ -3,8 +3,10 @@
 import logging
 from random import Random
 
+from protocol.types import TopicPartition
 from storage.clock import Clock
 from storage.filesystem import FileSystem
+from storage.jobs import Steps
 from storage.log_loading import Loading, TopicConfigs, jobs_of
 from storage.manager.checkpoints import RECOVERY_POINTS, Checkpoints
 from storage.manager.deletions import Deletions
@@ -73,12 +75,23 @@ class LogLoader:
                 len(found.jobs),
                 path,
             )
+            for topic_partition in found.gone.get(path, ()):
+                self._checkpoints.note_gone(path, topic_partition)
             everything.jobs += found.jobs
             everything.to_delete += found.to_delete
             for job in found.jobs:
                 self._configs.initializing(job.topic_partition)
         self._loading = everything
         return everything
+
+    def checkpoint(self) -> Steps:
+        """Write down how far the jobs have come: as far as the files said, or farther."""
+        points: dict[str, dict[TopicPartition, int]] = {}
+        for job in () if self._loading is None else self._loading.jobs:
+            points.setdefault(job.log_dir, {})[job.topic_partition] = job.synced_to
+        for log_dir, offsets in points.items():
+            yield from self._checkpoints.steps_of(log_dir, offsets)
+        return None
 
     def finish(self) -> None:
         """Take over what the jobs found. Raises StorageError when a partition is found twice."""

@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
@@ -33,7 +34,9 @@ class LogMaker:
         table: LogTable,
         *,
         producer_expiration_ms: int,
+        before_new: Callable[[str, TopicPartition], None],
     ) -> None:
+        """`before_new` is told the log directory and the partition before a log is made there."""
         self._fs = fs
         self._clock = clock
         self._random = random
@@ -41,6 +44,7 @@ class LogMaker:
         self._table = table
         self._counts: Counter[str] = Counter()
         """Logs by log directory as they were when a log was made last."""
+        self._before_new = before_new
         self.producer_expiration_ms = producer_expiration_ms
         """`producer.id.expiration.ms`; may be changed at any time."""
 
@@ -142,6 +146,7 @@ class LogMaker:
             topic_id=topic_id,
             producer_expiration_ms=self.producer_expiration_ms,
         )
+        self._before_new(parent_dir(directory), topic_partition)
         with self._directories.writing(directory):
             if topic_id != ZERO_UUID:
                 write_partition_metadata(self._fs, directory, topic_id, sync=False)

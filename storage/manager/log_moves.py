@@ -106,8 +106,7 @@ class LogMoves:
         self._retire(future)
         self._let_go(future)
         log_dir = parent_dir(future.dir)
-        if self._checkpoints.may_name(log_dir, topic_partition):
-            # An old recovery point would be taken for one of the next copy.
+        if future.log_start_offset > 0 and self._checkpoints.may_name(log_dir, topic_partition):
             self._checkpoints.write_now(log_dir)
 
     def retire_source(self, topic_partition: TopicPartition) -> None:
@@ -172,6 +171,7 @@ class LogMoves:
     def _let_go(self, log: Log) -> None:
         """It lies in a `-delete` directory by now."""
         self._flusher.forget(log)
+        self._checkpoints.note_gone(parent_dir(log.dir), log.topic_partition)
         log.take_out_of_service()
         self._deletions.add_log(log.dir)
 

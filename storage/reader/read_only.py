@@ -95,6 +95,9 @@ class ReadOnlyFileSystem:
     def list_dir(self, path: str) -> list[str]:
         return self._fs.list_dir(path)
 
+    def sizes(self, path: str) -> dict[str, int]:
+        return self._fs.sizes(path)
+
     def make_dirs(self, path: str) -> None:
         _refuse(path)
 

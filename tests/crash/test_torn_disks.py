@@ -45,6 +45,18 @@ SCENARIOS = {
         "checkpoint": 1,
         "killed": 1,
     },
+    "tails": {
+        "append": 10,
+        "settle": 4,
+        "roll": 1,
+        "flush": 1,
+        "checkpoint": 1,
+        "truncate": 1,
+        "start_over": 1,
+        "retention": 1,
+        "killed": 2,
+        "restart": 1,
+    },
     "all": {
         "append": 20,
         "flush": 1,

@@ -248,6 +248,16 @@ class Workload:
     def flush_rolled(self) -> None:
         self._plain("flush rolled", lambda: run_task(self.manager, log_tasks.FLUSH_ROLLED))
 
+    def settle(self) -> None:
+        """Nobody appends for some seconds."""
+
+        def go() -> None:
+            for _ in range(3):
+                self.clock.advance(2)
+                run_task(self.manager, log_tasks.FLUSH_ROLLED)
+
+        self._plain("settle", go)
+
     def checkpoint(self) -> None:
         self._plain(
             "checkpoint", lambda: run_task(self.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)

@@ -31,6 +31,16 @@ async def test_a_broker_starts_answers_and_stops(broker: WholeBroker) -> None:
 
 
 @whole_broker()
+async def test_a_broker_that_runs_is_not_run_again(broker: WholeBroker) -> None:
+    client = broker.client()
+    await broker.create_topic("t")
+    with pytest.raises(RuntimeError, match="cannot re-start"):
+        await broker.server.run()
+    assert await produced(client, "t-0", "a") == 0
+    assert await broker.stop()
+
+
+@whole_broker()
 async def test_records_are_there_after_a_stop_and_after_a_kill(broker: WholeBroker) -> None:
     await broker.create_topic("t", 2)
     client = broker.client()

@@ -324,7 +324,7 @@ def test_s_ret_8_left_over_directories_go_after_a_restart() -> None:
     assert [name for name in managed.fs.list_dir("/a") if name.startswith("t-")] == []
 
 
-@pytest.mark.parametrize("written_by", ["task", "roll"])
+@pytest.mark.parametrize("written_by", ["task", "successor"])
 def test_s_ret_8_offsets_of_a_deleted_topic_do_not_haunt_its_successor(written_by: str) -> None:
     managed = Managed("/a")
     log = managed.log()
@@ -333,13 +333,16 @@ def test_s_ret_8_offsets_of_a_deleted_topic_do_not_haunt_its_successor(written_b
     run_task(managed.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
     managed.fs.operations.clear()
     managed.manager.async_delete(TopicPartition("t", 0))
-    managed.fill(managed.log(), 1)
     assert not [op for op, _ in managed.fs.operations if op.startswith("fsync")]
     if written_by == "task":
         run_task(managed.manager, log_tasks.FLUSH_ROLLED)
-    else:
-        # Before there is a second segment, which an old recovery point would be believed of.
-        managed.log().roll()
+        managed.fs.operations.clear()
+    written = {op for op, path in managed.fs.operations if "recovery-point" in path}
+    managed.log()
+    written = {op for op, path in managed.fs.operations if "recovery-point" in path} - written
+    # Before anything is in the log that an old recovery point would be believed of.
+    assert ("fsync" in written) == (written_by == "successor")
+    managed.fill(managed.log(), 1)
     managed.kill()
     assert managed.log().recovery_point == 0
     assert managed.log().log_end_offset == 2

@@ -1,12 +1,20 @@
 """Opening what a stop, a kill or a power cut left (checklist B4.7)."""
 
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
 import pytest
 
 from config.topic_config import TopicConfig
 from protocol.records.control import ControlType, build_end_transaction_marker
+from storage import recovery
 from storage.errors import StorageError
+from storage.log.log import Log
 from storage.log.results import AppendOrigin, FetchIsolation, StartOffsetReason
-from tests.support.log_builder import DIRECTORY, LogBuilder
+from storage.recovery import LoadOptions, load_log
+from tests.support.log_builder import DIRECTORY, TP, LogBuilder
+from tests.support.manual_clock import ManualClock
 
 
 def path(base: int, kind: str = "log") -> str:
@@ -458,9 +466,189 @@ def test_s_rec_9_an_index_rebuilt_below_the_recovery_point_is_synced_at_once(cle
     assert built.fs.crash().read_bytes(path(0, "index")) == wanted
 
 
-def test_s_fl_2_the_segment_that_a_checkpoint_lies_in_is_not_claimed() -> None:
+def test_s_fl_2_what_a_start_claims_of_a_checkpoint() -> None:
     built = filled()
-    assert built.killed(recovery_point=14).recovery_point == 8
+    assert built.killed(recovery_point=14).recovery_point == 14
     assert built.killed(recovery_point=8).recovery_point == 8
-    assert built.killed(recovery_point=24).recovery_point == 16
+    assert built.killed(recovery_point=24).recovery_point == 24
     assert built.killed(recovery_point=25).recovery_point == 0
+    # Inside a batch, no log was ever flushed to: the segment is read whole, and not claimed.
+    assert built.killed(recovery_point=13).recovery_point == 8
+
+
+def tail(**config: Any) -> tuple[LogBuilder, int]:
+    """One segment of 40 batches, all indexed, and where the batch at offset 60 begins."""
+    built = LogBuilder(index_interval_bytes=0, **config)
+    for at in range(40):
+        built.clock.advance(0.001)
+        built.append(2, producer_id=7, producer_epoch=0, base_sequence=2 * at)
+    built.log.flush()
+    found = built.log.segments.first.find(60)
+    assert found is not None
+    return built, found.position
+
+
+def test_s_rec_3_below_the_recovery_point_a_segment_is_not_read() -> None:
+    built, position = tail()
+    flip(built, 100)
+    assert built.killed(recovery_point=60).log_end_offset == 80
+    flip(built, position + 40)
+    assert built.killed(recovery_point=60).log_end_offset == 60
+    flip(built, position - 20)
+    # What is wrong right below it gives it away: then all is read.
+    log = built.killed(recovery_point=60)
+    assert (log.log_end_offset, log.recovery_point) == (2, 0)
+
+
+def flip(built: LogBuilder, position: int) -> None:
+    file = built.fs.open(path(0))
+    byte = file.pread(1, position)[0]
+    file.pwrite(bytes([byte ^ 1]), position)
+
+
+def state_of(log: Log) -> object:
+    segment = log.segments.first
+    entry = log.producers.entry(7)
+    assert entry is not None
+    return (
+        [segment.offset_index.entry(at) for at in range(segment.offset_index.entries)],
+        [segment.time_index.entry(at) for at in range(segment.time_index.entries)],
+        [(txn.producer_id, txn.last_offset) for txn in segment.txn_index.all_aborted()],
+        (segment.max_timestamp, segment.offset_of_max_timestamp),
+        (entry.last_sequence, entry.batches[-1]),  # a snapshot holds the last one only
+        log.leader_epochs.entries,
+        (log.log_end_offset, log.size),
+    )
+
+
+@pytest.mark.parametrize("interval", [0, 150, 1000])
+@pytest.mark.parametrize("point", [2, 4, 38, 58, 60, 80])
+def test_s_rec_3_a_segment_read_in_part_is_as_one_read_whole(interval: int, point: int) -> None:
+    built = LogBuilder(index_interval_bytes=interval)
+    now = built.clock.wall_ms()
+    for at in range(40):
+        stamp = now + at + 5 * (at % 7)  # they go back, too
+        built.append_dated(stamp, stamp, producer_id=7, producer_epoch=0, base_sequence=2 * at)
+    whole = state_of(built.killed())
+    assert state_of(built.killed(recovery_point=point)) == whole
+    built.fs.unlink(f"{DIRECTORY}/{80:020d}.snapshot")
+    assert state_of(built.killed(recovery_point=point)) == whole
+    built.log._check()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda index, times: (index[:100], times),  # fewer entries: more is read
+        lambda index, times: (b"", times),
+        lambda index, times: (index, times[:120]),
+        lambda index, times: (index, b""),
+        lambda index, times: (index[:80] + b"\xff" * 8 + index[88:], times),
+        lambda index, times: (index[:-8] + b"\0\0\0\x3a\0\0\0\x11", times),
+        lambda index, times: (index, times[:-24] + bytes(12) + times[-12:]),
+        lambda index, times: (index, times[:-12] + times[-24:-12]),
+        # Half an entry: it seems to be one of an earlier batch.
+        lambda index, times: (index, times[: 12 * 20] + times[12 * 20 : 12 * 20 + 8] + bytes(4)),
+    ],
+)
+def test_s_rec_3_indexes_that_cannot_be_believed_are_made_anew(
+    damage: Callable[[bytes, bytes], tuple[bytes, bytes]],
+) -> None:
+    built, _ = tail()
+    whole = state_of(built.killed())
+    index, times = (built.fs.read_bytes(path(0, kind)) for kind in ("index", "timeindex"))
+    index, times = damage(index, times)
+    built.fs.write_bytes(path(0, "index"), index)
+    built.fs.write_bytes(path(0, "timeindex"), times)
+    assert state_of(built.killed(recovery_point=60)) == whole
+
+
+def test_s_rec_10_recovery_tells_how_far_it_has_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "_SYNC_EVERY_S", 0)
+    built = filled()
+    built.fs = built.fs.crash(keep_unsynced=True)
+    told: list[int] = []
+
+    def synced(offset: int) -> None:
+        told.append(offset)
+        # A power loss now takes nothing below.
+        disk = built.fs.crash()
+        options = LoadOptions(config=built.config, clean=False, recovery_point=offset)
+        log = load_log(disk, built.clock, DIRECTORY, TP, options, Random(0))
+        assert log.log_end_offset >= offset
+        assert log.recovery_point == offset
+
+    options = LoadOptions(config=built.config, clean=False, synced=synced)
+    load_log(built.fs, built.clock, DIRECTORY, TP, options, Random(0))
+    assert told == [8, 16, 24]
+
+
+def test_s_rec_10_what_took_long_to_recover_is_synced_to_its_end() -> None:
+    built = filled()
+    built.fs = built.fs.crash(keep_unsynced=True)
+    told: list[int] = []
+
+    class SlowClock(ManualClock):
+        def monotonic(self) -> float:
+            self.advance(2)
+            return super().monotonic()
+
+    options = LoadOptions(config=built.config, clean=False, synced=told.append)
+    log = load_log(built.fs, SlowClock(), DIRECTORY, TP, options, Random(0))
+    assert told == [16]
+    assert (log.recovery_point, log.is_synced) == (24, True)
+
+
+def test_s_rec_10_a_start_may_sync_what_it_has_recovered() -> None:
+    built = filled()
+    built.fs = built.fs.crash(keep_unsynced=True)
+    options = LoadOptions(config=built.config, clean=False, sync=True)
+    log = load_log(built.fs, built.clock, DIRECTORY, TP, options, Random(0))
+    assert (log.recovery_point, log.is_synced) == (24, True)
+
+
+def test_s_txn_6_an_aborted_transaction_below_the_recovery_point_stays_aborted() -> None:
+    built = LogBuilder()
+    built.append(2, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    built.log.flush()
+    abort(built, 1)
+    built.log.flush()  # the transaction index is a new file, whose name has to be synced as well
+    built.fs = built.fs.crash(forget_names=True)
+    log = built.open(clean=False, recovery_point=3)
+    assert log.recovery_point == 3
+    assert [txn.producer_id for txn in log.segments.first.txn_index.all_aborted()] == [1]
+
+
+def abort(built: LogBuilder, producer_id: int) -> None:
+    marker = build_end_transaction_marker(
+        ControlType.ABORT,
+        producer_id=producer_id,
+        producer_epoch=0,
+        coordinator_epoch=0,
+        timestamp=built.clock.wall_ms(),
+    )
+    built.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+
+
+@pytest.mark.parametrize("point", [3, 6])
+def test_s_txn_6_of_the_transaction_index_only_what_is_true_below_the_point_is_kept(
+    point: int,
+) -> None:
+    built = LogBuilder(index_interval_bytes=0)
+    for producer in (1, 2):
+        built.append(2, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
+        abort(built, producer)
+    built.log.flush()
+    good = built.fs.read_bytes(path(0, "txnindex"))
+    size = len(good) // 2
+    torn = {
+        "none of the second": good[:size] + bytes(size),
+        "half of the second": good[: size + 12],
+        "its marker is another batch": good[:size] + good[size : size + 25] + b"\4" + good[-8:],
+    }
+    for form, content in torn.items():
+        if point == 3 or form.startswith("its"):  # below the point all was synced
+            built.fs.write_bytes(path(0, "txnindex"), content)
+            log = built.killed(recovery_point=point)
+            log.release()
+            assert built.fs.read_bytes(path(0, "txnindex")) == good, form

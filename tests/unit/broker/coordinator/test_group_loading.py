@@ -313,6 +313,13 @@ def test_the_partition_of_a_group_is_javas(groups: GroupHarness) -> None:
     assert java_string_hash("gruppe-ü-组-\U0001f600") == _java("gruppe-ü-组-\U0001f600")
     assert coordinator_partition("polygenelubricants", 50) == 0
     assert coordinator_partition("hello", 50) == 22
+    # Negative ones: not the remainder (19), and not the bits below the sign (17).
+    assert java_string_hash("orders") == -1008770331
+    assert coordinator_partition("orders", 50) == 31
+    assert (
+        groups.coordinator.partition_for("orders")
+        == 1008770331 % groups.coordinator._partition_count
+    )
 
 
 def _java(text: str) -> int:

@@ -8,6 +8,7 @@ import pytest
 
 from storage.errors import StorageError
 from storage.jobs import Job, perform
+from storage.log import durability
 from storage.log.flushing import FlushJob
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
@@ -248,3 +249,24 @@ def survives_power_loss(built: LogBuilder) -> bool:
     other.open(clean=False, recovery_point=log.recovery_point)
     found = [record.offset for record in other.records(other.log.log_start_offset)]
     return found[: len(wanted)] == wanted
+
+
+def test_s_fl_2_a_flush_of_many_segments_goes_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durability, "SEGMENTS_A_STEP", 3)
+    built = LogBuilder()
+    for _ in range(8):
+        built.append()
+        built.log.roll()
+    log = built.killed()
+    points, job = [], log.begin_flush()
+    while job is not None:
+        assert isinstance(job, FlushJob)
+        assert len(job.paths) <= 4 * 3 + 4
+        following = job.complete(job.run())
+        points.append(log.recovery_point)
+        # A power loss now costs what was not synced, and no more.
+        disk = built.fs.crash(forget_names=True)
+        assert {f"{at:020d}.log" for at in range(points[-1])} <= set(disk.list_dir(DIRECTORY))
+        job = following
+    assert points == [3, 6, 8]
+    assert log.is_synced

@@ -106,29 +106,56 @@ def test_offsets_of_before_do_not_haunt_what_comes_after(
         found = broker.killed().log
         assert found.log_end_offset == log.log_end_offset
         assert found.log_start_offset == log.log_start_offset
-        assert found.recovery_point <= log.segments.first.base_offset
+        assert found.recovery_point <= log.recovery_point
         assert broker.failed == []
         assert not [name for name in broker.fs.list_dir("/a") if name.endswith(".tmp")]
 
     assert at_every_moment(scenario) > 10
 
 
-def test_a_mark_that_came_while_the_checkpoint_was_written_stays() -> None:
+def test_a_partition_that_went_while_the_checkpoint_was_written_stays_marked() -> None:
     broker = Broker()
-    broker.manager.truncate_to({TP: 6})
-    jobs = broker.jobs(log_tasks.FLUSH_ROLLED)
+    other = TopicPartition("u", 0)
+
+    def made() -> Log:
+        return broker.manager.get_or_create_log(other, bytes(16), CONFIG, is_new=True)
+
+    made().append_as_leader(build_batch([(1, b"k", b"v", ())]), leader_epoch=0)
+    made().flush()
+    jobs = broker.jobs(log_tasks.RECOVERY_POINT_CHECKPOINT)
     first = next(jobs)
-    broker.manager.truncate_to({TP: 4})
+    broker.manager.async_delete(other)
     perform(first)
     for job in jobs:
         perform(job)
-    assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 6\n"
-    broker.log.roll()
-    assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 4\n"
-    run_task(broker.manager, log_tasks.FLUSH_ROLLED)
-    broker.fs.operations.clear()
-    broker.log.roll()
-    assert not [op for op, _ in broker.fs.operations if op.startswith("fsync")]
+    assert b"u 0 1" in broker.fs.read_bytes(POINTS)
+    made()
+    assert b"u 0" not in broker.fs.read_bytes(POINTS)
+
+
+def test_s_fl_2_a_recovery_point_that_a_truncation_makes_untrue_is_lowered_before() -> None:
+    broker = Broker()
+    run_task(broker.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
+    for offset, cut in ((6, broker.manager.truncate_to), (4, broker.manager.truncate_to)):
+        broker.fs.operations.clear()
+        cut({TP: offset})
+        done = [f"{op} {path}" for op, path in broker.fs.operations]
+        written = next(at for at, line in enumerate(done) if line.startswith("rename /a/recovery"))
+        cut_off = done.index("truncate /a/t-0/00000000000000000000.log")
+        assert written < done.index("fsync_dir /a") < cut_off
+        assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 %d\n" % offset
+    broker.log.truncate_to(3)  # by whomever it is cut
+    assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 3\n"
+    broker.manager.truncate_fully_and_start_at(TP, 2)
+    assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 2\n"
+
+
+def test_recovery_points_of_partitions_that_are_not_there_are_taken_for_gone_by_a_start() -> None:
+    broker = Broker()
+    broker.fs.write_bytes(POINTS, b"0\n2\nt 0 8\nother 3 50\n")
+    again = broker.killed()
+    again.manager.get_or_create_log(TopicPartition("other", 3), bytes(16), CONFIG, is_new=True)
+    assert b"other" not in again.fs.read_bytes(POINTS)
 
 
 def test_thousands_of_logs_are_asked_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,103 @@
+"""Syncing the ends of logs in the background, so that a start after a crash has little to read.
+
+A start reads what lies above the recovery points that are on the disk. Kafka syncs a segment when
+it was rolled, leaves the active one to the operating system, and writes recovery points down once a
+minute; so the time of its start depends on what lies there. Here the end of a log is synced when
+nothing was appended for `IDLE_S`, or has waited for `OLD_S`, and recovery points that have moved
+are written down soon. So a start has to read what the last seconds brought.
+
+One log after the other: syncs side by side would only make appends wait longer for the disk.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from storage.clock import Clock
+from storage.jobs import Steps
+from storage.log.log import Log
+from storage.manager.checkpoints import RECOVERY_POINTS, Checkpoints
+from storage.manager.flusher import Flusher
+from storage.manager.log_table import LogTable
+from storage.paths import parent_dir
+
+IDLE_S: Final = 2.0
+"""All logs are looked at that often; one to which nothing was appended meanwhile is synced."""
+
+OLD_S: Final = 10.0
+"""One that is written all the time is synced after so long. Not more often: a page that is not full
+yet is written again with each sync."""
+
+_LOGS_A_TURN: Final = 500
+"""Looked at before others have their turn: less than half a millisecond."""
+
+_LOGS_A_SECOND: Final = 2000
+"""Recovery points of so many logs are written down per second at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """The unsynced end of a log; `since` is in seconds of the monotonic clock."""
+
+    since: float
+    end: int
+    """Where the log ended when it was looked at last."""
+
+
+class Tails:
+    """See the module docstring."""
+
+    def __init__(
+        self,
+        table: LogTable,
+        clock: Clock,
+        checkpoints: Checkpoints,
+        flusher: Flusher,
+    ) -> None:
+        self._table = table
+        self._clock = clock
+        self._checkpoints = checkpoints
+        self._flusher = flusher
+        self._tails: dict[Log, _Tail] = {}
+        self._written: dict[Log, int] = {}
+        """Recovery points that the files name, or later ones."""
+        self._next_look = 0.0
+        self._next_write = 0.0
+
+    def steps(self) -> Steps:
+        """Look at all logs, if it is time to, and sync those that have waited long enough."""
+        now = self._clock.monotonic()
+        if now < self._next_look:
+            return None
+        self._next_look = now + IDLE_S
+        earlier, self._tails = self._tails, {}
+        for count, log in enumerate(self._table.everything(), start=1):
+            if not log.is_synced:
+                tail, end = earlier.get(log), log.log_end_offset
+                if tail is not None and (tail.end == end or now - tail.since >= OLD_S):
+                    yield from self._flusher.settle(log, is_idle=tail.end == end)
+                    yield from self._write_down()
+                else:
+                    self._tails[log] = _Tail(now if tail is None else tail.since, end)
+            if count % _LOGS_A_TURN == 0:
+                yield None
+        yield from self._write_down()
+        return None
+
+    def _write_down(self) -> Steps:
+        """Write the recovery points of directories in which any has moved, but not all the time."""
+        now = self._clock.monotonic()
+        if now < self._next_write:
+            return None
+        logs = self._table.everything()
+        self._next_write = now + max(IDLE_S, len(logs) / _LOGS_A_SECOND)
+        moved: dict[str, None] = {}
+        points: dict[Log, int] = {}
+        for count, log in enumerate(logs, start=1):
+            points[log] = point = log.recovery_point
+            if self._written.get(log) != point:
+                moved[parent_dir(log.dir)] = None
+            if count % _LOGS_A_TURN == 0:
+                yield None
+        self._written = points
+        yield from self._checkpoints.steps(moved, RECOVERY_POINTS)
+        return None

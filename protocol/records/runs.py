@@ -20,11 +20,10 @@ from typing import Final
 
 from protocol.records.chain import distances
 from protocol.records.errors import InvalidRecord
-from protocol.records.varint import read_varint
+from protocol.records.varint import read_varint, read_varlong
 
-_FEW: Final = 3
-"""Runs looked at before they have to be `_LONG` on average to go on."""
 _LONG: Final = 8
+"""What runs must be on average, the first one aside, to go on."""
 _MOST_HEADERS: Final = 8
 _MOST_COLUMNS: Final = 8
 """Bytes of a timestamp delta before its last one: with more, a sum could leave 64 bits."""
@@ -66,9 +65,9 @@ def _is_regular(payload: bytes, count: int, greatest_delta: int, need_keys: bool
     at = delta = runs = 0
     seen = False  # the greatest timestamp
     while delta < count:
-        runs += 1
-        if runs > _FEW and delta < runs * _LONG:
+        if runs > 1 and delta < (runs - 1) * _LONG:
             return False
+        runs += 1
         if delta < _ONE_BYTE:
             width, limit = 1, _ONE_BYTE
         elif delta < _TWO_BYTES:
@@ -105,6 +104,62 @@ def _is_regular(payload: bytes, count: int, greatest_delta: int, need_keys: bool
         at = stop
         delta += ran
     return at == end and seen
+
+
+def greatest_delta_of(payload: bytes, count: int) -> int | None:  # noqa: C901, PLR0912  calls cost more than the rest
+    """The greatest timestamp delta of `count` sound records with offset deltas 0 … count-1 that
+    fill `payload`; None where it could not be seen.
+
+    For records of odd sizes, one by one, half a microsecond each. Spelled out is only what most
+    records are: two bytes of length at most, short keys, no headers.
+    """
+    if count > _TWO_BYTES:
+        return None
+    at, end = 0, len(payload)
+    greatest = -1 << 63
+    try:
+        for zigzag in range(0, 2 * count, 2):
+            length = payload[at]
+            if length < 0x80:
+                at += 2
+            else:
+                length = length & 0x7F | payload[at + 1] << 7
+                at += 3
+            stop = at - 1 + (length >> 1)  # the attributes were passed over
+            delta = payload[at]
+            at += 1
+            if delta < 0x80:
+                delta = (delta >> 1) ^ -(delta & 1)
+            else:
+                delta, at = read_varlong(payload, at - 1)
+            if delta > greatest:
+                greatest = delta
+            if zigzag < 0x80:
+                if payload[at] != zigzag:
+                    return None
+                at += 1
+            else:
+                if payload[at] != zigzag & 0x7F | 0x80 or payload[at + 1] != zigzag >> 7:
+                    return None
+                at += 2
+            key = payload[at]
+            at += 1 if key & 1 else 1 + (key >> 1)
+            value = payload[at]
+            at += 1
+            if value > 0x7F:
+                value = value & 0x7F | payload[at] << 7
+                at += 1
+            if not value & 1:
+                at += value >> 1
+            # No headers, nothing of more bytes than were read, no negative length.
+            if payload[at] or key > 0x7F or value > 0x3FFF or length > 0x3FFF or length & 1:
+                return None
+            at += 1
+            if at != stop:
+                return None
+    except (IndexError, InvalidRecord):
+        return None
+    return greatest if at == end else None
 
 
 def _equal(payload: bytes, at: int, step: int, most: int) -> int:

@@ -30,6 +30,8 @@ SMALL = 128 * 1024
 """Bytes of records that are looked at in one piece."""
 PLAIN_AT_ONCE = 4 << 20
 """The same of plain batches, of which a copy is made for the quick look."""
+FEW = 6
+"""Records that are read one by one before a layout could be found."""
 ONE_BY_ONE = 2000
 """Plain records of odd sizes that are gone through at once: a millisecond."""
 MOST_FAULTS = 1000
@@ -65,7 +67,7 @@ def sound_max_timestamp(payload: bytes, header: BatchHeader) -> int | None:
     claimed, base, count = header.max_timestamp, header.base_timestamp, header.record_count
     if not (NO_TIMESTAMP <= claimed < _ANY_BASE and -_ANY_BASE < base < _ANY_BASE):
         return None
-    if is_regular(payload, count, claimed - base):
+    if count >= FEW and is_regular(payload, count, claimed - base):
         return claimed
     if count > ONE_BY_ONE:
         return None

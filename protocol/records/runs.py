@@ -20,11 +20,10 @@ from typing import Final
 
 from protocol.records.chain import distances
 from protocol.records.errors import InvalidRecord
-from protocol.records.varint import read_varint
+from protocol.records.varint import read_varint, read_varlong
 
-_FEW: Final = 3
-"""Runs looked at before they have to be `_LONG` on average to go on."""
 _LONG: Final = 8
+"""What runs must be on average, the first one aside, to go on."""
 _MOST_HEADERS: Final = 8
 _MOST_COLUMNS: Final = 8
 """Bytes of a timestamp delta before its last one: with more, a sum could leave 64 bits."""
@@ -60,15 +59,17 @@ def is_regular(payload: bytes, count: int, greatest_delta: int, *, need_keys: bo
         return False
 
 
-def _is_regular(payload: bytes, count: int, greatest_delta: int, need_keys: bool) -> bool:
+def _is_regular(  # noqa: C901, PLR0912  calls cost more than the rest
+    payload: bytes, count: int, greatest_delta: int, need_keys: bool
+) -> bool:
     table = distances()
     end = len(payload)
     at = delta = runs = 0
     seen = False  # the greatest timestamp
     while delta < count:
-        runs += 1
-        if runs > _FEW and delta < runs * _LONG:
+        if runs > 1 and delta < (runs - 1) * _LONG:
             return False
+        runs += 1
         if delta < _ONE_BYTE:
             width, limit = 1, _ONE_BYTE
         elif delta < _TWO_BYTES:
@@ -78,20 +79,27 @@ def _is_regular(payload: bytes, count: int, greatest_delta: int, need_keys: bool
         head = payload[at]
         step = table[head][payload[at + 1]]  # FAR for eight kilobytes and more
         ran = min(limit - delta, count - delta, (end - at) // step)
-        ran = _equal(payload, at, step, ran)
-        time_at = at + 2
-        if head > 0x7F:
-            ran = _equal(payload, at + 1, step, ran)
-            time_at = at + 3
         if ran < 1 or delta >= _THREE_BYTES:
             return False
         stop = at + ran * step
+        column = payload[at:stop:step]
+        if column != column[:1] * ran:
+            ran -= len(column.lstrip(column[:1]))
+            stop = at + ran * step
+        time_at = at + 2
+        if head > 0x7F:
+            column = payload[at + 1 : stop : step]
+            if column != column[:1] * ran:
+                ran -= len(column.lstrip(column[:1]))
+                stop = at + ran * step
+            time_at += 1
         delta_at = time_at + 1
         while payload[delta_at - 1] > 0x7F:
             delta_at += 1
-        if not _deltas_rise(payload[delta_at:stop:step], delta, ran, width) or (
-            width > 1 and not _rise_on(payload, delta_at, stop, step, delta, ran, width)
-        ):
+        if width == 1:
+            if payload[delta_at:stop:step] != _DELTA[delta : delta + ran]:
+                return False
+        elif not _deltas_rise(payload, delta_at, stop, step, delta, ran, width):
             return False
         # Every structural byte behind the deltas is that of the first record.
         for place in _fixed_bytes(payload, delta_at + width, at + step, need_keys):
@@ -107,31 +115,74 @@ def _is_regular(payload: bytes, count: int, greatest_delta: int, need_keys: bool
     return at == end and seen
 
 
-def _equal(payload: bytes, at: int, step: int, most: int) -> int:
-    """How many bytes in a row, `step` apart, are like the one at `at`."""
-    column = payload[at : at + most * step : step]
-    if column == column[:1] * most:
-        return most
-    return len(column) - len(column.lstrip(column[:1]))
+def greatest_delta_of(payload: bytes, count: int) -> int | None:  # noqa: C901, PLR0912  calls cost more than the rest
+    """The greatest timestamp delta of `count` sound records with offset deltas 0 … count-1 that
+    fill `payload`; None where it could not be seen.
+
+    For records of odd sizes, one by one, half a microsecond each. Spelled out is only what most
+    records are: two bytes of length at most, short keys, no headers.
+    """
+    if count > _TWO_BYTES:
+        return None
+    at, end = 0, len(payload)
+    greatest = -1 << 63
+    try:
+        for zigzag in range(0, 2 * count, 2):
+            length = payload[at]
+            if length < 0x80:
+                at += 2
+            else:
+                length = length & 0x7F | payload[at + 1] << 7
+                at += 3
+            stop = at - 1 + (length >> 1)  # the attributes were passed over
+            delta = payload[at]
+            at += 1
+            if delta < 0x80:
+                delta = (delta >> 1) ^ -(delta & 1)
+            else:
+                delta, at = read_varlong(payload, at - 1)
+            if delta > greatest:
+                greatest = delta
+            if zigzag < 0x80:
+                if payload[at] != zigzag:
+                    return None
+                at += 1
+            else:
+                if payload[at] != zigzag & 0x7F | 0x80 or payload[at + 1] != zigzag >> 7:
+                    return None
+                at += 2
+            key = payload[at]
+            at += 1 if key & 1 else 1 + (key >> 1)
+            value = payload[at]
+            at += 1
+            if value > 0x7F:
+                value = value & 0x7F | payload[at] << 7
+                at += 1
+            if not value & 1:
+                at += value >> 1
+            # No headers, nothing of more bytes than were read, no negative length.
+            if payload[at] or key > 0x7F or value > 0x3FFF or length > 0x3FFF or length & 1:
+                return None
+            at += 1
+            if at != stop:
+                return None
+    except (IndexError, InvalidRecord):
+        return None
+    return greatest if at == end else None
 
 
-def _deltas_rise(column: bytes, delta: int, ran: int, width: int) -> bool:
-    """Whether the first bytes of offset deltas are those of `delta` and the following numbers."""
-    if width == 1:
-        return column == _DELTA[delta : delta + ran]
-    delta %= _TWO_BYTES
-    return column == _LOW[delta : delta + ran]
-
-
-def _rise_on(
+def _deltas_rise(
     payload: bytes, at: int, stop: int, step: int, delta: int, ran: int, width: int
 ) -> bool:
-    """The same of their second and third bytes."""
+    """Whether the offset deltas of two or three bytes at `at` are `delta` and what follows it."""
     first = delta % _TWO_BYTES
+    last = first + ran
+    if payload[at:stop:step] != _LOW[first:last]:
+        return False
     column = payload[at + 1 : stop : step]
     if width == 2:
-        return column == _HIGH[first : first + ran]
-    return column == _MIDDLE[first : first + ran] and payload[at + 2 : stop : step] == (
+        return column == _HIGH[first:last]
+    return column == _MIDDLE[first:last] and payload[at + 2 : stop : step] == (
         bytes((2 * delta >> 14,)) * ran
     )
 
@@ -139,6 +190,15 @@ def _rise_on(
 def _fixed_bytes(payload: bytes, at: int, end: int, need_keys: bool) -> list[int]:
     """Where the lengths of key, value and headers stand in a record that ends at `end`; `at` is
     where the first of them does. Raises InvalidRecord unless it is sound and (if need be) keyed."""
+    key = payload[at]
+    value_at = at + 1 if key & 1 else at + 1 + (key >> 1)
+    if key < 0x80 and payload[value_at] > 0x7F and not payload[end - 1]:
+        # No headers, a value of 64 bytes to 8 KB: what most records are.
+        value = payload[value_at] & 0x7F | payload[value_at + 1] << 7
+        if value < 1 << 14 and not value & 1 and value_at + 3 + (value >> 1) == end:
+            if need_keys and key & 1:
+                raise _NOT_AT_A_GLANCE
+            return [at, value_at, value_at + 1, end - 1]
     fixed: list[int] = []
     key, at = _skip_field(payload, at, fixed)
     _, at = _skip_field(payload, at, fixed)

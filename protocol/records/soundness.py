@@ -22,7 +22,7 @@ from protocol.records.effort import Effort
 from protocol.records.errors import InvalidRecord
 from protocol.records.inflating import inflate
 from protocol.records.opened import open_records
-from protocol.records.runs import is_regular
+from protocol.records.runs import greatest_delta_of, is_regular
 from protocol.records.scan_fields import Fields
 from protocol.types import NO_TIMESTAMP
 
@@ -30,6 +30,10 @@ SMALL = 128 * 1024
 """Bytes of records that are looked at in one piece."""
 PLAIN_AT_ONCE = 4 << 20
 """The same of plain batches, of which a copy is made for the quick look."""
+FEW = 6
+"""Records that are read one by one before a layout could be found."""
+ONE_BY_ONE = 2000
+"""Plain records of odd sizes that are gone through at once: a millisecond."""
 MOST_FAULTS = 1000
 """Records that are blamed one by one: enough to find what is wrong with a producer."""
 
@@ -57,15 +61,20 @@ class Findings(NamedTuple):
     """The first records with a timestamp out of bounds."""
 
 
-def is_sound_at_a_glance(payload: bytes, header: BatchHeader, *, need_keys: bool = False) -> bool:
-    """Whether `payload`, the plain records of a batch with this header, is seen to be sound, its
-    header's max timestamp included. False: look closer."""
-    claimed, base = header.max_timestamp, header.base_timestamp
-    return (
-        NO_TIMESTAMP <= claimed < _ANY_BASE
-        and -_ANY_BASE < base < _ANY_BASE
-        and is_regular(payload, header.record_count, claimed - base, need_keys=need_keys)
-    )
+def sound_max_timestamp(payload: bytes, header: BatchHeader) -> int | None:
+    """The max timestamp of `payload`, the plain records of a batch with this header, if they are
+    seen to be sound; None: look closer (`check_batch`)."""
+    claimed, base, count = header.max_timestamp, header.base_timestamp, header.record_count
+    if not (NO_TIMESTAMP <= claimed < _ANY_BASE and -_ANY_BASE < base < _ANY_BASE):
+        return None
+    if count >= FEW and is_regular(payload, count, claimed - base):
+        return claimed
+    if count > ONE_BY_ONE:
+        return None
+    delta = greatest_delta_of(payload, count)
+    if delta is None or not -_ANY_BASE < delta < _ANY_BASE:
+        return None
+    return max(base + delta, NO_TIMESTAMP)
 
 
 def check_batch(
@@ -91,7 +100,14 @@ def check_batch(
             and (
                 rules.greatest_timestamp is None or header.max_timestamp <= rules.greatest_timestamp
             )
-            and is_sound_at_a_glance(payload, header, need_keys=rules.need_keys)
+            and NO_TIMESTAMP <= header.max_timestamp < _ANY_BASE
+            and -_ANY_BASE < header.base_timestamp < _ANY_BASE
+            and is_regular(
+                payload,
+                header.record_count,
+                header.max_timestamp - header.base_timestamp,
+                need_keys=rules.need_keys,
+            )
         ):
             return Findings(header.max_timestamp)
         if len(payload) <= SMALL:

@@ -48,7 +48,7 @@ from protocol.records.errors import (
     UnsupportedCompression,
 )
 from protocol.records.message_set import frames
-from protocol.records.soundness import is_sound_at_a_glance
+from protocol.records.soundness import sound_max_timestamp
 from protocol.types import NO_TIMESTAMP
 from storage.clock import Clock
 from storage.log.opening import (
@@ -224,8 +224,8 @@ class LeaderValidator:
             else:
                 if crc_of(records, 0, size) != header.crc:
                     raise bad_crc(header, self._name)
-                payload = bytes(memoryview(records)[BATCH_OVERHEAD:])
-                if not is_sound_at_a_glance(payload, header):
+                latest = sound_max_timestamp(bytes(memoryview(records)[BATCH_OVERHEAD:]), header)
+                if latest != header.max_timestamp:
                     return self._finish(
                         records, header, base_offset, leader_epoch, opened, bounded=bounded
                     )

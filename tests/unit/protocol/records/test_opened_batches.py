@@ -18,7 +18,7 @@ from protocol.records.soundness import (
     Findings,
     RecordRules,
     check_batch,
-    is_sound_at_a_glance,
+    sound_max_timestamp,
 )
 from protocol.records.varint import encode_varint
 
@@ -173,7 +173,9 @@ def test_no_timestamp_is_within_any_bounds() -> None:
 
 def glance(rows: list[NewRecord], **how: bool) -> bool:
     data = build_batch(rows)
-    return is_sound_at_a_glance(data[BATCH_OVERHEAD:], read_header(data), **how)
+    header = read_header(data)
+    delta = header.max_timestamp - header.base_timestamp
+    return is_regular(data[BATCH_OVERHEAD:], header.record_count, delta, **how)
 
 
 @pytest.mark.parametrize(
@@ -207,8 +209,11 @@ def each_byte_changed(data: bytes) -> Callable[[], None]:
             for flipped in (2, 0x80):
                 changed = bytearray(payload)
                 changed[at] ^= flipped
+                again = batch_of(bytes(changed), header.record_count, base_timestamp=T)
+                latest = sound_max_timestamp(bytes(changed), read_header(again))
+                if latest is not None:
+                    assert latest == max(row.timestamp for row in iter_records(again))
                 if is_regular(bytes(changed), header.record_count, delta):
-                    again = batch_of(bytes(changed), header.record_count, base_timestamp=T)
                     rows = list(iter_records(again))
                     assert [row.offset for row in rows] == list(range(len(rows)))
                     assert max(row.timestamp for row in rows) == header.max_timestamp
@@ -221,6 +226,17 @@ def test_no_changed_byte_is_overlooked(spread: int) -> None:
     each_byte_changed(
         build_batch([(T + at * spread, b"k", b"v", [("h", b"1")]) for at in range(66)])
     )()
+
+
+def test_records_of_odd_sizes_are_read_one_by_one() -> None:
+    rows: list[NewRecord] = [(T + at, None, bytes(at * 37 % 500), ()) for at in range(150)]
+    data = build_batch(rows)
+    assert not glance(rows)
+    assert sound_max_timestamp(data[BATCH_OVERHEAD:], read_header(data)) == T + 149
+    each = [encode_record(at, 0, b"k", bytes(at % 3)) for at in range(9)]
+    for wrong in (each[:-1], [*each, each[-1]], [*each[1:], each[0]], [*each, b"\0"]):
+        header = read_header(batch_of(b"".join(wrong), 9))
+        assert sound_max_timestamp(b"".join(wrong), header) is None
 
 
 def test_a_byte_too_many_or_too_few() -> None:

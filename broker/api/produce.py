@@ -11,6 +11,9 @@ Behaviour
 * acks=0 has no response. If anything failed the connection is closed: the only way to tell.
 * Batches of 256 KB and more, and all that must queue behind them, are appended by a handler worker
   with the write in a thread (`Partition.wait_append_as_leader`); the request is then a coroutine.
+* A batch that takes more than a look at its records is opened by a handler worker, in a thread; if
+  it proves to be more work than that, aside, in a child process (`batch_opening`), and the request
+  is a `Pending`.
 * A duplicate of an idempotent producer is answered with the offsets of the first time (S-APP-10).
 * Writing to internal topics is for `__admin_client` only: INVALID_TOPIC_EXCEPTION (S-APP-11).
 * A transactional batch is appended only when its partition was added to the transaction (KIP-890;
@@ -49,6 +52,7 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from protocol.records.effort import EffortSpent
 from protocol.types import TopicPartition
 from storage.errors import StorageError
 from storage.log.results import AppendInfo
@@ -98,12 +102,14 @@ class _Later(NamedTuple):
     partition: Partition
     records: memoryview
     reply: Any
+    spent: bool
+    """Its records must be looked at elsewhere."""
 
 
 class _Progress:
     """One request on its way to its answer."""
 
-    __slots__ = ("appended", "awaited", "failed", "later", "not_added", "topics")
+    __slots__ = ("appended", "awaited", "failed", "later", "not_added", "queued", "topics")
 
     def __init__(self, not_added: KafkaError | None) -> None:
         self.not_added = not_added
@@ -112,7 +118,14 @@ class _Progress:
         self.appended: list[Partition] = []
         self.awaited: list[Awaited] = []
         self.later: list[_Later] = []
+        self.queued: set[Partition] = set()
+        """The partitions in `later`: what follows for one of them comes later, too."""
         self.failed = False
+
+    def wait(self, later: _Later) -> None:
+        """One more."""
+        self.later.append(later)
+        self.queued.add(later.partition)
 
 
 class ProduceHandler:
@@ -181,12 +194,20 @@ class ProduceHandler:
                     size = len(records)
                     if special or (size > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL):
                         self._check_special(name, partition, records, ctx, request, progress)
-                    if size >= partition.threaded_append_bytes or partition.appending:
-                        progress.later.append(_Later(partition, records, reply))
+                    if (
+                        size >= partition.threaded_append_bytes
+                        or partition.appending
+                        or partition in progress.queued
+                    ):
+                        progress.wait(_Later(partition, records, reply, spent=False))
                         continue
                     info = partition.append_as_leader_nowait(
                         records, required_acks=acks, request_version=version
                     )
+                except EffortSpent:
+                    assert partition is not None
+                    assert records is not None
+                    progress.wait(_Later(partition, records, reply, spent=True))
                 except REFUSALS as error:
                     self._failed(progress, partition, records, reply, error, version)
                 else:
@@ -201,25 +222,67 @@ class ProduceHandler:
         return self._answer(ctx, request, progress)
 
     async def _append_later(self, ctx: RequestContext, request: Any, progress: _Progress) -> Any:
-        """The appends that have to wait for a thread or for their turn, one after the other."""
-        version = ctx.api_version
-        for partition, records, reply in progress.later:
+        """The appends that have to wait for a thread or for their turn, one after the other.
+
+        At a batch that needs a child process the rest goes aside: no handler worker waits for it.
+        """
+        for at, later in enumerate(progress.later):
             try:
-                info = await partition.wait_append_as_leader(
-                    records,
-                    required_acks=request.acks,
-                    request_version=version,
-                    admit=partial(self._admit, partition, records, request, version, progress),
-                )
-            except REFUSALS as error:
-                self._failed(progress, partition, records, reply, error, version)
-            else:
-                reply.base_offset = info.first_offset
-                reply.log_append_time_ms = info.log_append_time
-                reply.log_start_offset = info.log_start_offset
-                progress.appended.append(partition)
-                _await(progress, partition, reply, info)
+                await self._append_one(ctx, request, progress, later, heavy=False)
+            except EffortSpent:
+                # The buffer that the request lies in is not ours while it is aside.
+                rest = [
+                    each._replace(records=memoryview(bytearray(each.records)))
+                    for each in progress.later[at:]
+                ]
+                work = partial(self._append_aside, ctx, request, progress, rest)
+                pending = self._replicas.opener.aside(work)
+                return await work() if pending is None else pending
         return self._answer(ctx, request, progress)
+
+    async def _append_aside(
+        self, ctx: RequestContext, request: Any, progress: _Progress, rest: list[_Later]
+    ) -> Any:
+        """The appends from a batch on that is known to need a child process."""
+        try:
+            await self._append_one(ctx, request, progress, rest[0], heavy=True)
+            for later in rest[1:]:
+                await self._append_one(ctx, request, progress, later, heavy=None)
+            reply = self._answer(ctx, request, progress)
+        except Exception:  # a bug is answered, as in any handler (decision 7)
+            log.exception("Unexpected error while appending a batch that was opened aside")
+            reply = self.error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return await reply.wait_reply() if isinstance(reply, Pending) else reply
+
+    async def _append_one(
+        self,
+        ctx: RequestContext,
+        request: Any,
+        progress: _Progress,
+        later: _Later,
+        *,
+        heavy: bool | None,
+    ) -> None:
+        """See `Partition.wait_append_as_leader`. Raises EffortSpent if `heavy` is False."""
+        version = ctx.api_version
+        partition, records, reply, spent = later
+        try:
+            info = await partition.wait_append_as_leader(
+                records,
+                required_acks=request.acks,
+                request_version=version,
+                admit=partial(self._admit, partition, records, request, version, progress),
+                spent=spent or bool(heavy),
+                heavy=heavy,
+            )
+        except REFUSALS as error:
+            self._failed(progress, partition, records, reply, error, version)
+        else:
+            reply.base_offset = info.first_offset
+            reply.log_append_time_ms = info.log_append_time
+            reply.log_start_offset = info.log_start_offset
+            progress.appended.append(partition)
+            _await(progress, partition, reply, info)
 
     def _answer(self, ctx: RequestContext, request: Any, progress: _Progress) -> Any:
         """Wake who waits for the data, then reply, or park until all replicas have it."""

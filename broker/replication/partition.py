@@ -4,6 +4,8 @@ Rules
 
 * Offsets below the high watermark are what consumers see. It is the least log end offset of the
   in-sync replicas; a leader that is alone in its ISR moves it with every append.
+* A batch that is more than a look is opened before its append and beside it (`batch_opening`),
+  without the lock: until then it is in nobody's way. Its place in the log is that of its append.
 * An append is a plain function call and cannot be interrupted. Batches of `threaded_append_bytes`
   and more are checked and written in one thread hop, under this partition's lock, so that a
   dirty-page stall does not stop the event loop. While that goes on nothing else may append to,
@@ -24,9 +26,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from broker.replication.batch_opening import BatchOpener
 from broker.replication.topic_statistics import TopicStatistics
 from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.effort import EffortSpent
 from protocol.types import (
     TopicPartition,
 )
@@ -41,6 +45,7 @@ from storage.log.results import (
 if TYPE_CHECKING:
     from storage.log.appending import PendingAppend
     from storage.log.log import Log
+    from storage.log.opening import Opened
 
 THREADED_APPEND_BYTES: Final = 256 * 1024
 """From here on a thread hop (about 150 us) costs less than the stall it prevents (measured)."""
@@ -60,6 +65,7 @@ class Partition:
     __slots__ = (
         "_follower_end_offsets",
         "_lock",
+        "_opener",
         "_workers",
         "alone",
         "appended_bytes",
@@ -87,6 +93,7 @@ class Partition:
         broker_id: int,
         statistics: TopicStatistics,
         workers: Workers,
+        opener: BatchOpener | None = None,
         threaded_append_bytes: int = THREADED_APPEND_BYTES,
     ) -> None:
         self.topic_partition = topic_partition
@@ -95,6 +102,7 @@ class Partition:
         self.broker_id = broker_id
         self.statistics = statistics
         self._workers = workers
+        self._opener = opener or BatchOpener(workers)
         self.threaded_append_bytes = threaded_append_bytes
         self.unavailable = ErrorCode.NONE
         """Why it cannot be served; NONE (falsy) while it is led from here."""
@@ -175,13 +183,18 @@ class Partition:
         The caller tells the purgatories afterwards (`ReplicaManager.wake`). Raises KafkaError
         (NOT_ENOUGH_REPLICAS before anything is written, S-APP-8) and RecordsError.
         """
-        append: Any = self.append_as_leader_nowait
-        if self.must_wait(len(records)):
-            append = self.wait_append_as_leader
-        result: AppendInfo | Coroutine[Any, Any, AppendInfo] = append(
-            records, required_acks=required_acks, origin=origin, request_version=request_version
-        )
-        return result
+        how: Any = {
+            "required_acks": required_acks,
+            "origin": origin,
+            "request_version": request_version,
+        }
+        spent = False
+        if not self.must_wait(len(records)):
+            try:
+                return self.append_as_leader_nowait(records, **how)
+            except EffortSpent:
+                spent = True
+        return self.wait_append_as_leader(records, **how, spent=spent)
 
     def must_wait(self, size: int) -> bool:
         """True when an append of `size` bytes goes to a thread, or has to queue behind one."""
@@ -194,8 +207,13 @@ class Partition:
         required_acks: int = 1,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         request_version: int = LATEST_PRODUCE_VERSION,
+        opened: "Opened | None" = None,
     ) -> AppendInfo:
-        """Append here and now, whatever the size. Not while `appending`. Raises as above."""
+        """Append here and now, whatever the size. Not while `appending`. Raises as above.
+
+        `opened` is what was found in the batch elsewhere. Raises EffortSpent, with nothing changed,
+        when that is missing.
+        """
         if self.unavailable:
             raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
         if required_acks == ALL_IN_SYNC and not self.alone:
@@ -205,6 +223,8 @@ class Partition:
             leader_epoch=self.leader_epoch,
             origin=origin,
             request_version=request_version,
+            opened=opened,
+            bounded=True,
         )
         self._appended(info)
         return info
@@ -217,25 +237,64 @@ class Partition:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         request_version: int = LATEST_PRODUCE_VERSION,
         admit: Callable[[], None] | None = None,
+        spent: bool = False,
+        heavy: bool | None = None,
     ) -> AppendInfo:
         """Append in turn, the CRC and the write of a big batch in a thread.
 
-        `admit` is asked when it is this append's turn, and may raise KafkaError. Cancellation is
-        only heeded before that: what was begun is finished.
+        A batch that must be opened first (`spent`: that is known) is opened in a thread, and
+        in a child process if that is not enough; with `heavy` False EffortSpent is raised instead,
+        with True the thread is passed over. `admit` is asked when it is this append's turn, and may
+        raise KafkaError. Cancellation is only heeded before that: what was begun is finished.
         """
-        self.appending += 1
-        try:
-            async with self._append_lock():
-                # From here on it is finished, even if nobody waits for the answer any more.
-                with trio.CancelScope(shield=True):
+        opened = None
+        while True:
+            if spent:
+                opened = await self._open(records, origin, request_version, heavy)
+                if not self.must_wait(len(records)):
                     if admit is not None:
                         admit()
-                    info = await self._append_in_turn(
-                        records, required_acks, origin, request_version
+                    return self.append_as_leader_nowait(
+                        records,
+                        required_acks=required_acks,
+                        origin=origin,
+                        request_version=request_version,
+                        opened=opened,
                     )
-        finally:
-            self.appending -= 1
-        return info
+            self.appending += 1
+            try:
+                async with self._append_lock():
+                    # From here on it is finished, even if nobody waits for the answer any more.
+                    with trio.CancelScope(shield=True):
+                        if admit is not None:
+                            admit()
+                        return await self._append_in_turn(
+                            records, required_acks, origin, request_version, opened
+                        )
+            except EffortSpent:
+                if opened is not None:
+                    raise  # a bug
+                spent = True
+            finally:
+                self.appending -= 1
+
+    async def _open(
+        self,
+        records: memoryview | bytes,
+        origin: AppendOrigin,
+        request_version: int,
+        heavy: bool | None,
+    ) -> "Opened | None":
+        opening = self.log.opening(records, origin=origin, request_version=request_version)
+        if opening is None:
+            return None
+        if not heavy:
+            try:
+                return await self._opener.open(opening)
+            except EffortSpent:
+                if heavy is not None:
+                    raise
+        return await self._opener.open_heavy(opening)
 
     async def _append_in_turn(
         self,
@@ -243,6 +302,7 @@ class Partition:
         required_acks: int,
         origin: AppendOrigin,
         request_version: int,
+        opened: "Opened | None",
     ) -> AppendInfo:
         if self.unavailable:
             raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
@@ -254,6 +314,8 @@ class Partition:
             leader_epoch=self.leader_epoch,
             origin=origin,
             request_version=request_version,
+            opened=opened,
+            bounded=True,
         )
         if pending.size < self.threaded_append_bytes:
             pending.write()

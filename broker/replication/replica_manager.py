@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.cluster.image import INTERNAL_TOPICS
+from broker.replication.batch_opening import BatchOpener
 from broker.replication.partition import LATEST_PRODUCE_VERSION, THREADED_APPEND_BYTES, Partition
 from broker.replication.purgatory import Purgatory, PurgatoryStatistics
 from broker.replication.topic_statistics import BrokerTopicStatistics, TopicStatistics
@@ -98,6 +99,8 @@ class ReplicaManager:
         self._config = config
         self.purgatories = purgatories
         self._workers = workers
+        self.opener = BatchOpener(workers)
+        """Opens what producers send, where it is more than a look."""
         self.topic_statistics = BrokerTopicStatistics()
         self._partitions: dict[tuple[str, int], Partition] = {}
         self.find = self._partitions.get
@@ -239,6 +242,7 @@ class ReplicaManager:
             broker_id=self.broker_id,
             statistics=self.topic_statistics.of(tp.topic),
             workers=self._workers,
+            opener=self.opener,
             threaded_append_bytes=(
                 NEVER_THREADED if tp.topic in INTERNAL_TOPICS else THREADED_APPEND_BYTES
             ),

@@ -4,7 +4,9 @@ Child processes are started when the first work comes (a broker that cleans noth
 a low priority, and stay. They are spawned, not forked: a fork would inherit sockets and locks.
 """
 
+import multiprocessing
 import os
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -72,11 +74,23 @@ def _new_pool(processes: int) -> "ProcessPoolExecutor":
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    pool = ProcessPoolExecutor(
-        processes, get_context("spawn"), initializer=os.nice, initargs=(NICE,)
-    )
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_begin_child)
     pool.submit(os.getpid)  # starts the first process
     return pool
+
+
+def _begin_child() -> None:
+    """In a child, before its first work."""
+    os.nice(NICE)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    # A killed broker cannot end its children, which would wait for their next work for ever.
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(0)
 
 
 async def _wait_done(future: "Future[Any]") -> None:

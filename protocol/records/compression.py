@@ -90,7 +90,7 @@ def compress(
     if codec == CompressionType.SNAPPY:
         return _snappy(data)
     if codec == CompressionType.LZ4:
-        return _lz4(data, _LZ4_DEFAULT_LEVEL if level is None else level, magic)
+        return _lz4(data, level, magic)
     if magic < 2:
         raise UnsupportedCompression("zstd needs message format version 2")
     import cramjam
@@ -218,13 +218,20 @@ def unsnappy_block(block: memoryview, left: int, max_size: int) -> bytes:
 # ---- lz4
 
 
-def _lz4(data: BytesLike, level: int, magic: int) -> bytes:
+def lz4_level(level: int | None) -> int:
+    """The library's level for Kafka's (None: its default).
+
+    Kafka's level 9 means "the fast compressor"; every other one is high compression.
+    """
+    return 0 if level in (None, _LZ4_DEFAULT_LEVEL) else max(3, min(level or 0, 12))
+
+
+def _lz4(data: BytesLike, level: int | None, magic: int) -> bytes:
     from lz4 import frame
 
     out: bytes = frame.compress(
         data,
-        # Kafka's level 9 means "the fast compressor"; every other one is high compression.
-        compression_level=0 if level == _LZ4_DEFAULT_LEVEL else max(3, min(level, 12)),
+        compression_level=lz4_level(level),
         block_size=frame.BLOCKSIZE_MAX64KB,
         block_linked=False,
         content_checksum=False,

@@ -22,7 +22,7 @@ import contextlib
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from protocol.records.compression import (
     MAX_DECOMPRESSED_SIZE,
@@ -109,6 +109,44 @@ class Message:
         if self.magic and self.attributes & TIMESTAMP_TYPE_BIT:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME
+
+
+class Frame(NamedTuple):
+    """What a message says before it is opened, inner messages unseen."""
+
+    start: int
+    end: int
+    magic: int
+    crc: int
+    codec: int
+    """Id; not checked."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.end - self.start
+
+
+def frames(buf: BytesLike) -> Iterator[Frame]:
+    """The whole messages of a set; ends silently at a partial one.
+
+    `iter_batches` opens wrappers for their offsets; this opens nothing. Raises CorruptBatch for a
+    size below the format's least, and for a magic above 2; a batch of format 2 is a frame, too.
+    """
+    at, end = 0, len(buf)
+    while end - at >= _PREFIX.size:
+        _, length, crc, magic, attributes = _PREFIX.unpack_from(buf, at)
+        if length < MIN_LEGACY_SIZE:
+            raise CorruptBatch(
+                f"Record size {length} is less than the minimum record overhead ({MIN_LEGACY_SIZE})"
+            )
+        if magic > 2:
+            raise CorruptBatch(f"Invalid magic found in record: {magic}")
+        following = at + LOG_OVERHEAD + length
+        if following > end:
+            return
+        yield Frame(at, following, magic, crc, attributes & CODEC_MASK)
+        at = following
 
 
 def _nullable(view: memoryview, at: int) -> tuple[bytes | None, int]:

@@ -21,6 +21,7 @@ from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
 from protocol.records.effort import Effort
 from protocol.records.errors import CorruptBatch, InvalidRecord
 from protocol.records.inflating import CHUNK, inflate
+from protocol.records.rest import Rest
 from protocol.records.varint import read_varint
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def open_chunks(
     effort = effort or Effort()
     data = memoryview(buf)[pos + BATCH_OVERHEAD : end]
     first = 0
-    rest = _Rest()
+    rest = Rest()
     for piece in inflate(header.codec, data, chunk=chunk, max_size=max_size):
         effort.spend_bytes(len(piece))
         if not rest.add(piece):
@@ -118,7 +119,8 @@ def open_chunks(
         starts = walk(payload, count - first, effort)
         used = int(starts[-1])
         if used < len(payload):
-            rest.keep(payload[used:])
+            rest.add(payload[used:])
+            rest.needed = _size_of_record(payload, used)
             payload = payload[:used]
         if len(starts) > 1:
             yield Chunk(first, payload, starts, first + len(starts) - 1 == count)
@@ -132,38 +134,10 @@ def open_chunks(
         )
 
 
-class _Rest:
-    """What has come of a record whose end has not."""
-
-    __slots__ = ("_needed", "_pieces", "size")
-
-    def __init__(self) -> None:
-        self._pieces: list[BytesLike] = []
-        self._needed = 1
-        self.size = 0
-
-    def add(self, piece: BytesLike) -> bool:
-        """True when a whole record may be there."""
-        if len(piece):
-            self._pieces.append(piece)
-            self.size += len(piece)
-        return self.size >= self._needed
-
-    def take(self) -> bytes:
-        """All of it; nothing is left."""
-        payload = b"".join(self._pieces)
-        self._pieces = []
-        self.size = 0
-        self._needed = 1
-        return payload
-
-    def keep(self, cut: bytes) -> None:
-        """The beginning of a record."""
-        self._pieces.append(cut)
-        self.size = len(cut)
-        self._needed = self.size + 1
-        try:
-            length, at = read_varint(cut, 0)
-        except IndexError:
-            return
-        self._needed = at + length
+def _size_of_record(payload: bytes, at: int) -> int:
+    """Bytes that the record which begins at `at` takes; one more than are there if not known."""
+    try:
+        length, body = read_varint(payload, at)
+    except IndexError:
+        return len(payload) - at + 1
+    return body + length - at

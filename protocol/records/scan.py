@@ -34,6 +34,7 @@ from typing import Final
 from protocol.records.batch import BatchHeader, TimestampType
 from protocol.records.chain import record_starts
 from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
+from protocol.records.effort import Effort
 from protocol.records.payload import payload_of
 from protocol.records.scan_fields import NO_RECORDS, Fields, TimestampScan
 
@@ -92,7 +93,7 @@ def validate_records(
     payload = payload_of(buf, pos, header, max_size=max_size)
     starts = record_starts(payload, header.record_count)
     least, greatest = timestamp_bounds if timestamp_bounds is not None else _ANY_TIME
-    fields = read_fields(payload, starts, header.base_timestamp)
+    fields = _fields(payload, starts, header.base_timestamp)
     log_dated = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     dated = (
         _dated_by_log(header, len(starts) - 1)
@@ -126,7 +127,7 @@ def timestamp_scan(
         return _dated_by_log(header, header.record_count)
     payload = payload_of(buf, pos, header, max_size=max_size)
     starts = record_starts(payload, header.record_count)
-    return read_fields(payload, starts, header.base_timestamp).timestamp_summary(header.base_offset)
+    return _fields(payload, starts, header.base_timestamp).timestamp_summary(header.base_offset)
 
 
 _ANY_TIME: Final = (-(1 << 63), (1 << 63) - 1)
@@ -138,12 +139,22 @@ def _dated_by_log(header: BatchHeader, count: int) -> TimestampScan:
     return TimestampScan(header.max_timestamp, header.max_timestamp, header.base_offset)
 
 
-def read_fields(payload: bytes, starts: Sequence[int], base_timestamp: int) -> Fields:
-    """The columns of the records at `starts` (with the end as last entry). Raises InvalidRecord."""
-    if len(starts) > NUMPY_FROM:
-        from protocol.records.scan_numpy import read_fields as read_many_fields
+def fields_of(payload: bytes, header: BatchHeader, effort: Effort | None = None) -> Fields:
+    """The columns of `payload`, the plain records of a batch with this header.
 
-        return read_many_fields(payload, starts, base_timestamp)
+    Raises InvalidRecord unless exactly `record_count` sound records fill it, EffortSpent.
+    """
+    starts = record_starts(payload, header.record_count)
+    return _fields(payload, starts, header.base_timestamp, effort)
+
+
+def _fields(
+    payload: bytes, starts: Sequence[int], base_timestamp: int, effort: Effort | None = None
+) -> Fields:
+    if len(starts) > NUMPY_FROM:
+        from protocol.records.scan_numpy import read_fields
+
+        return read_fields(payload, starts, base_timestamp, effort)
     from protocol.records.scan_python import read_fields as read_few_fields
 
-    return read_few_fields(payload, starts, base_timestamp)
+    return read_few_fields(payload, starts, base_timestamp, effort)

@@ -29,8 +29,8 @@ class Fields(Protocol):
         """Indexes of records dated outside [least, greatest], those dated -1 excepted."""
         ...
 
-    def first_out_of_sequence(self) -> int | None:
-        """First index whose offset delta is another number."""
+    def first_out_of_sequence(self, first: int = 0) -> int | None:
+        """First index whose offset delta is not `first` and the index."""
         ...
 
     def first_from(self, timestamp: int, offset_delta: int) -> tuple[int, int] | None:

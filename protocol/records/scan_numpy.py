@@ -79,9 +79,9 @@ class ManyFields:
         wrong = (timestamps != -1) & ((timestamps < least) | (timestamps > greatest))
         return tuple(np.flatnonzero(wrong).tolist())
 
-    def first_out_of_sequence(self) -> int | None:
+    def first_out_of_sequence(self, first: int = 0) -> int | None:
         """As `Fields` says."""
-        wrong = self.offset_deltas != np.arange(len(self.offset_deltas))
+        wrong = self.offset_deltas != np.arange(first, first + len(self.offset_deltas))
         return int(wrong.argmax()) if wrong.any() else None
 
     def first_from(self, timestamp: int, offset_delta: int) -> tuple[int, int] | None:
@@ -93,13 +93,19 @@ class ManyFields:
         return int(self.offset_deltas[index]), int(self.timestamps[index])
 
 
-def read_fields(payload: bytes, starts: Sequence[int], base_timestamp: int) -> ManyFields:
+def read_fields(
+    payload: bytes, starts: Sequence[int], base_timestamp: int, effort: Effort | None = None
+) -> ManyFields:
     """The columns of the records at `starts` (with the end as last entry).
 
-    Raises InvalidRecord when a record's parts do not fill it exactly.
+    Raises InvalidRecord when a record's parts do not fill it exactly, EffortSpent.
     """
     bounds = np.array(starts, np.int64)
-    columns = read_columns(payload, bounds[:-1], bounds[1:])
+    return fields_of_columns(read_columns(payload, bounds[:-1], bounds[1:], effort), base_timestamp)
+
+
+def fields_of_columns(columns: RecordColumns, base_timestamp: int) -> ManyFields:
+    """What `read_fields` returns, of columns that were read before."""
     # int64 addition wraps as Java's does.
     return ManyFields(
         np.int64(base_timestamp) + columns.timestamp_deltas,
@@ -219,6 +225,14 @@ class _Reader:
         if wrong.any():
             index = int(wrong.argmax())
             raise InvalidRecord(f"Found invalid record structure in record {index}")
+
+
+def greatest_of_columns(columns: Sequence[bytes]) -> int:
+    """The greatest of varlongs of one width (nine bytes at most), given byte by byte."""
+    raw = np.zeros(len(columns[0]), np.int64)
+    for place, column in enumerate(columns):
+        raw |= (np.frombuffer(column, np.uint8) & 0x7F).astype(np.int64) << 7 * place
+    return int(((raw >> 1) ^ -(raw & 1)).max())
 
 
 def _varints(

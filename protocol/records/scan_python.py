@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from protocol.records.effort import Effort
 from protocol.records.errors import InvalidRecord
 from protocol.records.scan_fields import NO_RECORDS, TimestampScan
 from protocol.records.varint import read_varint, read_varlong, wrap_int64
@@ -43,11 +44,13 @@ class FewFields:
             if timestamp != -1 and not least <= timestamp <= greatest
         )
 
-    def first_out_of_sequence(self) -> int | None:
+    def first_out_of_sequence(self, first: int = 0) -> int | None:
         """As `Fields` says."""
-        if self.offset_deltas == list(range(len(self.offset_deltas))):
+        if self.offset_deltas == list(range(first, first + len(self.offset_deltas))):
             return None
-        return next(index for index, delta in enumerate(self.offset_deltas) if delta != index)
+        return next(
+            index for index, delta in enumerate(self.offset_deltas) if delta != first + index
+        )
 
     def first_from(self, timestamp: int, offset_delta: int) -> tuple[int, int] | None:
         """As `Fields` says."""
@@ -57,10 +60,12 @@ class FewFields:
         return None
 
 
-def read_fields(payload: bytes, starts: Sequence[int], base_timestamp: int) -> FewFields:
+def read_fields(
+    payload: bytes, starts: Sequence[int], base_timestamp: int, effort: Effort | None = None
+) -> FewFields:
     """The columns of the records at `starts` (with the end as last entry).
 
-    Raises InvalidRecord when a record's parts do not fill it exactly.
+    Raises InvalidRecord when a record's parts do not fill it exactly, EffortSpent.
     """
     deltas: list[int] = []
     offset_deltas: list[int] = []
@@ -97,7 +102,7 @@ def read_fields(payload: bytes, starts: Sequence[int], base_timestamp: int) -> F
             headers = payload[at]
             at += 1
             if headers:
-                at = _skip_headers(payload, at - 1, end)
+                at = _skip_headers(payload, at - 1, end, effort)
         except IndexError:
             at = -1
         if at != end:
@@ -116,11 +121,13 @@ def _before_delta(payload: bytes, at: int) -> int:
     return 3 if payload[at + 1] < 0x80 else read_varint(payload, at)[1] - at + 1
 
 
-def _skip_headers(payload: bytes, at: int, end: int) -> int:
+def _skip_headers(payload: bytes, at: int, end: int, effort: Effort | None) -> int:
     """The position after the header count at `at` and its headers; -1 when they are malformed."""
     count, at = read_varint(payload, at)
     if count < 0 or count > end - at:
         return -1
+    if effort is not None:
+        effort.spend_steps(count)
     for _ in range(count):
         length, at = read_varint(payload, at)
         if length < 0:

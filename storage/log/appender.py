@@ -19,6 +19,7 @@ from storage.log.durability import Durability
 from storage.log.following import FollowerBatches, UnexpectedAppendOffset
 from storage.log.guard import DiskGuard
 from storage.log.offsets import LogOffsets
+from storage.log.opening import Opened, Opening
 from storage.log.results import AppendInfo, AppendOrigin, RollReason
 from storage.log.rolling import Roller
 from storage.log.store import SegmentStore
@@ -106,17 +107,37 @@ class Appender:
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         request_version: int = LATEST_PRODUCE,
+        opened: Opened | None = None,
+        bounded: bool = False,
     ) -> AppendInfo:
         """Validate one batch, give it offsets, write it (checklist B4.1). All or nothing.
 
-        A writable `records` is patched in place. Raises KafkaError with the client's code:
-        validation (`validation`), sequence and epoch errors (`storage.producers`), StorageError.
+        A writable `records` is patched in place. `opened` is what the batch's `opening` has found.
+        Raises KafkaError with the client's code: validation (`validation`), sequence and epoch
+        errors (`storage.producers`), StorageError; if `bounded`, EffortSpent, before anything was
+        changed, for a batch that has to be opened first.
         """
         pending = self.begin_append(
-            records, leader_epoch=leader_epoch, origin=origin, request_version=request_version
+            records,
+            leader_epoch=leader_epoch,
+            origin=origin,
+            request_version=request_version,
+            opened=opened,
+            bounded=bounded,
         )
         pending.write()
         return self.complete_append(pending)
+
+    def opening(
+        self,
+        records: Bytes,
+        *,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        request_version: int = LATEST_PRODUCE,
+    ) -> Opening | None:
+        """What to do elsewhere about a batch that `begin_append` had not the effort for; None: no
+        more than `begin_append` does. Raises KafkaError."""
+        return self._validator.opening(records, origin=origin, request_version=request_version)
 
     def begin_append(
         self,
@@ -125,6 +146,8 @@ class Appender:
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         request_version: int = LATEST_PRODUCE,
+        opened: Opened | None = None,
+        bounded: bool = False,
     ) -> PendingAppend:
         """The first third of `append_as_leader`: everything but the write. Raises as it does.
 
@@ -141,6 +164,8 @@ class Appender:
             leader_epoch=leader_epoch,
             origin=origin,
             request_version=request_version,
+            opened=opened,
+            bounded=bounded,
         )
         if prepared is None:
             return self._nothing_to_append()
@@ -163,9 +188,7 @@ class Appender:
                 False,
                 reason,
             )
-            pending = PendingAppend(
-                data, (header,), self._segments.active, info, prepared.check_crc
-            )
+            pending = PendingAppend(data, (header,), self._segments.active, info, prepared.opening)
         except OSError as error:
             self._guard.fail(error)
         if header.producer_id >= 0:
@@ -194,7 +217,7 @@ class Appender:
         """The checksum is checked with the write, but what is never written has one, too: a damaged
         batch is CORRUPT_MESSAGE before its producer fields mean anything (S-APP-2)."""
         header = pending.headers[0]
-        if pending.check_crc and not verify_crc(pending.data, 0, header):
+        if pending.opening is not None and not verify_crc(pending.data, 0, header):
             raise refusal(bad_crc(header, str(self._topic_partition)))
 
     # As follower.
@@ -284,9 +307,11 @@ class Appender:
             self._guard.fail(pending.error)
         if self._guard.offline is not None:
             self._guard.check()  # raises
-        if pending.bad_crc:
-            raise refusal(bad_crc(pending.headers[0], str(self._topic_partition)))
+        if pending.refused is not None:
+            raise pending.refused
         segment, producers = pending.segment, self._producers
+        if pending.opening is not None:
+            info.max_timestamp = pending.headers[0].max_timestamp
         try:
             for header in pending.headers:
                 segment.note_batch(

@@ -87,6 +87,7 @@ class Log:
         "complete_append",
         "config",
         "leader_epochs",
+        "opening",
         "producers",
         "read",
         "segments",
@@ -147,6 +148,7 @@ class Log:
         self._replacer = Replacer(store, durability, deleter)
         # What runs for every request leads straight into its part, without a call in between.
         self.append_as_leader = appender.append_as_leader
+        self.opening = appender.opening
         self.begin_append = appender.begin_append
         self.complete_append = appender.complete_append
         self.read = reader.read

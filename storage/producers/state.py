@@ -33,9 +33,9 @@ from typing import Final
 
 from protocol.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader
 from protocol.records.control import EndTransactionMarker
-from protocol.types import NO_TIMESTAMP, TopicPartition
+from protocol.types import NO_PRODUCER_EPOCH, NO_TIMESTAMP, TopicPartition
 from storage.append_origin import AppendOrigin
-from storage.errors import CorruptSnapshot
+from storage.errors import CorruptSnapshot, InvalidProducerEpoch
 from storage.filesystem import FileSystem
 from storage.producers.analysis import (
     NOT_SEQUENCED,
@@ -207,6 +207,11 @@ class ProducerStateManager:
             return REPLICATED
         entry = self._producers.get(header.producer_id)
         if entry is None:
+            if header.producer_epoch < NO_PRODUCER_EPOCH:
+                raise InvalidProducerEpoch(
+                    f"Epoch is {header.producer_epoch}, which is smaller than any "
+                    f"(producer {header.producer_id}, partition {self.topic_partition})"
+                )
             return UNKNOWN_PRODUCER
         try:
             if header.attributes & CONTROL_BIT:

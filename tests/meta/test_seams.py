@@ -54,7 +54,13 @@ ALLOWED = {
     # time itself
     "broker/world/clock.py": {"time", "trio.move_on_after", "trio.sleep"},
     # threads and child processes themselves
-    "broker/world/machine.py": {"concurrent", "multiprocessing", "os", "trio.to_thread"},
+    "broker/world/machine.py": {
+        "concurrent",
+        "multiprocessing",
+        "os",
+        "threading",
+        "trio.to_thread",
+    },
     # the network itself; `os.sendfile`
     "broker/world/sockets.py": {
         "os",

@@ -103,7 +103,14 @@ class FakeLog:
             raise error
 
     def begin_append(
-        self, records, *, leader_epoch, origin=AppendOrigin.CLIENT, request_version=13
+        self,
+        records,
+        *,
+        leader_epoch,
+        origin=AppendOrigin.CLIENT,
+        request_version=13,
+        opened=None,
+        bounded=False,
     ):
         assert self.pending is None, "two appends at once"
         self._raise()

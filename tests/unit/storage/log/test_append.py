@@ -14,7 +14,7 @@ from protocol.records.record import iter_records
 from storage.errors import StorageError
 from storage.log.following import OffsetsOutOfOrder, UnexpectedAppendOffset
 from storage.log.results import AppendOrigin, FetchIsolation
-from storage.log.validation import CRC_INLINE_LIMIT, RejectedRecords
+from storage.log.validation import IN_WRITER_FROM, RejectedRecords
 from tests.support.log_builder import LogBuilder
 
 
@@ -83,7 +83,7 @@ def test_more_records_than_fit_are_an_invalid_record() -> None:
     assert refused(built, data).code is ErrorCode.INVALID_RECORD
 
 
-@pytest.mark.parametrize("size", [10, CRC_INLINE_LIMIT * 2])
+@pytest.mark.parametrize("size", [10, IN_WRITER_FROM * 2])
 def test_s_app_2_bad_crc_is_corrupt_message(size: int) -> None:
     built = LogBuilder()
     data = built.batch(value=b"x" * size)

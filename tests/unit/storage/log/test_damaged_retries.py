@@ -3,11 +3,11 @@
 import pytest
 
 from protocol.errors import ErrorCode, KafkaError
-from storage.log.validation import CRC_INLINE_LIMIT
+from storage.log.validation import IN_WRITER_FROM
 from tests.support.log_builder import LogBuilder
 
 
-@pytest.mark.parametrize("size", [10, CRC_INLINE_LIMIT * 2])
+@pytest.mark.parametrize("size", [10, IN_WRITER_FROM * 2])
 @pytest.mark.parametrize("base_sequence", [0, 17])
 def test_s_app_2_the_checksum_comes_before_the_producer(size: int, base_sequence: int) -> None:
     built = LogBuilder()

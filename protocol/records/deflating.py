@@ -1,0 +1,124 @@
+"""Compressing what comes in pieces, as far as the result may go.
+
+Small data is compressed in one call, in the form that `compression.compress` gives (and Kafka's
+clients, byte for byte); more of it by the same libraries' streams, which end as soon as the result
+is larger than it may be, however much was still to come.
+"""
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any, Final
+
+from protocol.records.compression import (
+    INT32,
+    XERIAL_HEADER,
+    XERIAL_MAGIC,
+    BytesLike,
+    CompressionType,
+    compress,
+    lz4_level,
+)
+
+_AT_ONCE: Final = 1 << 20
+_SNAPPY_BLOCK: Final = 32 * 1024
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+_ZSTD_DEFAULT_LEVEL: Final = 3
+
+
+class OutputFull(Exception):
+    """The result would be larger than it may be; `size` is how far it came, in bytes."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+def deflate(
+    codec: CompressionType,
+    pieces: Iterable[BytesLike],
+    level: int | None = None,
+    *,
+    most: int,
+) -> bytes:
+    """The pieces, one after the other, behind `codec` (see `compress`), in at most `most` bytes.
+
+    Raises OutputFull, and what `pieces` raises.
+    """
+    first: list[BytesLike] = []
+    size = 0
+    source = iter(pieces)
+    for piece in source:
+        first.append(piece)
+        size += len(piece)
+        if size > _AT_ONCE:
+            return _join(_streamed(codec, chain(first, source), level), most)
+    return _join((compress(codec, b"".join(first), level),), most)
+
+
+def _join(pieces: Iterable[bytes], most: int) -> bytes:
+    done: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > most:
+            raise OutputFull(size)
+        done.append(piece)
+    return b"".join(done)
+
+
+def _streamed(
+    codec: CompressionType, pieces: Iterable[BytesLike], level: int | None
+) -> Iterator[bytes]:
+    if codec is CompressionType.NONE:
+        return (bytes(piece) for piece in pieces)
+    if codec is CompressionType.SNAPPY:
+        return _snappy(pieces)
+    if codec is CompressionType.GZIP:
+        gzip = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _GZIP_WINDOW)
+        return _run(gzip.compress, gzip.flush, pieces)
+    if codec is CompressionType.LZ4:
+        return _lz4(pieces, level)
+    import zstandard
+
+    zstd = zstandard.ZstdCompressor(
+        level=_ZSTD_DEFAULT_LEVEL if level is None else level
+    ).compressobj()
+    return _run(zstd.compress, zstd.flush, pieces)
+
+
+def _run(
+    compress_piece: Callable[[Any], bytes],
+    flush: Callable[[], bytes],
+    pieces: Iterable[BytesLike],
+) -> Iterator[bytes]:
+    for piece in pieces:
+        yield compress_piece(piece)
+    yield flush()
+
+
+def _lz4(pieces: Iterable[BytesLike], level: int | None) -> Iterator[bytes]:
+    from lz4 import frame
+
+    lz4 = frame.LZ4FrameCompressor(
+        compression_level=lz4_level(level),
+        block_size=frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        content_checksum=False,
+        block_checksum=False,
+    )
+    yield lz4.begin()
+    for piece in pieces:
+        yield lz4.compress(bytes(piece))
+    yield lz4.flush()
+
+
+def _snappy(pieces: Iterable[BytesLike]) -> Iterator[bytes]:
+    from cramjam import snappy
+
+    yield XERIAL_HEADER.pack(XERIAL_MAGIC, 1, 1)
+    for piece in pieces:
+        view = memoryview(piece)
+        for start in range(0, len(view), _SNAPPY_BLOCK):
+            block = bytes(snappy.compress_raw(view[start : start + _SNAPPY_BLOCK]))
+            yield INT32.pack(len(block)) + block

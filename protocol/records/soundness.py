@@ -1,0 +1,172 @@
+"""A produced batch held against its records: what Kafka's `LogValidator` finds by decoding each.
+
+From the cheapest look to the dearest; each gives the same answer:
+
+1. records of one layout, at a glance (`runs`): what most producers send;
+2. a small batch whole, by field (`scan`);
+3. any other in chunks (`opened`), with bounded memory.
+
+The rules (`InvalidRecord` where they are broken): as many records as the header says fill the batch
+exactly; every length is that of what stands there; header names are not null; offset deltas are
+0, 1, 2 … Kafka leaves wrong deltas in plain batches as they are and fails on them in compressed
+ones (UNKNOWN_SERVER_ERROR); here they are invalid in both, as a consumer's position follows them.
+Compressed records obey the same rules as plain ones, where Kafka's leader skips through them.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from protocol.records.batch import BATCH_OVERHEAD, BatchHeader
+from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
+from protocol.records.effort import Effort
+from protocol.records.errors import InvalidRecord
+from protocol.records.inflating import inflate
+from protocol.records.opened import open_records
+from protocol.records.runs import is_regular
+from protocol.records.scan_fields import Fields
+from protocol.types import NO_TIMESTAMP
+
+SMALL = 128 * 1024
+"""Bytes of records that are looked at in one piece."""
+PLAIN_AT_ONCE = 4 << 20
+"""The same of plain batches, of which a copy is made for the quick look."""
+MOST_FAULTS = 1000
+"""Records that are blamed one by one: enough to find what is wrong with a producer."""
+
+_ANY_BASE = 1 << 62
+"""Base timestamps up to here, and deltas as far as `runs` reads them, add up within 64 bits."""
+
+
+class RecordRules(NamedTuple):
+    """What a topic asks of records."""
+
+    need_keys: bool = False
+    least_timestamp: int | None = None
+    """None: no bound, here and below. A record without timestamp (-1) is never out of bounds."""
+    greatest_timestamp: int | None = None
+
+
+class Findings(NamedTuple):
+    """What a sound batch holds. Indexes count from 0 within the batch."""
+
+    max_timestamp: int
+    """The greatest of the records' timestamps; -1 when none is greater."""
+    keyless: tuple[int, ...] = ()
+    """The first records without key, where keys are needed."""
+    outside: tuple[int, ...] = ()
+    """The first records with a timestamp out of bounds."""
+
+
+def is_sound_at_a_glance(payload: bytes, header: BatchHeader, *, need_keys: bool = False) -> bool:
+    """Whether `payload`, the plain records of a batch with this header, is seen to be sound, its
+    header's max timestamp included. False: look closer."""
+    claimed, base = header.max_timestamp, header.base_timestamp
+    return (
+        NO_TIMESTAMP <= claimed < _ANY_BASE
+        and -_ANY_BASE < base < _ANY_BASE
+        and is_regular(payload, header.record_count, claimed - base, need_keys=need_keys)
+    )
+
+
+def check_batch(
+    buf: BytesLike,
+    pos: int,
+    header: BatchHeader,
+    rules: RecordRules,
+    *,
+    effort: Effort | None = None,
+    max_size: int = MAX_DECOMPRESSED_SIZE,
+) -> Findings:
+    """Hold the v2 batch at `pos`, which is whole, against its records; the checksum is not looked
+    at, and the header's max timestamp is not believed.
+
+    Raises InvalidRecord, UnsupportedCompression, EffortSpent.
+    """
+    effort = effort or Effort()
+    view = memoryview(buf)[pos + BATCH_OVERHEAD : pos + header.size]
+    payload = _at_once(view, header, effort, max_size)
+    if payload is not None:
+        if (
+            rules.least_timestamp is None
+            and (
+                rules.greatest_timestamp is None or header.max_timestamp <= rules.greatest_timestamp
+            )
+            and is_sound_at_a_glance(payload, header, need_keys=rules.need_keys)
+        ):
+            return Findings(header.max_timestamp)
+        if len(payload) <= SMALL:
+            return _small_batch(payload, header, rules, effort)
+    return _chunks(buf, pos, header, rules, effort, max_size)
+
+
+def _at_once(view: memoryview, header: BatchHeader, effort: Effort, max_size: int) -> bytes | None:
+    """The plain records, if they may be looked at in one piece."""
+    if not header.is_compressed:
+        return bytes(view) if len(view) <= PLAIN_AT_ONCE else None
+    pieces: list[BytesLike] = []
+    size = 0
+    for piece in inflate(header.codec, view, chunk=SMALL + 1, max_size=max_size):
+        effort.spend_bytes(len(piece))
+        pieces.append(piece)
+        size += len(piece)
+        if size > SMALL:
+            return None
+    return b"".join(pieces)
+
+
+def _small_batch(
+    payload: bytes, header: BatchHeader, rules: RecordRules, effort: Effort
+) -> Findings:
+    from protocol.records.scan import fields_of
+
+    effort.spend_steps(min(header.record_count, len(payload)))
+    fields = fields_of(payload, header, effort)
+    return _judge([(0, fields)], rules)
+
+
+def _chunks(
+    buf: BytesLike,
+    pos: int,
+    header: BatchHeader,
+    rules: RecordRules,
+    effort: Effort,
+    max_size: int,
+) -> Findings:
+    from protocol.records.scan_numpy import fields_of_columns
+
+    return _judge(
+        (
+            (chunk.first, fields_of_columns(chunk.columns, header.base_timestamp))
+            for chunk in open_records(buf, pos, header, effort=effort, max_size=max_size)
+        ),
+        rules,
+    )
+
+
+def _judge(
+    chunks: "Iterator[tuple[int, Fields]] | list[tuple[int, Fields]]", rules: RecordRules
+) -> Findings:
+    """What the columns of all records say, given as (index of the first, columns)."""
+    greatest = NO_TIMESTAMP
+    keyless: list[int] = []
+    outside: list[int] = []
+    bounded = rules.least_timestamp is not None or rules.greatest_timestamp is not None
+    least = -(1 << 63) if rules.least_timestamp is None else rules.least_timestamp
+    most = (1 << 63) - 1 if rules.greatest_timestamp is None else rules.greatest_timestamp
+    for first, fields in chunks:
+        wrong = fields.first_out_of_sequence(first)
+        if wrong is not None:
+            raise InvalidRecord(
+                f"Record {first + wrong} of the batch has the offset delta of another one"
+            )
+        dated = fields.timestamp_summary(0)
+        greatest = max(greatest, dated.maximum)
+        if rules.need_keys and len(keyless) < MOST_FAULTS:
+            keyless += (first + index for index in fields.keyless())
+        if (
+            bounded
+            and not least <= dated.minimum <= dated.maximum <= most
+            and len(outside) < MOST_FAULTS
+        ):
+            outside += (first + index for index in fields.outside(least, most))
+    return Findings(greatest, tuple(keyless[:MOST_FAULTS]), tuple(outside[:MOST_FAULTS]))

@@ -1,0 +1,253 @@
+"""Opening a produced batch: its records are looked at before it may have a place in the log.
+
+The look needs nothing of the log but the topic's rules, so it comes before the append and anywhere:
+here and now, in a thread, in a child process. Everything it sees are values. Where there is little
+time it is given an `Effort`; `EffortSpent` means: open the batch where there is more of it.
+
+What is found out: that the checksum is right, that the records are sound (`protocol.records.
+soundness`), obey the topic's rules (keys, timestamps), and what the greatest timestamp is. What has
+to be stored in another form (another codec, formats 0 and 1) is rebuilt here as well. The result
+never takes more than `max.message.bytes`, whatever the records take.
+"""
+
+import struct
+from typing import Final, NamedTuple
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import (
+    ATTRIBUTES_OFFSET,
+    BATCH_OVERHEAD,
+    CODEC_MASK,
+    CRC_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    TIMESTAMP_TYPE_BIT,
+    BatchHeader,
+    crc_of,
+    read_header,
+    verify_crc,
+)
+from protocol.records.compression import BytesLike, CompressionType
+from protocol.records.deflating import OutputFull, deflate
+from protocol.records.effort import Effort, EffortSpent
+from protocol.records.errors import (
+    CorruptBatch,
+    InvalidRecord,
+    RecordsError,
+    UnsupportedCompression,
+)
+from protocol.records.inflating import inflate
+from protocol.records.soundness import Findings, RecordRules, check_batch
+
+_SHOWN_ERRORS: Final = 3
+_BAD_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
+_LENGTH: Final = struct.Struct(">i")
+_ATTRIBUTES: Final = struct.Struct(">h")
+_CRC: Final = struct.Struct(">I")
+
+
+class RejectedRecords(KafkaError):
+    """A batch was refused; `record_errors` goes into the produce response (v8+)."""
+
+    def __init__(
+        self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]] | None = None
+    ) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors or []
+
+    def __reduce__(self) -> tuple[type, tuple[ErrorCode, str | None, list[tuple[int, str]]]]:
+        """It comes back from child processes."""
+        return type(self), (self.code, self.message, self.record_errors)
+
+
+def refusal(error: RecordsError) -> KafkaError:
+    """The Kafka error that a complaint about record data means to the client that sent it."""
+    if isinstance(error, CorruptBatch):
+        return RejectedRecords(ErrorCode.CORRUPT_MESSAGE, str(error))
+    if isinstance(error, UnsupportedCompression):
+        return RejectedRecords(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error))
+    errors = error.record_errors if isinstance(error, InvalidRecord) else []
+    return RejectedRecords(ErrorCode.INVALID_RECORD, str(error), errors)
+
+
+def bad_crc(header: BatchHeader, name: str) -> CorruptBatch:
+    """The checksum in `header` is not that of the batch."""
+    return CorruptBatch(f"Record is corrupt (stored crc = {header.crc}) in topic partition {name}.")
+
+
+def too_large(size: int, name: str, limit: int) -> KafkaError:
+    """MESSAGE_TOO_LARGE, of a batch of `size` bytes."""
+    return RejectedRecords(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The record batch size in the append to {name} is {size} bytes "
+        f"which exceeds the maximum configured value of {limit}.",
+    )
+
+
+class TopicRules(NamedTuple):
+    """What a topic asks of a batch: values only, so that they can go anywhere."""
+
+    name: str
+    """Topic and partition, for messages."""
+    max_message_bytes: int
+    target_codec: int | None
+    """What the topic stores; None keeps the producer's."""
+    level: int | None
+    """Of that codec; None is its default."""
+    need_keys: bool
+    least_timestamp: int | None
+    """Milliseconds; None: no bound."""
+    greatest_timestamp: int | None
+
+
+class Opened(NamedTuple):
+    """What was found out about a batch."""
+
+    max_timestamp: int
+    """Of its records."""
+    rebuilt: bytes | None = None
+    """The batch in another form, where the topic wants one."""
+    valid_bytes: int | None = None
+    """Bytes of whole messages, of a set of format 0 or 1."""
+
+
+class Opening(NamedTuple):
+    """A batch that is to be opened."""
+
+    records: BytesLike
+    """Exactly one batch of format 2, or a set of formats 0 and 1."""
+    rules: TopicRules
+
+    def run(self, effort: Effort | None = None) -> Opened:
+        """Open it; sees nothing but these values. Raises KafkaError, EffortSpent."""
+        try:
+            return open_batch(self.records, self.rules, effort)
+        except RecordsError as error:
+            raise refusal(error) from error
+
+    def attempt(self, effort: Effort | None = None) -> Opened | KafkaError | None:
+        """As `run`, for threads and processes: what is wrong is a value. None: EffortSpent.
+
+        An exception that is kept, or raised across threads, is part of a cycle with the frames it
+        came through, and these hold megabytes of the batch until the next garbage collection.
+        """
+        try:
+            return self.run(effort)
+        except EffortSpent:
+            return None
+        except KafkaError as error:
+            refused = error
+        refused.__cause__ = refused.__context__ = None
+        return refused.with_traceback(None)
+
+    @property
+    def is_old(self) -> bool:
+        """A set of format 0 or 1."""
+        return self.records[MAGIC_OFFSET] < 2
+
+    def copied(self) -> "Opening":
+        """The same, of bytes of its own: to be kept, or sent to another process."""
+        return self._replace(records=bytes(self.records))
+
+
+def open_batch(records: BytesLike, rules: TopicRules, effort: Effort | None = None) -> Opened:
+    """See `Opening`. Raises KafkaError, RecordsError, EffortSpent."""
+    if records[MAGIC_OFFSET] < 2:
+        return _convert(records, rules, effort)
+    header = read_header(records)
+    if not verify_crc(records, 0, header):
+        raise bad_crc(header, rules.name)
+    if header.attributes & TIMESTAMP_TYPE_BIT:
+        raise client_append_time(header.record_count)
+    return _open(records, header, rules, effort)
+
+
+def _open(
+    records: BytesLike, header: BatchHeader, rules: TopicRules, effort: Effort | None
+) -> Opened:
+    found = check_batch(
+        records,
+        0,
+        header,
+        RecordRules(rules.need_keys, rules.least_timestamp, rules.greatest_timestamp),
+        effort=effort,
+    )
+    if found.keyless or found.outside:
+        raise _bad_records(found, rules)
+    target = rules.target_codec
+    if target is None or target == header.attributes & CODEC_MASK:
+        return Opened(found.max_timestamp)
+    return Opened(found.max_timestamp, _recompressed(records, header, rules, target))
+
+
+def _recompressed(data: BytesLike, header: BatchHeader, rules: TopicRules, target: int) -> bytes:
+    """The same records behind another codec: new payload, attributes, length, CRC (S-APP-5)."""
+    view = memoryview(data)
+    limit = rules.max_message_bytes
+    try:
+        payload = deflate(
+            CompressionType(target),
+            inflate(header.codec, view[BATCH_OVERHEAD : header.size]),
+            rules.level,
+            most=limit - BATCH_OVERHEAD,
+        )
+    except OutputFull as full:
+        raise too_large(BATCH_OVERHEAD + full.size, rules.name, limit) from None
+    batch = bytearray(view[:BATCH_OVERHEAD])
+    batch += payload
+    _LENGTH.pack_into(batch, 8, len(batch) - LOG_OVERHEAD)
+    _ATTRIBUTES.pack_into(batch, ATTRIBUTES_OFFSET, header.attributes & ~CODEC_MASK | target)
+    _CRC.pack_into(batch, CRC_OFFSET, crc_of(batch, 0, len(batch)))
+    return bytes(batch)
+
+
+def _convert(records: BytesLike, rules: TopicRules, effort: Effort | None) -> Opened:
+    """A set of format 0 or 1 as one batch of format 2 (S-APP-7)."""
+    from protocol.records.message_stream import codec_of_set, up_convert_set
+
+    try:
+        codec, valid_bytes = codec_of_set(records, rules.name, most=rules.max_message_bytes)
+        target = codec if rules.target_codec is None else rules.target_codec
+        batch = up_convert_set(
+            memoryview(records)[:valid_bytes],
+            codec=CompressionType(target),
+            level=rules.level,
+            most=rules.max_message_bytes,
+            effort=effort,
+        )
+    except OutputFull as full:
+        raise too_large(full.size, rules.name, rules.max_message_bytes) from None
+    opened = _open(batch, read_header(batch), rules._replace(target_codec=None), effort)
+    return Opened(opened.max_timestamp, batch, valid_bytes)
+
+
+def client_append_time(count: int) -> KafkaError:
+    """INVALID_TIMESTAMP: dating by the log is the log's."""
+    message = (
+        "Invalid timestamp type in message. Producer should not set timestamp type "
+        "to LogAppendTime."
+    )
+    errors = [(index, message) for index in range(min(count, _SHOWN_ERRORS))]
+    return RejectedRecords(ErrorCode.INVALID_TIMESTAMP, _BAD_TIMES, errors)
+
+
+def _bad_records(found: Findings, rules: TopicRules) -> KafkaError:
+    """One error per bad record, in order; a bad time anywhere decides the code, as in Kafka."""
+    bounds = f"[{rules.least_timestamp}, {rules.greatest_timestamp}]"
+    errors = dict.fromkeys(
+        found.outside,
+        f"Timestamp of the record is out of range. The timestamp should be within {bounds}",
+    )
+    errors |= dict.fromkeys(
+        found.keyless,
+        f"Compacted topic cannot accept message without key in topic partition {rules.name}.",
+    )
+    listed = sorted(errors.items())
+    # A record without key is not asked for its time.
+    if set(found.outside) - set(found.keyless):
+        return RejectedRecords(ErrorCode.INVALID_TIMESTAMP, _BAD_TIMES, listed)
+    message = (
+        f"One or more records have been rejected due to {len(listed)} record errors in total, "
+        f"and only showing the first three errors at most: {listed[:_SHOWN_ERRORS]}"
+    )
+    return RejectedRecords(ErrorCode.INVALID_RECORD, message, listed)

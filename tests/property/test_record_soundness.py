@@ -1,0 +1,85 @@
+"""A batch is accepted if, and only if, the plain reading of record after record accepts it."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.records.batch import BATCH_OVERHEAD, read_header
+from protocol.records.builder import assemble_batch, encode_record
+from protocol.records.compression import CompressionType, compress
+from protocol.records.errors import InvalidRecord, RecordsError
+from protocol.records.record import iter_records
+from protocol.records.soundness import RecordRules, check_batch, is_sound_at_a_glance
+
+RULES = RecordRules()
+contents = st.sampled_from([None, b"", b"k" * 5, b"v" * 70, b"w" * 300])
+headers = st.sampled_from([[], [("a", b"1")], [("a", None), ("bb", b"2")]])
+layouts = st.tuples(contents, contents, headers)
+deltas = st.sampled_from([0, 0, 0, 1, 63, 64, -1, -65, 8191, 8192, 10**6, 2**50])
+changes = st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), max_size=2)
+
+
+@st.composite
+def payloads(draw: st.DrawFn) -> tuple[bytes, int]:
+    """Records, mostly in runs of one layout, mostly sound; and how many are claimed."""
+    pieces: list[bytes] = []
+    for _ in range(draw(st.integers(1, 3))):
+        key, value, extra = draw(layouts)
+        delta, step = draw(deltas), draw(st.sampled_from([0, 0, 1, 7]))
+        pieces.extend(
+            encode_record(len(pieces) + at, delta + at * step, key, value, extra)
+            for at in range(draw(st.sampled_from([1, 2, 9, 70])))
+        )
+        if draw(st.booleans()):
+            break
+    count = len(pieces)
+    payload = bytearray(b"".join(pieces))
+    for at, flipped in draw(changes):
+        payload[at % len(payload)] ^= flipped
+    ending = draw(st.sampled_from([None, None, None, "cut", "longer", "more", "fewer"]))
+    if ending == "cut":
+        del payload[-1:]
+    elif ending == "longer":
+        payload += b"\0"
+    elif ending is not None:
+        count += 1 if ending == "more" else -1
+    return bytes(payload), max(count, 1)
+
+
+def reference(data: bytes) -> int | None:
+    """The greatest timestamp; None for a batch that may not be stored."""
+    try:
+        records = list(iter_records(data))
+    except RecordsError:
+        return None
+    if [record.offset for record in records] != list(range(len(records))):
+        return None
+    return max(-1, *(record.timestamp for record in records))
+
+
+@settings(max_examples=80, deadline=None)
+@given(payloads(), st.sampled_from([0, 1, 4]), st.sampled_from([0, 1_700_000_000_000, 2**63 - 5]))
+def test_a_batch_is_accepted_iff_the_reference_reads_it(
+    made: tuple[bytes, int], codec: int, base: int
+) -> None:
+    payload, count = made
+    expected = None
+    for claimed in (-1, base):  # the header's word never counts
+        data = assemble_batch(
+            compress(CompressionType(codec), payload),
+            base_offset=0,
+            last_offset_delta=count - 1,
+            record_count=count,
+            base_timestamp=base,
+            max_timestamp=expected if claimed == base and expected is not None else claimed,
+            attributes=codec,
+        )
+        expected = reference(data)
+        header = read_header(data)
+        try:
+            found = check_batch(data, 0, header, RULES).max_timestamp
+        except InvalidRecord:
+            assert expected is None
+        else:
+            assert found == expected
+        if not codec and is_sound_at_a_glance(data[BATCH_OVERHEAD:], header):
+            assert expected == header.max_timestamp

@@ -1,0 +1,214 @@
+"""Batches that are more than a look: opened beside their partition, in nobody's way."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from broker.replication.batch_opening import BatchOpener
+from broker.request import Pending
+from broker.world.workers import InlineWorkers, WorkerDied
+from protocol.errors import ErrorCode
+from protocol.records.builder import assemble_batch, build_batch, encode_record
+from protocol.records.compression import CompressionType, compress
+from protocol.records.message_set import build_message_set
+from tests.support.broker_bench import NOW
+from tests.support.real_bench import RealBench, produced
+
+
+class Hands(InlineWorkers):
+    """Child processes that work when they are told to."""
+
+    def __init__(self) -> None:
+        self.may_work = trio.Event()
+        self.threads = self.begun = self.most = self.at_it = 0
+        self.die = False
+
+    async def in_thread(
+        self, work: Callable[..., Any], *values: Any, limiter: trio.CapacityLimiter | None = None
+    ) -> Any:
+        self.threads += 1
+        return await super().in_thread(work, *values, limiter=limiter)
+
+    async def in_process(self, work: Callable[..., Any], *values: Any) -> Any:
+        self.begun += 1
+        self.at_it += 1
+        self.most = max(self.most, self.at_it)
+        await self.may_work.wait()
+        self.at_it -= 1
+        if self.die:
+            raise WorkerDied("killed")
+        return await super().in_process(work, *values)
+
+
+def heavy(count: int = 40_000) -> bytes:
+    """Records of odd sizes: more Python than a thread is given."""
+    payload = b"".join(encode_record(at, 0, None, bytes(at % 2)) for at in range(count))
+    return assemble_batch(
+        compress(CompressionType.GZIP, payload),
+        base_offset=0,
+        last_offset_delta=count - 1,
+        record_count=count,
+        base_timestamp=NOW,
+        max_timestamp=NOW,
+        attributes=CompressionType.GZIP,
+    )
+
+
+HEAVY = heavy()
+MEDIUM = heavy(3_000)
+SMALL = build_batch([(NOW, None, b"v", ())])
+
+
+class Broker(RealBench):
+    """`t` with two partitions, and the opener at work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hands = Hands()
+        self.opener = self.replicas.opener = BatchOpener(self.hands)
+        self.partitions = self.topic(partitions=2)
+        for partition in self.partitions:
+            partition._opener = self.opener
+
+    async def ask(self, *args: Any, **kwargs: Any) -> Any:
+        reply = self.produce(*args, **kwargs)
+        if hasattr(reply, "cr_frame"):
+            reply = await reply
+        version = args[1] if len(args) > 1 else 9
+        return produced(reply, version) if hasattr(reply, "responses") else reply
+
+
+def run(scenario: Callable[[Broker], Any]) -> None:
+    async def main() -> None:
+        broker = Broker()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(broker.opener.run)
+            await scenario(broker)
+            await broker.opener.close()
+
+    trio.run(main)
+
+
+def test_a_thread_is_enough_for_honest_batches() -> None:
+    async def scenario(broker: Broker) -> None:
+        reply = await broker.ask(MEDIUM)
+        assert (reply.error_code, reply.base_offset) == (0, 0)
+        assert (broker.hands.threads, broker.hands.begun) == (1, 0)
+        reply = await broker.ask(SMALL)
+        assert (reply.base_offset, broker.hands.threads) == (3_000, 1)
+
+    run(scenario)
+
+
+def test_a_heavy_batch_waits_aside_and_holds_up_nobody() -> None:
+    async def scenario(broker: Broker) -> None:
+        pending = await broker.ask(HEAVY)
+        assert isinstance(pending, Pending)
+        await trio.testing.wait_all_tasks_blocked()
+        # Another partition, and its own: the batch has no place in the log yet.
+        for index in (0, 1):
+            assert broker.produce(SMALL, index=index).base_offset == 0
+        assert broker.partitions[0].appending == 0
+        broker.hands.may_work.set()
+        with trio.fail_after(60):
+            reply = produced(await pending.wait_reply(), 9)
+        assert (reply.error_code, reply.base_offset) == (0, 1)
+        assert broker.partitions[0].log.log_end_offset == 40_001
+
+    run(scenario)
+
+
+def test_heavy_batches_are_opened_one_after_the_other() -> None:
+    async def scenario(broker: Broker) -> None:
+        waiting = [await broker.ask(HEAVY, index=at % 2) for at in range(4)]
+        await trio.testing.wait_all_tasks_blocked()
+        assert (broker.hands.begun, broker.opener.statistics().waiting) == (1, 4)
+        # A batch that a thread can open does not wait for them.
+        assert (await broker.ask(MEDIUM)).base_offset == 0
+        waiting[1].abandon()
+        await trio.testing.wait_all_tasks_blocked()
+        assert broker.opener.statistics().waiting == 3
+        broker.hands.may_work.set()
+        for at in (0, 2, 3):
+            assert produced(await waiting[at].wait_reply(), 9).error_code == 0
+        assert broker.hands.most == 1
+        assert broker.partitions[1].log.log_end_offset == 40_000
+
+    run(scenario)
+
+
+def test_the_request_is_kept_though_its_buffer_is_used_again() -> None:
+    async def scenario(broker: Broker) -> None:
+        buffer = bytearray(HEAVY)
+        pending = await broker.ask(buffer)
+        buffer[:] = bytes(len(buffer))
+        broker.hands.may_work.set()
+        assert produced(await pending.wait_reply(), 9).error_code == 0
+
+    run(scenario)
+
+
+def test_what_is_wrong_is_told_by_the_child() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.hands.may_work.set()
+        data = bytearray(HEAVY)
+        data[-1] ^= 1
+        reply = await broker.ask(bytes(data))
+        assert reply.error_code == ErrorCode.CORRUPT_MESSAGE
+        broker.hands.die = True
+        pending = await broker.ask(HEAVY)
+        reply = produced(await pending.wait_reply(), 9)
+        assert reply.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert broker.partitions[0].log.log_end_offset == 0
+
+    run(scenario)
+
+
+def test_there_is_an_end_to_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.replication.batch_opening.PROCESS_STEPS", 30_000)
+
+    async def scenario(broker: Broker) -> None:
+        broker.hands.may_work.set()
+        pending = await broker.ask(HEAVY)
+        reply = produced(await pending.wait_reply(), 9)
+        assert reply.error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+    run(scenario)
+
+
+def test_old_messages_go_the_same_way() -> None:
+    many = build_message_set([(0, NOW, None, b"v")] * 5_000, magic=1, codec=CompressionType.GZIP)
+
+    async def scenario(broker: Broker) -> None:
+        broker.hands.may_work.set()
+        pending = await broker.ask(many, 2)
+        assert produced(await pending.wait_reply(), 2).error_code == 0
+        assert (broker.hands.begun, broker.partitions[0].log.log_end_offset) == (1, 5_000)
+
+    run(scenario)
+
+
+def test_a_stop_drops_what_has_not_begun_to_append() -> None:
+    async def scenario(broker: Broker) -> None:
+        pending = await broker.ask(HEAVY)
+        await trio.testing.wait_all_tasks_blocked()
+        await broker.opener.close()
+        assert not pending.done
+        assert broker.partitions[0].log.log_end_offset == 0
+
+    run(scenario)
+
+
+def test_a_partition_gone_meanwhile_is_not_appended_to() -> None:
+    async def scenario(broker: Broker) -> None:
+        pending = await broker.ask(HEAVY)
+        await trio.testing.wait_all_tasks_blocked()
+        broker.partitions[0].close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        broker.hands.may_work.set()
+        reply = produced(await pending.wait_reply(), 9)
+        assert reply.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    run(scenario)

@@ -1,0 +1,231 @@
+"""Batches opened in chunks, and what is found by holding them against their records."""
+
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from protocol.records.batch import BATCH_OVERHEAD, BatchHeader, read_header
+from protocol.records.builder import NewRecord, assemble_batch, build_batch, encode_record
+from protocol.records.compression import CompressionType, compress
+from protocol.records.effort import Effort, EffortSpent
+from protocol.records.errors import InvalidRecord
+from protocol.records.opened import open_records
+from protocol.records.record import iter_records
+from protocol.records.runs import is_regular
+from protocol.records.soundness import (
+    MOST_FAULTS,
+    Findings,
+    RecordRules,
+    check_batch,
+    is_sound_at_a_glance,
+)
+from protocol.records.varint import encode_varint
+
+T = 1_700_000_000_000
+NO_RULES = RecordRules()
+CODECS = list(CompressionType)
+EMPTY = bytes((12, 0, 0, 0, 1, 1, 0))
+"""A record of no key, no value, with offset delta 0."""
+
+
+def batch_of(payload: bytes, count: int, codec: int = 0, **fields: int) -> bytes:
+    values = {"base_timestamp": T, "max_timestamp": T, **fields}
+    return assemble_batch(
+        compress(CompressionType(codec), payload),
+        base_offset=0,
+        last_offset_delta=count - 1,
+        record_count=count,
+        attributes=codec,
+        **values,
+    )
+
+
+def check(data: bytes, rules: RecordRules = NO_RULES, effort: Effort | None = None) -> Findings:
+    return check_batch(data, 0, read_header(data), rules, effort=effort)
+
+
+def odd_records(count: int) -> bytes:
+    """No two in a row of one size."""
+    return b"".join(encode_record(at, 0, None, bytes(at % 2)) for at in range(count))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("chunk", [10, 1000, 1 << 20])
+def test_chunks_hold_all_records_in_order(codec: CompressionType, chunk: int) -> None:
+    rows: list[NewRecord] = [
+        (T + at, b"k" * (at % 3) or None, bytes(at * 7 % 500), [("h", None)] * (at % 4))
+        for at in range(200)
+    ]
+    data = build_batch(rows, codec=codec)
+    seen = []
+    for part in open_records(data, 0, read_header(data), chunk=chunk):
+        assert part.first == len(seen)
+        assert part.starts[0] == 0
+        assert part.starts[-1] == len(part.payload)
+        columns = part.columns
+        for at in range(len(part.starts) - 1):
+            start, length = int(columns.value_starts[at]), int(columns.value_lengths[at])
+            seen.append((int(columns.offset_deltas[at]), part.payload[start : start + length]))
+    assert seen == [(record.offset, record.value) for record in iter_records(data)]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("claimed", [1, 99, 101, 2**31 - 1])
+def test_the_number_of_records_is_that_of_the_header(codec: int, claimed: int) -> None:
+    data = batch_of(EMPTY * 100, claimed, codec)
+    with pytest.raises(InvalidRecord, match="Incorrect declared batch size"):
+        list(open_records(data, 0, read_header(data)))
+    with pytest.raises(InvalidRecord):
+        check(data)
+
+
+def test_a_batch_is_not_inflated_beyond_the_last_record_claimed() -> None:
+    data = batch_of(EMPTY * 4_000_000, 10, CompressionType.ZSTD)
+    effort = Effort()
+    left = effort.bytes
+    with pytest.raises(InvalidRecord):
+        list(open_records(data, 0, read_header(data), effort=effort))
+    assert left - effort.bytes < 3 << 20
+
+
+def test_millions_of_records_take_the_memory_of_some() -> None:
+    data = batch_of(EMPTY * 1_000_000, 1_000_000, CompressionType.ZSTD)
+    list(open_records(data, 0, read_header(data)))  # numpy is imported
+    tracemalloc.start()
+    try:
+        assert sum(len(part.starts) - 1 for part in open_records(data, 0, read_header(data))) == (
+            1_000_000
+        )
+        assert tracemalloc.get_traced_memory()[1] < 30 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_hundred_bytes_of_headers_are_no_loop() -> None:
+    count = 1_000_000
+    body = b"\0\0\0\1\1" + encode_varint(count) + b"\0\0" * count
+    data = batch_of(encode_varint(len(body)) + body, 1, CompressionType.ZSTD)
+    assert check(data, effort=Effort(steps=5000)).max_timestamp == T
+
+
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.ZSTD])
+def test_effort_ends_what_is_too_much(codec: CompressionType) -> None:
+    data = batch_of(odd_records(5000), 5000, codec)
+    assert check(data, effort=Effort(steps=10_000)).max_timestamp == T
+    with pytest.raises(EffortSpent):
+        check(data, effort=Effort(steps=1000))
+    if codec:
+        with pytest.raises(EffortSpent):
+            check(data, effort=Effort(bytes=1000))
+
+
+def test_headers_of_odd_sizes_are_steps() -> None:
+    count = 30_000
+    body = b"\0\0\0\1\1" + encode_varint(2 * count) + b"\0\0\2a\1" * count
+    for codec in (CompressionType.NONE, CompressionType.ZSTD):
+        data = batch_of(encode_varint(len(body)) + body, 1, codec)
+        check(data)
+        with pytest.raises(EffortSpent):
+            check(data, effort=Effort(steps=10_000))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("count", [10, 300, 30_000])
+def test_offset_deltas_count_from_zero(codec: CompressionType, count: int) -> None:
+    right = [encode_record(at, 0, None, b"v") for at in range(count)]
+    assert check(batch_of(b"".join(right), count, codec)) == Findings(T)
+    for swapped in (right[:-2] + right[-1:] + right[-2:-1], [right[1], right[0], *right[2:]]):
+        with pytest.raises(InvalidRecord, match="offset delta"):
+            check(batch_of(b"".join(swapped), count, codec))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("count", [1, 70, 300])
+def test_the_max_timestamp_is_that_of_the_records(codec: CompressionType, count: int) -> None:
+    payload = b"".join(encode_record(at, at * 7 % 100, None, b"v") for at in range(count))
+    latest = T + max(at * 7 % 100 for at in range(count))
+    for claimed in (latest, latest - 1, latest + 1, -1, 2**62):
+        assert check(batch_of(payload, count, codec, max_timestamp=claimed)).max_timestamp == latest
+
+
+def test_records_before_1970_have_no_timestamp_that_counts() -> None:
+    payload = encode_record(0, -5, None, None)
+    assert check(batch_of(payload, 1, base_timestamp=0, max_timestamp=-5)).max_timestamp == -1
+
+
+def test_faults_are_counted_by_index_and_not_without_end() -> None:
+    payload = b"".join(encode_record(at, at % 2, None, b"v") for at in range(3000))
+    rules = RecordRules(need_keys=True, greatest_timestamp=T)
+    found = check(batch_of(payload, 3000, max_timestamp=T), rules)
+    assert found.keyless == tuple(range(MOST_FAULTS))
+    assert found.outside == tuple(range(1, 2 * MOST_FAULTS, 2))
+    assert check(batch_of(payload, 3000), RecordRules(least_timestamp=T + 1)).outside[:2] == (0, 2)
+
+
+def test_no_timestamp_is_within_any_bounds() -> None:
+    data = batch_of(encode_record(0, -1 - T, None, None), 1)
+    assert check(data, RecordRules(least_timestamp=T, greatest_timestamp=T)) == Findings(-1)
+
+
+# At a glance.
+
+
+def glance(rows: list[NewRecord], **how: bool) -> bool:
+    data = build_batch(rows)
+    return is_sound_at_a_glance(data[BATCH_OVERHEAD:], read_header(data), **how)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([(T, None, bytes(100), ())] * 150, id="one size"),
+        pytest.param([(T + at // 50, b"key", bytes(100), ()) for at in range(150)], id="keys"),
+        pytest.param([(T + at, b"key", bytes(100), ()) for at in range(150)], id="milliseconds"),
+        pytest.param([(T, bytes(70), bytes(9000), ())], id="long key"),
+        pytest.param([(T, None, b"v" * 20, [("name", b"value")])] * 90, id="headers"),
+        pytest.param([(T, None, None, ())] * 9000, id="many"),
+    ],
+)
+def test_what_most_producers_send_is_seen_at_a_glance(rows: list[NewRecord]) -> None:
+    assert glance(rows) == (len(rows[0][2] or b"") < 8000)
+
+
+def test_keys_are_seen_at_a_glance() -> None:
+    assert glance([(T, b"k", b"v", ())] * 9, need_keys=True)
+    assert not glance([(T, None, b"v", ())] * 9, need_keys=True)
+
+
+def each_byte_changed(data: bytes) -> Callable[[], None]:
+    header: BatchHeader = read_header(data)
+    payload = data[BATCH_OVERHEAD:]
+    delta = header.max_timestamp - header.base_timestamp
+    assert is_regular(payload, header.record_count, delta)
+
+    def run() -> None:
+        for at in range(len(payload)):
+            for flipped in (2, 0x80):
+                changed = bytearray(payload)
+                changed[at] ^= flipped
+                if is_regular(bytes(changed), header.record_count, delta):
+                    again = batch_of(bytes(changed), header.record_count, base_timestamp=T)
+                    rows = list(iter_records(again))
+                    assert [row.offset for row in rows] == list(range(len(rows)))
+                    assert max(row.timestamp for row in rows) == header.max_timestamp
+
+    return run
+
+
+@pytest.mark.parametrize("spread", [0, 1, 70])
+def test_no_changed_byte_is_overlooked(spread: int) -> None:
+    each_byte_changed(
+        build_batch([(T + at * spread, b"k", b"v", [("h", b"1")]) for at in range(66)])
+    )()
+
+
+def test_a_byte_too_many_or_too_few() -> None:
+    payload = EMPTY
+    assert is_regular(payload, 1, 0)
+    assert not is_regular(payload + b"\0", 1, 0)
+    assert not is_regular(payload[:-1], 1, 0)
+    assert not is_regular(payload, 2, 0)

@@ -1,0 +1,284 @@
+"""Batches are held against their records before they are stored (Kafka's LogValidator)."""
+
+import os
+import pickle
+import struct
+import tracemalloc
+
+import pytest
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import crc_of, read_header, verify_crc
+from protocol.records.builder import assemble_batch, build_batch, encode_record
+from protocol.records.compression import CompressionType, compress
+from protocol.records.effort import Effort, EffortSpent
+from protocol.records.message_set import build_message_set
+from protocol.records.varint import encode_varint
+from storage.append_origin import AppendOrigin
+from storage.log.opening import Opened, RejectedRecords
+from storage.log.results import FetchIsolation, FileSlice
+from storage.log.validation import IN_WRITER_FROM, IN_WRITER_MOST_RECORDS
+from tests.support.log_builder import LogBuilder
+
+CODECS = list(CompressionType)
+COMPRESSED = [codec for codec in CODECS if codec]
+SIZES = [10, IN_WRITER_FROM]
+"""Looked at in `prepare`, and by the writer."""
+
+
+def packed(payload: bytes, count: int, codec: int = 0, **fields: int) -> bytearray:
+    values = {"base_timestamp": 0, "max_timestamp": 0, "last_offset_delta": count - 1, **fields}
+    return bytearray(
+        assemble_batch(
+            compress(CompressionType(codec), payload),
+            base_offset=0,
+            record_count=count,
+            attributes=codec,
+            **values,
+        )
+    )
+
+
+def refused(built: LogBuilder, data: bytes | bytearray, **how: object) -> KafkaError:
+    before = built.log.log_end_offset, built.log.size
+    with pytest.raises(KafkaError) as error:
+        built.log.append_as_leader(data, leader_epoch=0, **how)  # type: ignore[arg-type]
+    assert (built.log.log_end_offset, built.log.size) == before
+    assert error.value.code is not ErrorCode.UNKNOWN_SERVER_ERROR
+    return error.value
+
+
+def record(delta: int = 0, value: bytes | None = b"v", time: int = 0) -> bytes:
+    return encode_record(delta, time, b"k", value)
+
+
+GOOD = record(0) + record(1)
+NULL_NAME = b"\0\0\0\1\1\2\1\1"  # one header, its name null
+BROKEN = {
+    "records too many": (GOOD + record(2), 2),
+    "records too few": (GOOD, 3),
+    "bytes too many": (GOOD + b"\0", 2),
+    "empty": (b"", 1),
+    "garbage": (b"garbage garbage", 1),
+    "a length too long": (b"\x7e" + GOOD[1:], 2),
+    "a length too short": (bytes((GOOD[0] - 2,)) + GOOD[1:], 2),
+    "a negative length": (b"\x01" + GOOD[1:], 2),
+    "a null header name": (encode_varint(len(NULL_NAME)) + NULL_NAME, 1),
+    "offset deltas that begin at 1": (record(1) + record(2), 2),
+    "offset deltas that repeat": (record(0) + record(0), 2),
+    "offset deltas that are turned": (record(1) + record(0), 2),
+}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("what", BROKEN)
+def test_s_app_1_records_that_cannot_be_read_are_refused(what: str, codec: int) -> None:
+    payload, count = BROKEN[what]
+    built = LogBuilder()
+    error = refused(built, packed(payload, count, codec))
+    assert error.code is ErrorCode.INVALID_RECORD
+    assert error.record_errors == []  # type: ignore[attr-defined]
+    built.append()
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_s_app_1_a_large_batch_is_refused_by_its_writer(what: str) -> None:
+    payload, count = BROKEN[what]
+    large = record(0, bytes(IN_WRITER_FROM))
+    if what.startswith("offset deltas"):
+        data = packed(large + record(0), 2)
+    else:
+        data = packed(large + payload, count + 1)
+    built = LogBuilder()
+    assert refused(built, data).code is ErrorCode.INVALID_RECORD
+    built.append()
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_s_app_1_streams_that_cannot_be_inflated_are_refused(codec: int) -> None:
+    built = LogBuilder()
+    whole = packed(GOOD * 50, 100, codec)
+    for stream in (b"garbage", bytes(whole[61:-3]), b""):
+        data = packed(b"", 100, 0)
+        data[61:] = stream
+        struct.pack_into(">i", data, 8, len(data) - 12)
+        struct.pack_into(">h", data, 21, codec)
+        struct.pack_into(">I", data, 17, crc_of(data, 0, len(data)))
+        assert refused(built, data).code is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_s_app_1_claimed_counts_begin_no_segments(codec: int) -> None:
+    built = LogBuilder()
+    for _ in range(50):
+        refused(built, packed(record(), 2**31 - 1, codec))
+    assert len(built.log.segments) == 1
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("claimed", [0, -1, 2**40])
+def test_s_app_4_the_max_timestamp_is_corrected(codec: int, size: int, claimed: int) -> None:
+    built = LogBuilder(message_timestamp_after_max_ms=2**63 - 1)
+    now = built.clock.wall_ms()
+    payload = record(0, bytes(size)) + record(1, time=7) + record(2)
+    data = packed(payload, 3, codec, base_timestamp=now, max_timestamp=claimed)
+    info = built.log.append_as_leader(data, leader_epoch=0)
+    read = built.log.read(0, 1 << 24, FetchIsolation.LOG_END).records
+    stored = read.read() if isinstance(read, FileSlice) else bytes(read)
+    header = read_header(stored)
+    assert header.max_timestamp == info.max_timestamp == now + 7
+    assert verify_crc(stored, 0, header)
+    assert built.log.offset_for_timestamp(now + 7) is not None
+
+
+def test_s_app_4_a_record_out_of_bounds_cannot_hide_behind_its_header() -> None:
+    built = LogBuilder()
+    now = built.clock.wall_ms()
+    late = 10**10
+    for size in SIZES:
+        payload = record(0, bytes(size)) + record(1, time=late)
+        error = refused(built, packed(payload, 2, base_timestamp=now, max_timestamp=now))
+        assert error.code is ErrorCode.INVALID_TIMESTAMP
+        assert [index for index, _ in error.record_errors] == [1]  # type: ignore[attr-defined]
+
+
+def test_s_app_4_log_append_time_does_not_spare_the_look() -> None:
+    built = LogBuilder(message_timestamp_type="LogAppendTime")
+    assert refused(built, packed(GOOD, 3)).code is ErrorCode.INVALID_RECORD
+    info = built.log.append_as_leader(packed(GOOD, 2), leader_epoch=0)
+    assert info.log_append_time == info.max_timestamp == built.clock.wall_ms()
+
+
+def test_s_idem_1_an_epoch_below_any_is_refused_with_a_producer_id() -> None:
+    built = LogBuilder()
+    producer = {"producer_id": 5, "base_sequence": 0}
+    error = refused(built, built.batch(producer_epoch=-2, **producer))
+    assert error.code is ErrorCode.INVALID_PRODUCER_EPOCH
+    built.append(producer_epoch=0, **producer)
+
+
+def test_coordinators_batches_are_not_opened() -> None:
+    built = LogBuilder(cleanup_policy=frozenset({"compact"}))
+    data = packed(b"", 1)
+    built.log.append_as_leader(data, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    assert built.log.log_end_offset == 1
+
+
+# Where there is little effort.
+
+
+def odd(count: int) -> bytes:
+    return b"".join(record(at, bytes(at % 2)) for at in range(count))
+
+
+TOO_MUCH = {
+    "odd records": packed(odd(4000), 4000),
+    "compressed": packed(record(0, bytes(300_000)), 1, CompressionType.ZSTD),
+    "many in a large batch": packed(
+        odd(IN_WRITER_MOST_RECORDS + 20_000), IN_WRITER_MOST_RECORDS + 20_000
+    ),
+    "large compressed": bytearray(
+        build_batch([(0, None, bytes(range(256)) * 2000, ())], codec=CompressionType.SNAPPY)
+    ),
+    "old messages": bytearray(
+        build_message_set(((at, 0, None, b"v") for at in range(2000)), magic=1)
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TOO_MUCH)
+def test_a_bounded_append_changes_nothing_when_it_is_too_much(what: str) -> None:
+    built = LogBuilder()
+    version = 2 if what == "old messages" else 9
+    data = bytes(TOO_MUCH[what])
+    with pytest.raises(EffortSpent):
+        built.log.append_as_leader(data, leader_epoch=0, request_version=version, bounded=True)
+    assert built.log.log_end_offset == 0
+    opening = built.log.opening(data, request_version=version)
+    assert opening is not None
+    found = pickle.loads(pickle.dumps(opening.copied())).attempt()
+    assert isinstance(found, Opened)
+    info = built.log.append_as_leader(
+        data, leader_epoch=0, request_version=version, opened=found, bounded=True
+    )
+    assert info.first_offset == 0
+    assert info.valid_bytes == len(data)
+    assert built.log.log_end_offset == info.last_offset + 1
+    assert sum(1 for _ in built.records()) == info.last_offset + 1
+
+
+def test_small_batches_take_no_more_than_a_bounded_append() -> None:
+    built = LogBuilder()
+    for codec in CODECS:
+        data = packed(GOOD, 2, codec)
+        built.log.append_as_leader(data, leader_epoch=0, bounded=True)
+    old = build_message_set([(0, 0, None, b"v")] * 20, magic=1, codec=CompressionType.GZIP)
+    built.log.append_as_leader(old, leader_epoch=0, request_version=2, bounded=True)
+    assert built.log.log_end_offset == 2 * len(CODECS) + 20
+
+
+def test_what_is_wrong_comes_back_as_a_value_without_its_frames() -> None:
+    built = LogBuilder(cleanup_policy=frozenset({"compact"}))
+    data = build_batch([(built.clock.wall_ms(), None, b"v", ())])
+    opening = built.log.opening(data)
+    assert opening is not None
+    found = opening.attempt()
+    assert isinstance(found, RejectedRecords)
+    assert found.__traceback__ is found.__cause__ is found.__context__ is None
+    again = pickle.loads(pickle.dumps(found))
+    assert (again.code, str(again), again.record_errors) == (
+        found.code,
+        str(found),
+        found.record_errors,
+    )
+    assert opening.attempt(Effort(steps=0)) is None
+
+
+def test_headers_are_checked_before_anything_is_opened() -> None:
+    built = LogBuilder(max_message_bytes=100)
+    for data in (packed(GOOD, 2, last_offset_delta=5), packed(record(0, bytes(200)), 1)):
+        with pytest.raises(KafkaError):
+            built.log.opening(data)
+
+
+# What is rebuilt takes no more than max.message.bytes.
+
+
+@pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4"])
+def test_s_app_5_recompressing_ends_at_max_message_bytes(target: str) -> None:
+    built = LogBuilder(compression_type=target, max_message_bytes=200_000)
+    # Ten megabytes that only zstd, with its large window, makes small.
+    data = packed(record(0, os.urandom(100_000) * 100), 1, CompressionType.ZSTD)
+    assert len(data) < 200_000
+    tracemalloc.start()
+    try:
+        assert refused(built, data).code is ErrorCode.MESSAGE_TOO_LARGE
+        assert tracemalloc.get_traced_memory()[1] < 45 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+def test_s_app_5_large_batches_are_recompressed_in_pieces(target: str) -> None:
+    built = LogBuilder(compression_type=target, max_message_bytes=10 << 20)
+    values = [os.urandom(1000) * 1000 for _ in range(3)]
+    now = built.clock.wall_ms()
+    data = build_batch([(now, None, v, ()) for v in values], codec=CompressionType.ZSTD)
+    built.log.append_as_leader(data, leader_epoch=0)
+    assert [record.value for record in built.records()] == values
+
+
+def test_s_app_7_converting_ends_at_max_message_bytes() -> None:
+    built = LogBuilder(compression_type="uncompressed", max_message_bytes=100_000)
+    many = ((at, 0, None, b"v" * 50) for at in range(20_000))
+    data = build_message_set(many, magic=1, codec=CompressionType.GZIP)
+    assert len(data) < 100_000
+    effort = Effort()
+    left = effort.steps
+    opening = built.log.opening(data, request_version=2)
+    assert opening is not None
+    found = opening.attempt(effort)
+    assert isinstance(found, KafkaError)
+    assert found.code is ErrorCode.MESSAGE_TOO_LARGE
+    assert left - effort.steps < 20_000

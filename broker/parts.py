@@ -29,7 +29,7 @@ from broker.deadlines import Deadlines
 from broker.network.connection_limits import Limits
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
-from broker.replication.batch_opener import BatchOpener
+from broker.replication.batch_looker import BatchLooker
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
@@ -123,7 +123,7 @@ class Parts:
             clock, config.max_incremental_fetch_session_cache_slots, random=world.random
         )
         self.slow_answers = SlowAnswers()
-        opener = BatchOpener(workers)
+        looker = BatchLooker(workers)
         handlers = build_handlers(
             Services(
                 config=config,
@@ -143,8 +143,8 @@ class Parts:
                 volumes=world.fs,
                 workers=workers,
                 slow_answers=self.slow_answers,
-                opener=opener,
-                in_steps=InSteps(opener, self.slow_answers, clock),
+                looker=looker,
+                in_steps=InSteps(looker, self.slow_answers, clock),
             )
         )
         self.channel = RequestChannel(

@@ -13,7 +13,7 @@ What `storage.log.times` says of a search holds here, for a whole reply.
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Final
 
-from broker.replication.batch_opener import BatchOpener
+from broker.replication.batch_looker import BatchLooker
 from broker.request import Reply
 from broker.slow_answers import SlowAnswers
 from broker.world.turns import Turns
@@ -40,8 +40,8 @@ def batches_of(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
 class InSteps:
     """Replies that are made step by step. One per broker."""
 
-    def __init__(self, opener: BatchOpener, slow_answers: SlowAnswers, clock: Clock) -> None:
-        self._opener = opener
+    def __init__(self, looker: BatchLooker, slow_answers: SlowAnswers, clock: Clock) -> None:
+        self._looker = looker
         self._slow_answers = slow_answers
         self._clock = clock
 
@@ -69,7 +69,7 @@ class InSteps:
                     step = next(steps)
                     continue
                 try:
-                    found = await self._opener.open(
+                    found = await self._looker.look(
                         step.batch, first_at_or_after, 0, step.timestamp, step.start_offset
                     )
                 except (OSError, RecordsError, WorkerDied) as error:

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from broker.coordinator.group.coordinator import GroupCoordinator
     from broker.coordinator.marker_writer import MarkerWriter
     from broker.coordinator.transaction.coordinator import TransactionCoordinator
-    from broker.replication.batch_opener import BatchOpener
+    from broker.replication.batch_looker import BatchLooker
     from broker.replication.fetch_session import FetchSessionCache
     from broker.replication.log_mover import LogMover
     from broker.replication.replica_manager import ReplicaManager
@@ -105,7 +105,7 @@ class Services:
     """The file system, asked for the size of volumes."""
     workers: "Workers"
     slow_answers: "SlowAnswers"
-    opener: "BatchOpener"
+    looker: "BatchLooker"
     in_steps: "InSteps"
 
 
@@ -132,7 +132,7 @@ _TABLE: Final = (
             s.replica_manager,
             s.fetch_sessions,
             s.config.fetch_max_bytes,
-            converter=DownConverter(s.opener, s.replica_manager.storage_failed),
+            converter=DownConverter(s.looker, s.replica_manager.storage_failed),
             slow_answers=s.slow_answers,
             clock=s.clock,
         ),

@@ -3,7 +3,7 @@
 A fetch is answered in slices of files; old clients need them opened, converted and put together
 again (`protocol.records.down_conversion`). Here that is
 
-* done in a child process (`batch_opener`);
+* done in a child process (`batch_looker`);
 * limited: a reply bears `REPLY_BYTES`, or one message if that is larger, and what follows comes
   with the client's next fetch. Partitions share them, each at least `LEAST_SHARE`;
 * budgeted: unlike slices of files, converted records take memory until they are sent. While many
@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from broker.replication.batch_opener import BatchOpener
+from broker.replication.batch_looker import BatchLooker
 from broker.replication.failures import refusal_of
 from broker.replication.partition import Partition
 from broker.replication.read_plan import FetchTarget
@@ -82,8 +82,8 @@ class HeldRecords:
 class DownConverter:
     """One per broker. Event loop only."""
 
-    def __init__(self, opener: BatchOpener, storage_failed: StorageFailed) -> None:
-        self._opener = opener
+    def __init__(self, looker: BatchLooker, storage_failed: StorageFailed) -> None:
+        self._looker = looker
         self._storage_failed = storage_failed
         self.held = 0
         """Bytes of converted records that were not sent yet."""
@@ -148,7 +148,7 @@ class DownConverter:
         converted = Converted(b"", 0, 0)
         while position < len(raw):
             batches = _part(raw, position, window)
-            converted = await self._opener.open(batches, down_convert, magic, first_offset, limit)
+            converted = await self._looker.look(batches, down_convert, magic, first_offset, limit)
             if converted.records:
                 break
             if not converted.read:  # a batch larger than the window, or cut off by the client

@@ -29,6 +29,7 @@ class MachineWorkers:
     def __init__(self, *, processes: int = 1) -> None:
         self._processes = processes
         self._pool: ProcessPoolExecutor | None = None
+        self._opening = trio.Lock()
 
     async def in_thread(
         self,
@@ -45,7 +46,8 @@ class MachineWorkers:
 
         await trio.lowlevel.checkpoint_if_cancelled()
         try:
-            future = self._open_pool().submit(work, *values)
+            pool = self._pool or await self._open_pool()
+            future = pool.submit(work, *values)
             with trio.CancelScope(shield=True):
                 await _wait_done(future)
             return future.result()
@@ -53,21 +55,28 @@ class MachineWorkers:
             self.close()  # the next work gets new ones
             raise WorkerDied(str(error)) from error
 
-    def _open_pool(self) -> "ProcessPoolExecutor":
-        if self._pool is None:
-            from concurrent.futures import ProcessPoolExecutor
-            from multiprocessing import get_context
-
-            self._pool = ProcessPoolExecutor(
-                self._processes, get_context("spawn"), initializer=_begin_child
-            )
-        return self._pool
+    async def _open_pool(self) -> "ProcessPoolExecutor":
+        """In a thread: imports, and the start of a process, are too long for the loop."""
+        async with self._opening:
+            pool = self._pool
+            if pool is None:
+                pool = self._pool = await trio.to_thread.run_sync(_new_pool, self._processes)
+        return pool
 
     def close(self) -> None:
         """End the child processes; may be called at any time, from the loop."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _new_pool(processes: int) -> "ProcessPoolExecutor":
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_begin_child)
+    pool.submit(os.getpid)  # starts the first process
+    return pool
 
 
 def _begin_child() -> None:

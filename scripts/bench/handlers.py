@@ -22,7 +22,7 @@ from broker.api.fetch import FetchHandler
 from broker.api.produce import ProduceHandler
 from broker.api.transaction_gate import TransactionGate
 from broker.deadlines import Deadlines
-from broker.replication.batch_opener import BatchOpener
+from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.purgatory import Purgatory
@@ -76,7 +76,7 @@ class Broker:
             self.replicas,
             self.sessions,
             57671680,
-            converter=DownConverter(BatchOpener(InlineWorkers()), self.replicas.storage_failed),
+            converter=DownConverter(BatchLooker(InlineWorkers()), self.replicas.storage_failed),
             slow_answers=SlowAnswers(),
             clock=clock,
         )

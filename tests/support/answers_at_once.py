@@ -3,7 +3,7 @@
 import trio
 
 from broker.api.in_steps import InSteps
-from broker.replication.batch_opener import BatchOpener
+from broker.replication.batch_looker import BatchLooker
 from broker.request import Pending
 from broker.slow_answers import SlowAnswers
 from broker.world.workers import InlineWorkers
@@ -23,4 +23,4 @@ class AnswersAtOnce(SlowAnswers):
 
 def in_steps(clock):
     """`InSteps` whose steps are all made at once."""
-    return InSteps(BatchOpener(InlineWorkers()), AnswersAtOnce(), clock)
+    return InSteps(BatchLooker(InlineWorkers()), AnswersAtOnce(), clock)

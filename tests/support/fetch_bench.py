@@ -5,7 +5,7 @@ from random import Random
 import trio
 
 from broker.api.fetch import FetchHandler
-from broker.replication.batch_opener import BatchOpener
+from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from broker.request import Pending
@@ -36,7 +36,7 @@ class Asked:
         self.partitions = self.bench.topic(**topic)
         self.sessions = FetchSessionCache(self.bench.clock, slots, random=Random(1))
         self.converter = DownConverter(
-            BatchOpener(InlineWorkers()), self.bench.replicas.storage_failed
+            BatchLooker(InlineWorkers()), self.bench.replicas.storage_failed
         )
         self.handler = FetchHandler(
             self.bench.replicas,

@@ -6,7 +6,7 @@ from broker.api.fetch import FetchHandler
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.api.produce import ProduceHandler
 from broker.api.transaction_gate import TransactionGate
-from broker.replication.batch_opener import BatchOpener
+from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
 from broker.request import Pending
@@ -58,7 +58,7 @@ class RealBench(Bench):
             self.replicas,
             self.sessions,
             57671680,
-            converter=DownConverter(BatchOpener(InlineWorkers()), self.replicas.storage_failed),
+            converter=DownConverter(BatchLooker(InlineWorkers()), self.replicas.storage_failed),
             slow_answers=AnswersAtOnce(),
             clock=self.clock,
         )

@@ -5,7 +5,7 @@ import trio
 
 from broker.api.in_steps import InSteps
 from broker.api.list_offsets import ListOffsetsHandler
-from broker.replication.batch_opener import BatchOpener
+from broker.replication.batch_looker import BatchLooker
 from broker.world.workers import InlineWorkers
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
@@ -208,7 +208,7 @@ def test_many_partitions_are_gone_through_beside_other_requests():
 
             return await super()._finish(counted(), step)
 
-    opener = BatchOpener(InlineWorkers())
+    opener = BatchLooker(InlineWorkers())
     handler = ListOffsetsHandler(bench.replicas, Counting(opener, slow, bench.clock))
 
     def asked(count):

@@ -3,7 +3,7 @@
 import trio
 
 from broker.replication import down_converter
-from broker.replication.batch_opener import BatchOpener
+from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter, HeldRecords
 from broker.replication.read_plan import FetchTarget
 from broker.world.workers import InlineWorkers, WorkerDied
@@ -46,7 +46,7 @@ class Conversion:
         self.failed = []
         self.workers = workers or Counted()
         self.converter = DownConverter(
-            BatchOpener(self.workers), lambda partition, error: self.failed.append(error)
+            BatchLooker(self.workers), lambda partition, error: self.failed.append(error)
         )
 
     def run(self, offset=0, *, partition_bytes=1 << 20, max_bytes=1 << 26, partitions=1):

@@ -1,4 +1,6 @@
-"""Opening batches of the log beside the event loop: for old formats, and to find a record in time.
+"""Looking into batches of the log beside the event loop: for old formats, and for a record's time.
+
+What is produced is opened by `batch_opening`.
 
 A loop over records takes the loop's time in a thread, too, so it is done in a child process, which
 reads the batches itself: to send it a hundred megabytes would keep the interpreter's lock for a
@@ -17,14 +19,14 @@ from storage.log.results import FileSlice
 Result = TypeVar("Result")
 
 
-class BatchOpener:
+class BatchLooker:
     """One per broker. Event loop only."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._one_at_a_time = trio.CapacityLimiter(1)
 
-    async def open(
+    async def look(
         self, batches: FileSlice | bytes, look: Callable[..., Result], *values: Any
     ) -> Result:
         """`look(bytes, *values)` in a child process; `look` is a function of a module.

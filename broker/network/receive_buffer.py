@@ -14,7 +14,7 @@ from protocol.framing import SIZE_BYTES
 _NO_BUFFER: Final = bytearray()
 _NOTHING: Final = memoryview(_NO_BUFFER)
 
-FIRST_BYTES: Final = 4096
+FIRST_BYTES: Final = 8192
 """Received of a request before it is known whether it is counted."""
 
 
@@ -41,7 +41,7 @@ class ReceiveBuffer:
 
         A small one where unfinished requests hold much memory: a frame's size shows in it as well.
         """
-        short = self._frames.held >= self._frames.limit // 4
+        short = self._frames.held >= self._frames.limit // 2
         self._use(bytearray(FIRST_BYTES) if short else self._pool.acquire(wanted))
 
     def clear(self) -> None:

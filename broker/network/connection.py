@@ -24,7 +24,7 @@ import logging
 import struct
 from functools import partial
 from types import CoroutineType
-from typing import Any, Final
+from typing import Final
 
 import trio
 
@@ -35,11 +35,11 @@ from broker.network.large_messages import Room
 from broker.network.parking import wait_parked
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.replies import Replies
-from broker.network.request_channel import RequestChannel, Route
+from broker.network.request_channel import RequestChannel
 from broker.network.request_handling import LargeRequest, RequestHandling, Waiting, named
 from broker.network.request_memory import Claim, RequestMemory
 from broker.network.sender import DiskReader, ShortFile
-from broker.request import ConnectionInfo, LargeReply, Pending, RequestContext
+from broker.request import ConnectionInfo, LargeReply, Pending
 from broker.world.loop_watch import NOTED_S
 from broker.world.transport import Stream
 from protocol.errors import ProtocolError
@@ -323,41 +323,45 @@ class Connection:
             metrics.queue += work.started - since
             since = monotonic()
             metrics.local += since - work.started
-            reply = work.reply
-            if work.error is not None:
-                reply = self._handling.error_reply(route, context, request, work.error)
+            reply, error = work.reply, work.error
+            del work
+            if error is not None:
+                reply = self._handling.error_reply(route, context, request, error)
         if reply.__class__ is Pending:
             if not reply.done:
-                self._received.shrink_parked(end)
-                if self._claim is not None:
-                    self._claim.release()
-                if room is not None:
-                    room.shrink(0)
+                await self._wait_parked(reply, end, room)
                 end = 0
-                await wait_parked(reply, self._stream, self._activity)
                 metrics.remote += monotonic() - since
             reply = reply.reply
         self._activity.last = monotonic()
         if context.large or reply.__class__ is LargeReply:
-            await self._answer_in_turns(route, context, request, reply, now)
+            with self._channel.large.reply_room(self.abort) as reply_room:
+                await self._handling.answer_in_turns(route, context, request, reply, reply_room)
+                # All that was parsed may go now: who knows how slowly the client reads.
+                del waiting, request, reply
+                if room is not None:
+                    room.shrink(0)
+                if not replies.send_nowait(now):
+                    await replies.send(now)
         else:
             self._handling.answer(route, context, request, reply)
         return end
 
+    async def _wait_parked(self, reply: Pending, end: int, room: Room | None) -> None:
+        """Meanwhile the buffer, the request's memory and its room are somebody else's."""
+        self._received.shrink_parked(end)
+        if self._claim is not None:
+            self._claim.release()
+        if room is not None:
+            room.shrink(0)
+        await wait_parked(reply, self._stream, self._activity)
+
     async def _finish_large(self, waiting: Waiting, end: int, now: float) -> int:
         """`_finish` for a request that is yet to be parsed."""
         received, where = self._received, waiting.reply
-        with await self._channel.large.room_for(where.end - where.start) as room:
-            handled = await self._handling.handle_large(
-                received.buffer, received.view, waiting, room
+        large, handle = self._channel.large, self._handling.handle_large
+        size, most = where.end - where.start, waiting.route.most_elements
+        with await large.room_for(size, most) as room:
+            return await self._finish(
+                await handle(received.buffer, received.view, waiting, room), end, now, room
             )
-            return await self._finish(handled, end, now, room)
-
-    async def _answer_in_turns(
-        self, route: Route, context: RequestContext, request: Any, reply: Any, now: float
-    ) -> None:
-        replies = self._replies
-        with self._channel.large.reply_room(self.abort) as room:
-            await self._handling.answer_in_turns(route, context, request, reply, room)
-            if not replies.send_nowait(now):
-                await replies.send(now)

@@ -121,9 +121,9 @@ class LargeMessages:
 
     # ---- requests
 
-    async def room_for(self, frame_bytes: int) -> Room:
-        """Room for what a frame of this size may hold; waits until there is."""
-        elements = min(frame_bytes // LEAST_ELEMENT_BYTES, MAX_ELEMENTS)
+    async def room_for(self, frame_bytes: int, most: int = MAX_ELEMENTS) -> Room:
+        """Room for what a frame of this size may hold, `most` elements; waits until there is."""
+        elements = min(frame_bytes // LEAST_ELEMENT_BYTES, most)
         while self._elements + elements > ELEMENTS_AT_ONCE:
             entry = (elements, trio.Event())
             self._waiting.append(entry)

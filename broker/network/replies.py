@@ -17,7 +17,7 @@ from broker.world.transport import Stream
 from broker.world.turns import Turns
 from storage.clock import Clock
 
-STEPS_PER_LOOK: Final = 16
+STEPS_PER_LOOK: Final = 4
 """Elements between two looks at the clock. One may be a hundred configs."""
 
 _HEADER_V0: Final = struct.Struct(">ii").pack

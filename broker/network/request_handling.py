@@ -33,8 +33,8 @@ class LargeRequest(NamedTuple):
 
 _WAITS: Final = frozenset((Pending, CoroutineType, LargeReply))
 
-STEPS_PER_LOOK: Final = 32
-"""Elements between two looks at the clock: a tenth of a millisecond."""
+STEPS_PER_LOOK: Final = 16
+"""Elements between two looks at the clock: some ten microseconds."""
 
 
 class Waiting(NamedTuple):

@@ -29,8 +29,8 @@ from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchReques
 from tests.support.largest_requests import Path, arrays, largest
 from tests.support.whole_broker import WholeBroker, whole_broker
 
-LONGEST_S = 0.15
-"""Processor time of one step. Most take a tenth of it; a machine may be busy, caches cold."""
+LONGEST_S = 0.25
+"""Processor time of one step. Hardly any takes a tenth of it, but caches may be cold."""
 ELEMENTS = 100_000
 NUMBERLESS = bytes(16)
 

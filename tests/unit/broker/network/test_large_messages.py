@@ -1,5 +1,6 @@
 """Large messages: their elements and bytes do not add up over connections."""
 
+import weakref
 from typing import Any
 
 import pytest
@@ -281,6 +282,26 @@ def test_a_large_request_that_is_parked_takes_no_room(net: Net) -> None:
                 (await large.room_for(2 * left)).shrink(0)
             pendings[0].complete(answered(["g"]))
             assert len((await client.response(DELETE_GROUPS, 2)).results) == 1
+
+    net.run(main)
+
+
+def test_a_client_that_does_not_read_keeps_no_elements(net: Net) -> None:
+    parsed: list[weakref.ref[Any]] = []
+
+    def behave(ctx: RequestContext, request: Any) -> Any:
+        parsed.append(weakref.ref(request))
+        return answered([f"{name}{'x' * 1_000}" for name in request.groups_names])
+
+    async def main() -> None:
+        async with running_server(net, {DELETE_GROUPS: behave}) as harness:
+            client = await harness.connect()
+            await client.send(request_frame(DELETE_GROUPS, 2, groups(20_000)))
+            while not parsed or parsed[0]() is not None:
+                await trio.sleep(0.001)
+            with trio.fail_after(5), await harness.channel.large.room_for(2 * MAX_ELEMENTS):
+                pass
+            assert len((await client.response(DELETE_GROUPS, 2)).results) == 20_000
 
     net.run(main)
 

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.answers.cases import Case
 from tests.answers.pair import Pair
 from tests.answers.run import Comparison, compare, plan, versions_of
 from tests.answers.walks import WALKS, walk
@@ -39,33 +40,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     console = Console()
     began = time.monotonic()
+    comparison = Comparison()
     with tempfile.TemporaryDirectory() as directory, Pair(Path(directory)) as pair:
         cases = plan(versions_of(pair), arguments.seed, arguments.requests)
         if arguments.api:
             cases = [case for case in cases if case.key.name in arguments.api]
         walks = 0 if arguments.api else arguments.walks
-        columns = (
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.description}"),
-        )
-        with Progress(*columns, console=console) as progress:
-            total = len(cases) + walks * len(WALKS) * WALK_STEPS
-            task = progress.add_task("requests", total=total)
-            comparison = compare(pair, cases, on_case=lambda: progress.advance(task))
-            progress.update(task, description="walks")
-            for number in range(walks):
-                for name in WALKS:
-                    seed = 1_000 * arguments.seed + number
-                    walk(
-                        pair,
-                        comparison,
-                        name,
-                        seed,
-                        WALK_STEPS,
-                        on_step=lambda: progress.advance(task),
-                    )
+        try:
+            ask(
+                console, pair, cases, comparison, [1_000 * arguments.seed + n for n in range(walks)]
+            )
+        except KeyboardInterrupt:
+            console.print("interrupted")
         tracebacks = pair.output().count("Traceback")
     show(console, comparison, tracebacks, time.monotonic() - began)
     if arguments.theirs:
@@ -75,6 +61,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         Path(arguments.theirs).write_text(text)
     return 1 if comparison.findings or tracebacks else 0
+
+
+def ask(
+    console: Console,
+    pair: Pair,
+    cases: Sequence[Case],
+    comparison: Comparison,
+    walk_seeds: Sequence[int],
+) -> None:
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console) as progress:
+        total = len(cases) + len(walk_seeds) * len(WALKS) * WALK_STEPS
+        task = progress.add_task("requests", total=total)
+
+        def advance() -> None:
+            found = len(comparison.findings)
+            progress.update(task, advance=1, description=f"{found} differ")
+
+        compare(pair, cases, comparison, on_case=advance)
+        for seed in walk_seeds:
+            for name in WALKS:
+                walk(pair, comparison, name, seed, WALK_STEPS, on_step=advance)
 
 
 def show(console: Console, comparison: Comparison, tracebacks: int, took_s: float) -> None:

@@ -31,7 +31,9 @@ SETTINGS: Final = {
     "group.min.session.timeout.ms": "1",
     "log.initial.task.delay.ms": "600000",
 }
-PATIENCE_S: Final = 0.7
+PATIENCE_S: Final = 0.5
+LONG_PATIENCE_S: Final = 2.0
+"""For the one that is silent while the other has answered."""
 _SETUP_S: Final = 60.0
 _LATER: Final = frozenset(
     (
@@ -67,6 +69,7 @@ class Side:
         self.port = port
         self.directory = directory
         self._socket: socket.socket | None = None
+        self._received = bytearray()
 
     def send(self, key: ApiKey, version: int, request: Any) -> bool:
         """Whether it could be sent."""
@@ -80,19 +83,21 @@ class Side:
         return True
 
     def receive(self, key: ApiKey, version: int, patience_s: float = PATIENCE_S) -> Outcome:
-        """The answer to what was sent."""
+        """The answer to what was sent; it may still come after a silence."""
         if self._socket is None:
             return Outcome("closed")
         self._socket.settimeout(patience_s)
         try:
-            (size,) = struct.unpack(">i", self._exactly(4))
-            frame = self._exactly(size)
+            self._receive_up_to(4)
+            (size,) = struct.unpack_from(">i", self._received)
+            self._receive_up_to(4 + size)
         except TimeoutError:
-            self.hang_up()
             return Outcome("silent")
         except OSError:
             self.hang_up()
             return Outcome("closed")
+        frame = bytes(self._received[4 : 4 + size])
+        del self._received[: 4 + size]
         try:
             return Outcome("answer", read_response(key, version, frame)[1])
         except ProtocolError as error:
@@ -110,16 +115,15 @@ class Side:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+        self._received.clear()
 
-    def _exactly(self, size: int) -> bytes:
+    def _receive_up_to(self, size: int) -> None:
         assert self._socket is not None
-        received = bytearray()
-        while len(received) < size:
-            piece = self._socket.recv(size - len(received))
+        while len(self._received) < size:
+            piece = self._socket.recv(1 << 16)
             if not piece:
                 raise ConnectionError
-            received += piece
-        return bytes(received)
+            self._received += piece
 
     # ---- what requests are about
 
@@ -223,6 +227,11 @@ class Pair:
         for side, request in zip(self.sides, requests, strict=True):
             side.send(key, version, request)
         theirs, ours = (side.receive(key, version) for side in self.sides)
+        # One of the two is slow, or the machine is. What is refused here Kafka may never answer.
+        if ours.kind == "silent" and theirs.kind != "silent":
+            ours = self.ours.receive(key, version, LONG_PATIENCE_S)
+        elif theirs.kind == "silent" and ours.kind != "silent" and ours.codes <= {0}:
+            theirs = self.theirs.receive(key, version, LONG_PATIENCE_S)
         for _ in range(_RETRIES):
             if ours.codes == theirs.codes and not _under_way(key, theirs):
                 break
@@ -231,6 +240,9 @@ class Pair:
             time.sleep(_RETRY_PAUSE_S)
             self.theirs.send(key, version, requests[0])
             theirs = self.theirs.receive(key, version)
+        for side, outcome in zip(self.sides, (theirs, ours), strict=True):
+            if outcome.kind == "silent":
+                side.hang_up()
         return theirs, ours
 
     def output(self) -> str:

@@ -113,10 +113,13 @@ def versions_of(pair: Pair) -> list[tuple[ApiKey, int]]:
 
 
 def compare(
-    pair: Pair, cases: Sequence[Case], *, on_case: Callable[[], object] | None = None
-) -> Comparison:
-    """Ask both, case by case."""
-    comparison = Comparison()
+    pair: Pair,
+    cases: Sequence[Case],
+    comparison: Comparison,
+    *,
+    on_case: Callable[[], object] | None = None,
+) -> None:
+    """Ask both, case by case; `comparison` takes what was seen."""
     for key, version, group in _by_version(cases):
         topic = f"{key.name.lower().replace('_', '-')}-v{version}"
         names = _named(pair, topic)
@@ -140,7 +143,6 @@ def compare(
             elif key is ApiKey.PRODUCE and not same:
                 # One may have stored what the other has not: all offsets would differ from here on.
                 names = _named(pair, f"{topic}-{number}")
-    return comparison
 
 
 def _named(pair: Pair, topic: str) -> list[Names]:

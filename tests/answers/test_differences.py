@@ -1,5 +1,6 @@
 """What the comparison with Kafka sees, and what it does not accept. Needs no Kafka."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from tests.answers.accepted import Asked, accepted_reason
 from tests.answers.cases import Case, cases_of, pairs_of
 from tests.answers.differences import Difference, differences
 from tests.answers.pair import Outcome
-from tests.answers.run import Comparison, Random
+from tests.answers.run import Comparison
 from tests.frames.valid import Names
 
 NAMES = Names(topic="t", topic_id=b"1" * 16, directory="/a")

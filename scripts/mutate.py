@@ -13,8 +13,9 @@ How it goes
      greater, a condition negated, a call or an assignment left out, None returned, and so on.
      Messages, logging, assertions and annotations are left alone.
   3. Each is made in a copy of the tree, and the tests that reach its line run (of a line that runs
-     at import, those that reach the file), those first that reach the fewest lines. The first
-     failure ends it: killed. So does a run that takes too long.
+     at import, those that reach the file, or any): at most `--most`, half of them those that reach
+     the fewest lines, the others drawn. The first failure ends it: killed. So does a run that takes
+     too long. With more tests fewer survive that a test would have noticed.
   4. What survives is a table with a diff for each. Nobody reaches that line: `no test`.
 
 What to do with a survivor: either the rule that the line holds has no test (write one, and see it
@@ -143,6 +144,10 @@ class Mutations(ast.NodeVisitor):
             self._depth -= 1
 
     visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        for statement in node.body:  # and not what decorates it
+            self.visit(statement)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -396,6 +401,12 @@ class Trial:
         return "killed", failed[0].split(" - ")[0] if failed else f"exit {run.returncode}"
 
 
+def chosen(tests: Sequence[str], most: int, seed: int) -> list[str]:
+    """Of tests in the order of how few lines they reach."""
+    close, rest = list(tests[: most - most // 2]), tests[most - most // 2 :]
+    return close + Random(seed).sample(rest, min(most // 2, len(rest)))
+
+
 def table(verdicts: Sequence[Verdict]) -> str:
     """What survived, with its diff, and the counts."""
     lines = []
@@ -459,8 +470,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             def judged(mutation: Mutation) -> Verdict:
                 line = _IMPORT if mutation.at_import else mutation.line
-                tests = by_line.get((mutation.path, line), ())
-                return trial.judge(mutation, tests[: arguments.most])
+                tests = by_line.get((mutation.path, line), [])
+                if mutation.at_import and not tests:
+                    tests = sorted(reached)
+                return trial.judge(mutation, chosen(tests, arguments.most, arguments.seed))
 
             results = pool.map(judged, drawn)
             for number, verdict in enumerate(results, start=1):

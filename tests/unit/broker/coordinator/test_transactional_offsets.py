@@ -100,6 +100,26 @@ def test_s_txn_5_a_plain_commit_after_a_pending_one_wins(groups: GroupHarness) -
     assert groups.committed() == 9
 
 
+def test_s_txn_5_each_record_of_a_plain_commit_counts_from_where_it_lies(
+    groups: GroupHarness,
+) -> None:
+    commit(groups, 7)  # of partition 0, which the plain commit names last
+    request = CommitRequest(
+        group_id="g",
+        member_id="",
+        generation=-1,
+        instance_id=None,
+        partitions=tuple(
+            PartitionCommit(topic="t", partition=partition, offset=9) for partition in (2, 1, 0)
+        ),
+    )
+    codes: list[object] = []
+    groups.coordinator.commit_offsets(request, codes.append)
+    assert codes
+    end(groups, commit=True)
+    assert groups.committed() == 9
+
+
 def test_s_txn_5_a_write_that_fails_leaves_nothing_pending(groups: GroupHarness) -> None:
     groups.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
     assert commit(groups, 7) is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -289,8 +289,12 @@ class Controller:
         wishes = [
             internal_topic(name, self._log_configs.broker, brokers) or NewTopic(name=name)
             for name in names
+            if name != CLUSTER_METADATA
         ]
-        made = await self.create_topics(wishes)
+        made: dict[str, TopicImage | KafkaError] = {
+            name: _unknown_topic() for name in names if name == CLUSTER_METADATA
+        }
+        made |= await self.create_topics(wishes)
         return {
             name: result
             for name, result in made.items()

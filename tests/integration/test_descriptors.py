@@ -24,11 +24,7 @@ SETTINGS = {
     "log.flush.scheduler.interval.ms": "300",
     "replica.high.watermark.checkpoint.interval.ms": "300",
 }
-UNDER_THE_LIMIT = (
-    "-c",
-    f"import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, ({LIMIT // 2}, {LIMIT}));"
-    "from broker.__main__ import main; sys.exit(main())",
-)
+UNDER_THE_LIMIT = ("prlimit", f"--nofile={LIMIT // 2}:{LIMIT}")
 
 Sent = set[tuple[int, int]]
 
@@ -80,7 +76,7 @@ def healthy(broker: BrokerProcess) -> None:
 
 
 def test_a_crowd_is_refused_and_files_are_opened_as_ever(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path, SETTINGS, command=UNDER_THE_LIMIT) as broker:
+    with BrokerProcess(tmp_path, SETTINGS, wrapper=UNDER_THE_LIMIT) as broker:
         assert f"{LIMIT} may be open (the soft limit was {LIMIT // 2})" in broker.output()
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap, acks="all", retries=10)
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)

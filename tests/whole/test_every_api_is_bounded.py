@@ -99,6 +99,7 @@ def test_every_api_with_arrays_is_tried() -> None:
     assert set(ADVERTISED) - tried == {
         ApiKey.ADD_OFFSETS_TO_TXN,
         ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_ACLS,
         ApiKey.DESCRIBE_CLUSTER,
         ApiKey.END_TXN,
         ApiKey.HEARTBEAT,

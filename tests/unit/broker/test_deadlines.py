@@ -155,19 +155,22 @@ def test_thousands_that_are_due_together_let_others_have_their_turn() -> None:
     seen: list[int] = []
 
     async def live() -> None:
+        begun = trio.Event()
         async with trio.open_nursery() as nursery:
+            deadlines.schedule(1, begun.set)
             for number in range(1000):
                 deadlines.schedule(1, lambda number=number: fired.append(number))  # type: ignore[misc]
             nursery.start_soon(deadlines.run)
+            await begun.wait()
             while len(fired) < 1000:
                 seen.append(len(fired))
-                await (trio.lowlevel.checkpoint() if fired else trio.sleep(0.5))
+                await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
 
     trio.run(live, clock=timeline)
     assert fired == sorted(fired)
-    assert max(after - before for before, after in pairwise(seen)) <= ITEMS
-    assert 1000 - seen[-1] <= ITEMS
+    # In a pass of the loop tasks run in any order: two turns may lie between two looks.
+    assert max(after - before for before, after in pairwise([*seen, 1000])) <= 2 * ITEMS
 
 
 def test_a_timer_that_is_due_may_be_cancelled_until_its_turn() -> None:
@@ -177,10 +180,11 @@ def test_a_timer_that_is_due_may_be_cancelled_until_its_turn() -> None:
 
     async def live() -> None:
         async with trio.open_nursery() as nursery:
+            begun = trio.Event()
+            deadlines.schedule(1, begun.set)
             handles = [deadlines.schedule(1, lambda: fired.append(1)) for _ in range(1000)]
             nursery.start_soon(deadlines.run)
-            while not fired:
-                await (trio.lowlevel.checkpoint() if timeline.current_time() > 1 else trio.sleep(1))
+            await begun.wait()
             waiting = deadlines.statistics().active
             assert waiting == 1000 - len(fired)
             assert handles[-1].cancel()

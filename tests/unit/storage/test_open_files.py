@@ -16,7 +16,7 @@ def connected(most: int, appends: int = 0) -> tuple[LogBuilder, OpenFiles]:
     builder = LogBuilder(**CONFIG)
     openings = OpenFiles(most * FILES_OF_A_SEGMENT)
     builder.log.connect(
-        failed=lambda *_: None, rolled=lambda *_: None, rolling=None, openings=openings
+        failed=lambda *_: None, rolled=lambda *_: None, lowered=None, openings=openings
     )
     for number in range(appends):
         builder.append(value=b"%d" % number * 60)
@@ -68,7 +68,7 @@ def test_an_active_segment_that_grows_is_spared_once() -> None:
     first.append(value=b"more")
     for other in others:
         other.log.connect(
-            failed=lambda *_: None, rolled=lambda *_: None, rolling=None, openings=openings
+            failed=lambda *_: None, rolled=lambda *_: None, lowered=None, openings=openings
         )
         assert other.log.segments.active.file
     assert first.log.segments.active.opened_file is not None

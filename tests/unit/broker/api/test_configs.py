@@ -13,6 +13,7 @@ from broker.api.incremental_alter_configs import IncrementalAlterConfigsHandler
 from broker.cluster.topic_plan import NewTopic
 from config.broker_keys import BROKER_KEYS
 from config.definition import UpdateMode
+from config.dynamic import OF_ONE_BROKER
 from config.topic_keys import TOPIC_KEYS
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -110,8 +111,10 @@ def test_s_cfg_3_every_broker_config_is_described(version: int) -> None:
         assert configs["broker.id"].value == "3"
         assert configs["log.dirs"].value is None
         for name, config in configs.items():
-            known = name in BROKER_KEYS and BROKER_KEYS[name].dynamic is UpdateMode.CLUSTER_WIDE
-            assert config.read_only is not known
+            dynamic = name in BROKER_KEYS and (
+                BROKER_KEYS[name].dynamic is UpdateMode.CLUSTER_WIDE or name in OF_ONE_BROKER
+            )
+            assert config.read_only is not dynamic
         for name in ("my.plugin.secret", "ssl.key.password"):
             assert configs[name].is_sensitive
             assert configs[name].value is None

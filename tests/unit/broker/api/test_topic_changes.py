@@ -161,7 +161,7 @@ def test_the_name_of_kafkas_metadata_log_is_no_topics() -> None:
 
     async def scenario() -> None:
         cluster = await start_cluster()
-        handler = CreateTopicsHandler(cluster.controller, cluster.configs)
+        handler = CreateTopicsHandler(cluster.controller, cluster.configs, SystemClock())
         wanted = CreatableTopic(name="__cluster_metadata", num_partitions=1, replication_factor=1)
         for validate_only in (True, False):
             request = CreateTopicsRequest(topics=[wanted], validate_only=validate_only)

@@ -3,9 +3,11 @@
 import os
 import pickle
 import struct
+import sys
 import tracemalloc
 
 import pytest
+import zstandard  # noqa: F401  loaded, as after the first batch
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import crc_of, read_header, verify_crc
@@ -206,6 +208,16 @@ def test_a_bounded_append_changes_nothing_when_it_is_too_much(what: str) -> None
     assert info.valid_bytes == len(data)
     assert built.log.log_end_offset == info.last_offset + 1
     assert sum(1 for _ in built.records()) == info.last_offset + 1
+
+
+def test_libraries_are_not_loaded_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = LogBuilder()
+    monkeypatch.delitem(sys.modules, "zstandard")
+    with pytest.raises(EffortSpent):
+        built.log.append_as_leader(
+            packed(GOOD, 2, CompressionType.ZSTD), leader_epoch=0, bounded=True
+        )
+    built.log.append_as_leader(packed(GOOD, 2, 1), leader_epoch=0, bounded=True)
 
 
 def test_small_batches_take_no_more_than_a_bounded_append() -> None:

@@ -245,6 +245,11 @@ def test_what_is_wrong_comes_back_as_a_value_without_its_frames() -> None:
         found.record_errors,
     )
     assert opening.attempt(Effort(steps=0)) is None
+    broken = built.log.opening(packed(GOOD, 3))
+    assert broken is not None
+    found = broken.attempt()
+    assert isinstance(found, RejectedRecords)
+    assert found.__traceback__ is found.__cause__ is found.__context__ is None
 
 
 def test_headers_are_checked_before_anything_is_opened() -> None:

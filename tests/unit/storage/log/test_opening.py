@@ -3,9 +3,11 @@
 import os
 import pickle
 import struct
+import sys
 import tracemalloc
 
 import pytest
+import zstandard  # noqa: F401  loaded, as after the first batch
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import crc_of, read_header, verify_crc
@@ -208,6 +210,16 @@ def test_a_bounded_append_changes_nothing_when_it_is_too_much(what: str) -> None
     assert sum(1 for _ in built.records()) == info.last_offset + 1
 
 
+def test_libraries_are_not_loaded_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = LogBuilder()
+    monkeypatch.delitem(sys.modules, "zstandard")
+    with pytest.raises(EffortSpent):
+        built.log.append_as_leader(
+            packed(GOOD, 2, CompressionType.ZSTD), leader_epoch=0, bounded=True
+        )
+    built.log.append_as_leader(packed(GOOD, 2, 1), leader_epoch=0, bounded=True)
+
+
 def test_small_batches_take_no_more_than_a_bounded_append() -> None:
     built = LogBuilder()
     for codec in CODECS:
@@ -233,6 +245,11 @@ def test_what_is_wrong_comes_back_as_a_value_without_its_frames() -> None:
         found.record_errors,
     )
     assert opening.attempt(Effort(steps=0)) is None
+    broken = built.log.opening(packed(GOOD, 3))
+    assert broken is not None
+    found = broken.attempt()
+    assert isinstance(found, RejectedRecords)
+    assert found.__traceback__ is found.__cause__ is found.__context__ is None
 
 
 def test_headers_are_checked_before_anything_is_opened() -> None:

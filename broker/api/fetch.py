@@ -109,18 +109,25 @@ class FetchHandler:
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, or a `Pending` that gets it."""
         version = ctx.api_version
-        topics = request.topics
-        if len(topics) > MANY or (topics and _partitions_named(topics) > MANY):
+        named = 0
+        for topic in request.topics:
+            named += len(topic.partitions)
+        if named > MANY:
             return self._in_turns(ctx, request)
         try:
             context = self._sessions.open(request, version, _replica_of(version, request) >= 0)
         except KafkaError as error:
             return _whole_request(error.code)
-        if context.size > MANY:
+        if len(context.targets) > MANY:
             return self._in_turns(ctx, request, context)
         params = self._params(version, request)
         read = self._read(context, params)
-        if _is_enough(read, params, request):
+        if (
+            read.size + read.withheld >= params.min_bytes
+            or read.urgent
+            or not read.served
+            or request.max_wait_ms <= 0
+        ):
             reply = self._answer(version, context, params, read)
             if version < FIRST_VERSION_WITH_MAGIC_2:
                 return self._in_old_format(ctx, request, params, read, reply)
@@ -175,7 +182,8 @@ class FetchHandler:
                 self._read(context, params, targets, read)
                 await turns.next()
             now = self._clock.monotonic()
-            if now >= until or _is_enough(read, params, request):
+            enough = read.size + read.withheld >= params.min_bytes
+            if enough or read.urgent or not read.served or now >= until:
                 break
             pause = max(LOOK_AGAIN_S, LOOK_AGAIN_AFTER * (now - began))
             await self._clock.sleep(min(pause, until - now))
@@ -353,10 +361,6 @@ class FetchHandler:
         return _every_partition(request, code)
 
 
-def _partitions_named(topics: Any) -> int:
-    return sum([len(topic.partitions) for topic in topics])
-
-
 def _replica_of(version: int, request: Any) -> int:
     replica: int
     if version < FIRST_VERSION_WITH_REPLICA_STATE:
@@ -364,15 +368,6 @@ def _replica_of(version: int, request: Any) -> int:
     else:
         replica = request.replica_state.replica_id
     return replica
-
-
-def _is_enough(read: FetchRead, params: FetchParams, request: Any) -> bool:
-    return bool(
-        read.size + read.withheld >= params.min_bytes
-        or read.urgent
-        or not read.served
-        or request.max_wait_ms <= 0
-    )
 
 
 def _with_records(read: FetchRead) -> list[tuple[FetchTarget, Any]]:

@@ -23,7 +23,7 @@ fairly. Belongs to the event loop; used by `broker.api.fetch` only.
 After `kafka.server.FetchSession`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -113,7 +113,7 @@ class FetchSession:
 
 
 def make_targets(request: Any, by_id: bool) -> Iterator[tuple[Key, FetchTarget]]:
-    """What a full fetch asks for, in order; of a partition that is named twice the last counts."""
+    """What a full fetch asks for, one by one: for who goes through very many in turns."""
     for topic in request.topics:
         name = topic.topic_id if by_id else topic.topic
         for asked in topic.partitions:
@@ -262,14 +262,9 @@ class FetchContext:
         self.by_id = by_id
 
     @property
-    def targets(self) -> Iterable[FetchTarget]:
+    def targets(self) -> Collection[FetchTarget]:
         """What to read, in order."""
         return self._targets.values()
-
-    @property
-    def size(self) -> int:
-        """How many partitions."""
-        return len(self._targets)
 
     def answer(self, entries: Entries) -> tuple[int, Entries]:
         """(session id, what the response contains) for what was read.

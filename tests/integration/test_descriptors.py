@@ -3,11 +3,15 @@
 import os
 import resource
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
@@ -24,17 +28,25 @@ SETTINGS = {
     "log.flush.scheduler.interval.ms": "300",
     "replica.high.watermark.checkpoint.interval.ms": "300",
 }
-UNDER_THE_LIMIT = (
-    "-c",
-    f"import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, ({LIMIT // 2}, {LIMIT}));"
-    "from broker.__main__ import main; sys.exit(main())",
-)
-
 Sent = set[tuple[int, int]]
 
 
 def open_files(broker: BrokerProcess) -> int:
     return len(os.listdir(f"/proc/{broker.pid}/fd"))
+
+
+@contextmanager
+def limited(soft: int, hard: int) -> Iterator[None]:
+    """Brokers that are started meanwhile may have so many descriptors."""
+    popen = subprocess.Popen
+
+    def start(*words: Any, **options: Any) -> Any:
+        limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        return popen(*words, **options, preexec_fn=limit)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess, "Popen", start)
+        yield
 
 
 @contextmanager
@@ -80,7 +92,7 @@ def healthy(broker: BrokerProcess) -> None:
 
 
 def test_a_crowd_is_refused_and_files_are_opened_as_ever(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path, SETTINGS, command=UNDER_THE_LIMIT) as broker:
+    with limited(LIMIT // 2, LIMIT), BrokerProcess(tmp_path, SETTINGS) as broker:
         assert f"{LIMIT} may be open (the soft limit was {LIMIT // 2})" in broker.output()
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap, acks="all", retries=10)
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)

@@ -12,7 +12,7 @@ from broker.api.describe_configs import DescribeConfigsHandler
 from broker.api.incremental_alter_configs import IncrementalAlterConfigsHandler
 from broker.cluster.topic_plan import NewTopic
 from config.broker_keys import BROKER_KEYS
-from config.definition import UpdateMode
+from config.dynamic import may_change
 from config.topic_keys import TOPIC_KEYS
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -110,7 +110,7 @@ def test_s_cfg_3_every_broker_config_is_described(version: int) -> None:
         assert configs["broker.id"].value == "3"
         assert configs["log.dirs"].value is None
         for name, config in configs.items():
-            known = name in BROKER_KEYS and BROKER_KEYS[name].dynamic is UpdateMode.CLUSTER_WIDE
+            known = name in BROKER_KEYS and may_change(BROKER_KEYS[name])
             assert config.read_only is not known
         for name in ("my.plugin.secret", "ssl.key.password"):
             assert configs[name].is_sensitive

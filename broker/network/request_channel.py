@@ -62,6 +62,8 @@ MOST_ELEMENTS: Final[Mapping[int, int]] = {
     ApiKey.CREATE_TOPICS: 50_000,
     ApiKey.CREATE_PARTITIONS: 50_000,
     ApiKey.DELETE_TOPICS: 50_000,
+    ApiKey.LIST_GROUPS: 1_000,
+    ApiKey.LIST_TRANSACTIONS: 20_000,
     ApiKey.UPDATE_FEATURES: 1_000,
 }
 """Elements of a request, by API, where it is not `MAX_ELEMENTS`: what its handler goes through in

@@ -97,6 +97,17 @@ def _isolation(d: Difference, a: Asked) -> bool:
     return level not in ISOLATION_LEVELS and UNKNOWN_ERROR in a.theirs.codes
 
 
+def _fetch_breaks(d: Difference, a: Asked) -> bool:
+    if a.key is not K.FETCH or UNKNOWN_ERROR not in a.theirs.codes:
+        return False
+    sizes = [part.partition_max_bytes for topic in a.request.topics for part in topic.partitions]
+    return min(a.request.max_bytes, *sizes, 0) < 0 or a.request.session_id != 0
+
+
+def _made_by_metadata(d: Difference, a: Asked) -> bool:
+    return a.key is K.METADATA and d.path.startswith("topics") and bool(a.theirs.codes & {3, 5})
+
+
 def _two_mistakes(d: Difference, a: Asked) -> bool:
     both = bool(a.theirs.codes - {0}) and bool(a.ours.codes - {0})
     return a.mistakes > 1 and both and d.path.endswith("error_code")
@@ -178,9 +189,8 @@ RULES: Final[Mapping[str, Rule]] = {
         a.key in (K.FETCH, K.LIST_OFFSETS, K.OFFSET_FOR_LEADER_EPOCH)
         and _replica_id(a.request) != -1
     ),
-    "a topic that is made by Metadata can be written to at once": lambda d, a: (
-        a.key is K.METADATA and d.theirs in (3, 5) and d.ours == 0
-    ),
+    "a topic that is made by Metadata can be written to at once": _made_by_metadata,
+    "negative sizes are none, and closing a session that there is not is no error": _fetch_breaks,
     "the answer repeats what was asked": _field(
         r"allow_replication_factor_change", K.ALTER_PARTITION_REASSIGNMENTS
     ),

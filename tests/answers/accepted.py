@@ -120,6 +120,14 @@ def _refused_sequence(d: Difference, a: Asked) -> bool:
     )
 
 
+def _marker_of_nobody(d: Difference, a: Asked) -> bool:
+    return (
+        a.key is K.WRITE_TXN_MARKERS
+        and d.ours == int(E.INVALID_REQUEST)
+        and any(one.producer_id < 0 or one.producer_epoch < 0 for one in a.request.markers)
+    )
+
+
 def _shared_group(d: Difference, a: Asked) -> bool:
     if a.key not in (K.JOIN_GROUP, K.DESCRIBE_GROUPS):
         return False
@@ -210,6 +218,7 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "a topic that is made by Metadata can be written to at once": _made_by_metadata,
     "a refused sequence is not remembered (KIP-890)": _refused_sequence,
+    "a marker of no producer is refused": _marker_of_nobody,
     "groups that several cases name hang on the time between them": _shared_group,
     "a topic that there is not has no operations": lambda d, a: (
         d.path == "topics.topic_authorized_operations" and bool(a.ours.codes - {0})

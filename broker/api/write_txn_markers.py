@@ -8,6 +8,7 @@ Behaviour (S-TXN-2, S-TXN-5)
 * Each partition has its own result: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
   INVALID_PRODUCER_EPOCH for an epoch older than what the partition has seen,
   TRANSACTION_COORDINATOR_FENCED for an older coordinator.
+* A marker of no producer (a negative id or epoch) is an INVALID_REQUEST. (Kafka: unknown error.)
 * A marker without an open transaction is written, too, and raises the producer's epoch.
 * In `__consumer_offsets` it also shows or drops the offsets of the transaction.
 
@@ -79,7 +80,10 @@ class WriteTxnMarkersHandler:
         if len(work) > FEW:
             return write_in_turns()
         for tp, marker, result in work:
-            self._writer.write(tp, marker, partial(written, result))
+            if marker.producer_id < 0 or marker.producer_epoch < 0:
+                written(result, ErrorCode.INVALID_REQUEST)
+            else:
+                self._writer.write(tp, marker, partial(written, result))
         return gathering.handed_over()
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from protocol.api_keys import ApiKey
+from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from protocol.messages.produce import (
     PartitionProduceData,
@@ -15,6 +16,7 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from protocol.records.builder import build_batch
 from tests.answers.accepted import Asked, accepted_reason
 from tests.answers.cases import Case, cases_of, pairs_of
 from tests.answers.differences import Difference, differences
@@ -120,3 +122,15 @@ def test_a_case_is_the_same_for_both_though_their_ids_differ() -> None:
     valid = Case(ApiKey.METADATA, 12).request(NAMES)
     assert valid == MetadataRequest(topics=valid.topics, allow_auto_topic_creation=False)
     assert valid.topics[0].name == "t"
+
+
+def test_a_marker_is_the_same_whenever_it_was_written() -> None:
+    def fetched(time_ms: int, *, control: bool) -> Outcome:
+        batch = build_batch([(time_ms, b"k", b"v", ())], producer_id=5, control=control)
+        part = PartitionData(partition_index=0, records=batch)
+        topics = [FetchableTopicResponse(topic="t", partitions=[part])]
+        return Outcome("answer", FetchResponse(responses=topics))
+
+    assert differences(fetched(1, control=True), fetched(2, control=True)) == []
+    assert differences(fetched(1, control=False), fetched(2, control=False))
+    assert differences(fetched(1, control=True), fetched(1, control=False))

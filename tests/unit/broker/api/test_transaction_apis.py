@@ -361,3 +361,26 @@ def test_kip_664_describe(api: Api) -> None:
     assert [(topic.topic, list(topic.partitions)) for topic in found.topics] == [("t", [0, 2])]
     assert unknown.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     assert empty.error_code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(("producer_id", "epoch"), [(-1, 0), (5, -1), (-(2**63), -1)])
+def test_a_marker_of_no_producer_is_not_written(producer_id: int, epoch: int) -> None:
+    markers = MemoryMarkers()
+    topic = WritableTxnMarkerTopic(name="t", partition_indexes=[0, 1])
+    marker = WritableTxnMarker(
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        transaction_result=True,
+        topics=[topic],
+        coordinator_epoch=0,
+    )
+    response = call(
+        WriteTxnMarkersHandler(markers),
+        ApiKey.WRITE_TXN_MARKERS,
+        1,
+        WriteTxnMarkersRequest(markers=[marker]),
+    )
+    (result,) = response.markers[0].topics
+    refused = ErrorCode.INVALID_REQUEST
+    assert [one.error_code for one in result.partitions] == [refused, refused]
+    assert markers.written == []

@@ -652,3 +652,40 @@ def test_s_txn_6_of_the_transaction_index_only_what_is_true_below_the_point_is_k
             log = built.killed(recovery_point=point)
             log.release()
             assert built.fs.read_bytes(path(0, "txnindex")) == good, form
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [
+        ("index", lambda good: good[:-3]),
+        ("index", lambda good: good + bytes(8 * 40)),
+        ("timeindex", lambda good: good[:-3]),
+        ("timeindex", lambda good: good + bytes(12 * 40)),
+        ("txnindex", lambda good: bytes(20)),
+    ],
+)
+def test_s_idx_8_below_the_recovery_point_sizes_tell_what_was_not_finished(
+    kind: str, damage: Callable[[bytes], bytes]
+) -> None:
+    built = LogBuilder(index_interval_bytes=0)
+    for at in range(12):
+        if at in (4, 8):
+            built.log.roll()
+        built.clock.advance(0.01)
+        built.append(2)
+    built.stopped()
+    good = {suffix: built.fs.read_bytes(path(0, suffix)) for suffix in ("index", "timeindex")}
+    built.fs.write_bytes(path(0, kind), damage(good.get(kind, b"")))
+    built.killed(recovery_point=24)
+    assert {suffix: built.fs.read_bytes(path(0, suffix)) for suffix in good} == good
+    if kind == "txnindex":
+        assert built.fs.size(path(0, kind)) == 0
+
+
+def test_a_start_opens_no_file_of_a_segment_below_the_recovery_point() -> None:
+    built = filled()
+    built.stopped()
+    built.fs = built.fs.crash(keep_unsynced=True)
+    built.open(clean=False, recovery_point=24)
+    opened = {name for op, name in built.fs.operations if op == "open"}
+    assert not [name for name in opened if f"{0:020d}" in name or f"{8:020d}" in name]

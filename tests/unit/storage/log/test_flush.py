@@ -270,3 +270,16 @@ def test_s_fl_2_a_flush_of_many_segments_goes_in_steps(monkeypatch: pytest.Monke
         job = following
     assert points == [3, 6, 8]
     assert log.is_synced
+
+
+def test_names_that_are_synced_are_not_synced_again() -> None:
+    built = LogBuilder()
+    built.append()
+    built.log.flush()
+    built.fs.operations.clear()
+    built.append()
+    built.log.flush()
+    assert not [path for op, path in built.fs.operations if op == "fsync_dir"]
+    built.log.roll()
+    built.log.flush()
+    assert [path for op, path in built.fs.operations if op == "fsync_dir"] == [DIRECTORY]

@@ -1,6 +1,7 @@
 """Batches that are small on the wire and large, or untrue, when they are opened."""
 
 import zlib
+from typing import Any
 
 import zstandard
 
@@ -12,6 +13,23 @@ from protocol.records.varint import encode_varint
 
 NOW_MS = 1_700_000_000_000
 CHUNK = 1 << 20
+
+
+class _Plain:
+    """As a compressor, of nothing."""
+
+    def compress(self, data: bytes) -> bytes:
+        return data
+
+    def flush(self) -> bytes:
+        return b""
+
+
+_COMPRESSORS: dict[CompressionType, Any] = {
+    CompressionType.NONE: _Plain,
+    CompressionType.GZIP: lambda: zlib.compressobj(9, zlib.DEFLATED, 31),
+    CompressionType.ZSTD: lambda: zstandard.ZstdCompressor(level=3).compressobj(),
+}
 
 
 def _zstd(pattern: bytes, times: int) -> bytes:
@@ -53,15 +71,17 @@ def many_headers(count: int) -> bytes:
     return _batch(b"".join(pieces), 1)
 
 
-def honest_records(count: int, value: bytes = b"") -> bytes:
+def honest_records(
+    count: int, value: bytes = b"", codec: CompressionType = CompressionType.ZSTD
+) -> bytes:
     """What the header says is there."""
-    compressor = zstandard.ZstdCompressor(level=3).compressobj()
+    compressor = _COMPRESSORS[codec]()
     pieces = []
     for begin in range(0, count, 10_000):
         rows = range(begin, min(begin + 10_000, count))
         pieces.append(compressor.compress(b"".join(encode_record(i, 0, None, value) for i in rows)))
     pieces.append(compressor.flush())
-    return _batch(b"".join(pieces), count)
+    return _batch(b"".join(pieces), count, codec)
 
 
 def one_large_value(size: int) -> bytes:

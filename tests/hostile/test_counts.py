@@ -19,6 +19,10 @@ from tests.hostile.watch import watched
 from tests.support.broker_process import BrokerProcess
 
 MOST = 2**31 - 1
+EACH = 1_000
+"""Partitions of each topic that is made."""
+PARTITION = 15_000
+"""Bytes that an open one takes, for as long as it is there."""
 
 
 def test_partitions_without_end(broker: BrokerProcess) -> None:
@@ -28,16 +32,16 @@ def test_partitions_without_end(broker: BrokerProcess) -> None:
             for validate_only in (True, False):
                 code = create_topic(broker.port, "many", count, validate_only=validate_only)
                 assert code == ErrorCode.POLICY_VIOLATION, code.name
-            code = more_partitions(broker.port, "t", count + 1)
+            code = more_partitions(broker.port, "t", min(count + 1, MOST))
             assert code == ErrorCode.POLICY_VIOLATION, code.name
 
 
 def test_a_produce_does_not_wait_for_topics_that_are_made(broker: BrokerProcess) -> None:
     create_topic(broker.port, "large")
     batch = honest_records(20, b"0123456789" * 3_000)
-    with watched(broker):
+    with watched(broker, kept=10 * EACH * PARTITION):
         makers = [
-            threading.Thread(target=create_topic, args=(broker.port, f"many-{number}", 1_000))
+            threading.Thread(target=create_topic, args=(broker.port, f"many-{number}", EACH))
             for number in range(10)
         ]
         for maker in makers:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from protocol.errors import ErrorCode
+from protocol.records.compression import CompressionType
 from tests.hostile import bombs
 from tests.hostile.attacks import create_topic, fetch, offset_at, produce
 from tests.hostile.watch import watched
@@ -78,13 +79,15 @@ def test_counts_that_are_not_true(broker: BrokerProcess) -> None:
 
 
 def test_old_formats_of_many_records(broker: BrokerProcess) -> None:
-    assert produce(broker.port, TOPIC, bombs.honest_records(3_000_000)) == ErrorCode.NONE
+    batch = bombs.honest_records(3_000_000, codec=CompressionType.GZIP)
+    assert produce(broker.port, TOPIC, batch) == ErrorCode.NONE
     with watched(broker):
         assert fetch(broker.port, TOPIC, version=2)
+        assert fetch(broker.port, TOPIC, version=2, offset=2_999_000)
 
 
 def test_old_formats_of_fifty_megabytes(broker: BrokerProcess) -> None:
-    batch = bombs.honest_records(7_000, b"v" * 1_000)
+    batch = bombs.honest_records(7_000, b"v" * 1_000, CompressionType.NONE)
     for _ in range(7):
         assert produce(broker.port, TOPIC, batch) == ErrorCode.NONE
     with watched(broker):

@@ -67,19 +67,31 @@ def iter_records(
         from protocol.records.opened import open_chunks
 
         for chunk in open_chunks(buf, pos, header, chunk=_CHUNK, max_size=max_size):
-            for start in chunk.starts[:-1].tolist():
-                yield _decode(chunk.payload, start, header, append_time, with_headers)[0]
+            for index, start in enumerate(chunk.starts[:-1].tolist(), chunk.first):
+                yield _decoded(chunk.payload, start, index, header, append_time, with_headers)[0]
         return
     payload = payload_of(buf, pos, header, max_size=max_size)
     at = 0
     for index in range(header.record_count):
-        try:
-            record, at = _decode(payload, at, header, append_time, with_headers)
-        except IndexError:
-            raise InvalidRecord(f"Record {index} reaches beyond the end of its batch") from None
+        record, at = _decoded(payload, at, index, header, append_time, with_headers)
         yield record
     if at != len(payload):
         raise InvalidRecord("Incorrect declared batch size, records still remaining in the batch")
+
+
+def _decoded(
+    payload: bytes,
+    at: int,
+    index: int,
+    header: BatchHeader,
+    append_time: int | None,
+    with_headers: bool,
+) -> tuple[Record, int]:
+    """One record and the position after it. `index` is its place in the batch, for the message."""
+    try:
+        return _decode(payload, at, header, append_time, with_headers)
+    except IndexError:
+        raise InvalidRecord(f"Record {index} reaches beyond the end of its batch") from None
 
 
 def _decode(

@@ -7,8 +7,8 @@ import pytest
 
 from protocol.records import record
 from protocol.records.batch import read_header
-from protocol.records.builder import build_batch
-from protocol.records.compression import CompressionType
+from protocol.records.builder import assemble_batch, build_batch, encode_record
+from protocol.records.compression import CompressionType, compress
 from protocol.records.errors import InvalidRecord
 from protocol.records.record import iter_records
 
@@ -52,3 +52,19 @@ def test_a_record_without_room_for_a_header_count_is_invalid_all_the_same() -> N
     for with_headers in (True, False):
         with pytest.raises(InvalidRecord):
             list(iter_records(bytes(batch), with_headers=with_headers))
+
+
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
+def test_a_record_that_ends_before_its_fields_is_invalid(codec: CompressionType) -> None:
+    payload = encode_record(0, 0, None, None) + b"\x02\x00"  # one byte long: its attributes
+    batch = assemble_batch(
+        compress(codec, payload),
+        base_offset=0,
+        last_offset_delta=1,
+        record_count=2,
+        base_timestamp=0,
+        max_timestamp=0,
+        attributes=int(codec),
+    )
+    with pytest.raises(InvalidRecord, match="Record 1 reaches beyond"):
+        list(iter_records(batch))

@@ -56,7 +56,8 @@ def test_a_record_without_room_for_a_header_count_is_invalid_all_the_same() -> N
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
 def test_a_record_that_ends_before_its_fields_is_invalid(codec: CompressionType) -> None:
-    payload = encode_record(0, 0, None, None) + b"\x02\x00"  # one byte long: its attributes
+    # The number of headers of the second one goes on behind its end.
+    payload = encode_record(0, 0, None, None) + b"\x0e\x00\x00\x02\x01\x01\x80\x80"
     batch = assemble_batch(
         compress(codec, payload),
         base_offset=0,

@@ -166,7 +166,7 @@ def greatest_delta_of(payload: bytes, count: int) -> int | None:  # noqa: C901, 
                         _, _, delta, offset_delta, key, value, low = head_of(payload, at - 1)
                         end -= 1
                     else:
-                        offset_delta = -1  # not as it should be: look closer
+                        delta, offset_delta = 0, -1  # not as it should be: look closer
                 if delta > 0x7F:
                     # Two bytes of timestamp delta: the rest of the head is one byte further on.
                     first = delta & 0x7F

@@ -1,6 +1,6 @@
 """A batch is accepted if, and only if, the plain reading of record after record accepts it."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from protocol.records.batch import BATCH_OVERHEAD, read_header
@@ -101,6 +101,7 @@ def reference(data: bytes) -> int | None:
     st.sampled_from([0, 1, 4]),
     st.sampled_from([0, 1_700_000_000_000, 2**63 - 5]),
 )
+@example((b"\x10\0\x80\x80\x01\0\x01\x01\0", 1), 0, 0)  # short, late, and the first of its batch
 def test_a_batch_is_accepted_iff_the_reference_reads_it(
     made: tuple[bytes, int], codec: int, base: int
 ) -> None:

@@ -12,7 +12,7 @@ from protocol.records.effort import Effort, EffortSpent
 from protocol.records.errors import InvalidRecord
 from protocol.records.opened import open_records
 from protocol.records.record import iter_records
-from protocol.records.runs import is_regular
+from protocol.records.runs import greatest_delta_of, is_regular
 from protocol.records.soundness import (
     MOST_FAULTS,
     Findings,
@@ -237,6 +237,50 @@ def test_records_of_odd_sizes_are_read_one_by_one() -> None:
     for wrong in (each[:-1], [*each, each[-1]], [*each[1:], each[0]], [*each, b"\0"]):
         header = read_header(batch_of(b"".join(wrong), 9))
         assert sound_max_timestamp(b"".join(wrong), header) is None
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([(T, None, b"v" * (at % 200), ()) for at in range(150)], id="short and long"),
+        pytest.param([(T, b"k" * (at % 60), b"v" * 90, ()) for at in range(150)], id="keys"),
+        pytest.param([(T + 9 * at, None, b"v" * (at % 90), ()) for at in range(150)], id="seconds"),
+        pytest.param([(T - at, b"key", None, ()) for at in range(90)], id="falling, no values"),
+        pytest.param(
+            [(T, b"k", b"v" * at, [("h", b"1"), ("g", None)]) for at in range(99)], id="h"
+        ),
+        pytest.param([(T + at, b"k", b"v" * 8180 * at, ()) for at in range(4)], id="three bytes"),
+        pytest.param(
+            [(T, b"k" * 99, b"v" * at, [("h" * 80, b"1" * 80)]) for at in range(9)], id="l"
+        ),
+    ],
+)
+def test_odd_records_of_any_usual_shape_need_no_closer_look(rows: list[NewRecord]) -> None:
+    data = build_batch(rows)
+    header = read_header(data)
+    assert greatest_delta_of(data[BATCH_OVERHEAD:], len(rows)) == (
+        header.max_timestamp - header.base_timestamp
+    )
+
+
+def test_no_changed_byte_of_odd_records_is_overlooked() -> None:
+    rows: list[NewRecord] = [
+        (T + 5 * at, b"k" * (at % 3) or None, b"v" * (at * 7 % 9), [("h", b"1")] * (at % 2))
+        for at in range(67)
+    ]
+    data = build_batch(rows)
+    header = read_header(data)
+    payload = data[BATCH_OVERHEAD:]
+    assert greatest_delta_of(payload, 67) == 5 * 66
+    for at in range(len(payload)):
+        for flipped in (2, 0x80):
+            changed = bytearray(payload)
+            changed[at] ^= flipped
+            latest = sound_max_timestamp(bytes(changed), header)
+            if latest is not None:
+                again = list(iter_records(data[:BATCH_OVERHEAD] + bytes(changed)))
+                assert [row.offset for row in again] == list(range(67))
+                assert latest == max(row.timestamp for row in again)
 
 
 def test_a_byte_too_many_or_too_few() -> None:

@@ -4,12 +4,16 @@
   KAFKA_STORAGE_ERROR (S-REC-11).
 * `Corrupt…`, `CheckpointError`: a file does not hold what its format promises. The loader rebuilds
   or ignores it; it never reaches a client.
+* `IndexInDoubt`: an index says something else than its log, or was not held against it yet; a job
+  rebuilds it. Clients are told `BeingRepaired`, or get no records until then.
 * `StaleGeneration`: a job's result came too late; who began it throws it away.
 * `Inconsistent…`, `DirectoryLocked`: the broker must not start (S-START-6, S-REC-7).
 * The other `KafkaError`s: a request was refused; the code goes on the wire.
 
 Any room may catch these; only storage raises them.
 """
+
+from enum import StrEnum
 
 from protocol.errors import ErrorCode, KafkaError
 
@@ -24,6 +28,17 @@ class StorageError(KafkaError):
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {cause}")
         self.path = path
         self.cause = cause
+
+
+class BeingRepaired(KafkaError):
+    """An index was found damaged, or has to be read through first: ask again in a moment.
+
+    No fault of the disk: the directory stays in service. The code is one that clients repeat their
+    question after; a fetch gets no records and waits for them.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(ErrorCode.OFFSET_NOT_AVAILABLE, f"{path} is being rebuilt from its log.")
 
 
 class OffsetOutOfRange(KafkaError):
@@ -96,6 +111,31 @@ class CorruptIndex(Exception):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class IndexKind(StrEnum):
+    """The three indexes of a segment."""
+
+    OFFSET = "offset"
+    TIME = "time"
+    TRANSACTION = "transaction"
+
+
+class IndexInDoubt(Exception):
+    """What an index says is not what the log holds (or nobody has looked): not to be relied on.
+
+    `base_offset` is its segment's. `found`: it is damaged, not only unread.
+    """
+
+    def __init__(
+        self, path: str, base_offset: int, kind: IndexKind, reason: str, *, found: bool = True
+    ) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.base_offset = base_offset
+        self.kind = kind
+        self.reason = reason
+        self.found = found
 
 
 class CorruptSnapshot(Exception):

@@ -8,7 +8,7 @@ several of them:
     LogConfigs       configurations that change                         LogMoves     to other dirs
     Flusher          what is synced when                                Checkpoints  offset files
     Deletions        what is removed later                              Upkeep       what grows old
-    Closing          an orderly stop
+    Closing          an orderly stop                                    Repairs      indexes
 
 New logs go to the live directory with the fewest logs. Topics are deleted by renaming the partition
 directory; a task removes it later (S-RET-8). The first disk error of a directory takes it offline,
@@ -46,6 +46,7 @@ from storage.manager.log_configs import LogConfigs
 from storage.manager.log_maker import LogMaker
 from storage.manager.log_moves import LogMoves
 from storage.manager.log_table import LogTable
+from storage.manager.repairs import Repairs
 from storage.manager.upkeep import Upkeep
 from storage.paths import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -80,6 +81,8 @@ class LogManagerStatistics:
     logs_to_be_deleted: int
     logs_to_load: int
     """Partition directories that are not open yet, during start-up."""
+    damaged_indexes: Mapping[str, int]
+    """Indexes that were found damaged since the start, by kind."""
 
 
 class LogManager:
@@ -109,6 +112,8 @@ class LogManager:
         self._configs = LogConfigs(table)
         self._checkpoints = checkpoints = Checkpoints(fs, random, directories, table)
         self._flusher = flusher = Flusher(table, clock)
+        self.repairs = Repairs()
+        """Damaged indexes."""
         self._deletions = deletions = Deletions(
             fs, clock, directories, table, delay_ms=config.log_segment_delete_delay_ms
         )
@@ -133,6 +138,7 @@ class LogManager:
             failed=self._directories.report_failure_in,
             rolled=self._flusher.note_rolled,
             rolling=self._checkpoints.before_new_segment,
+            damaged=self.repairs.note,
         )
 
     # What there is.
@@ -181,6 +187,7 @@ class LogManager:
             logs=len(self._table.logs),
             logs_to_be_deleted=self._deletions.waiting_directories,
             logs_to_load=self._loader.left,
+            damaged_indexes=self.repairs.found,
         )
 
     # Starting.
@@ -393,6 +400,12 @@ class LogManager:
                 initial_delay_ms=log_tasks.FLUSH_ROLLED_PERIOD_MS,
                 period_ms=log_tasks.FLUSH_ROLLED_PERIOD_MS,
                 run=self._flush_rolled,
+            ),
+            Task(
+                name=log_tasks.REPAIR_INDEXES,
+                initial_delay_ms=log_tasks.REPAIR_INDEXES_PERIOD_MS,
+                period_ms=log_tasks.REPAIR_INDEXES_PERIOD_MS,
+                run=self.repairs.repair,
             ),
         ]
 

@@ -57,6 +57,9 @@ _REPLACED: Final = (
 )
 """Files that are replaced whole, by way of a temporary file."""
 
+_DIGITS: Final = 20
+"""Of the base offset in a segment's file names."""
+
 MAX_NAME_LENGTH: Final = 255
 """Bytes one path component may have on common file systems."""
 
@@ -141,7 +144,10 @@ def temporary_file(path: str, unique: int) -> str:
 
 def is_temporary(name: str) -> bool:
     """Whether this file name is one of an interrupted replacement: by us, or by Kafka."""
-    return name.endswith(TEMPORARY_SUFFIX) and name.startswith(_REPLACED)
+    if not name.endswith(TEMPORARY_SUFFIX):
+        return False
+    of_index = name[:_DIGITS].isdigit() and name[_DIGITS:].startswith(INDEX_SUFFIXES)
+    return of_index or name.startswith(_REPLACED)
 
 
 def parse_segment_file(name: str) -> SegmentFile | None:

@@ -20,6 +20,7 @@ The log is made of parts, each with its own state, and implements none of them:
     SegmentDeleter               retention                 Truncator       an earlier end
     Replacer                     compacted segments        DiskGuard       what a failure means
     ProducerStateManager         who may append            LeaderEpochCache
+    IndexMender                  damaged indexes
 
 Disk trouble becomes a `StorageError` and is reported to the owner of the log directory
 (`connect`), which takes it offline; the log then refuses everything (S-REC-11).
@@ -28,10 +29,12 @@ Disk trouble becomes a `StorageError` and is reported to the owner of the log di
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from config.topic_config import TopicConfig
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.epochs import LeaderEpochCache
+from storage.errors import BeingRepaired, IndexInDoubt
 from storage.jobs import Job, Watched, perform
 from storage.log import times
 from storage.log.appender import Appender
@@ -41,6 +44,7 @@ from storage.log.durability import Durability
 from storage.log.flushing import FlushJob
 from storage.log.following import FollowerBatches
 from storage.log.guard import DiskGuard, Failed
+from storage.log.mending import IndexMender
 from storage.log.offsets import LogOffsets
 from storage.log.reading import LogReader
 from storage.log.replacing import Replacer
@@ -68,6 +72,10 @@ Rolled = Callable[["Log", int], None]
 """Told (log, offset) when a segment ended: everything below the offset should be flushed soon."""
 
 
+Damaged = Callable[["Log", IndexInDoubt], None]
+"""Told (log, what) of an index that `begin_index_repair` is to rebuild."""
+
+
 class Log:
     """See the module docstring. Offsets are absolute, sizes bytes, times milliseconds."""
 
@@ -76,6 +84,7 @@ class Log:
         "_deleter",
         "_durability",
         "_guard",
+        "_mender",
         "_offsets",
         "_reader",
         "_replacer",
@@ -133,7 +142,8 @@ class Log:
             recovery_point=recovery_point,
             unsynced_from=unsynced_from,
         )
-        self._reader = reader = LogReader(store.segments, offsets, guard)
+        self._mender = mender = IndexMender(tp, store, durability, producers.snapshots, guard)
+        self._reader = reader = LogReader(store.segments, offsets, guard, mender)
         self._roller = roller = Roller(tp, store, offsets, producers, durability)
         self._appender = appender = Appender(
             tp, store, offsets, producers, leader_epochs, durability, roller, guard
@@ -152,8 +162,16 @@ class Log:
         self.read = reader.read
         self.update_high_watermark = offsets.update_high_watermark
 
-    def connect(self, *, failed: Failed, rolled: Rolled, rolling: Rolling | None = None) -> None:
+    def connect(
+        self,
+        *,
+        failed: Failed,
+        rolled: Rolled,
+        rolling: Rolling | None = None,
+        damaged: Damaged | None = None,
+    ) -> None:
         """Tell the log whom to tell."""
+        self._mender.noted = None if damaged is None else partial(damaged, self)
         self._guard.failed = failed
         self._roller.ended = partial(rolled, self)
         self._roller.beginning = None if rolling is None else partial(rolling, self)
@@ -274,17 +292,19 @@ class Log:
     ) -> TimestampOffset | None:
         """The first record dated `timestamp` or later that `isolation` lets be seen (S-TS-2).
 
-        Raises StorageError, CORRUPT_MESSAGE.
+        Raises StorageError, CORRUPT_MESSAGE, BeingRepaired.
         """
         with self._guard.reading():
-            return times.first_record_from(
-                self.segments, timestamp, self.log_start_offset, self._offsets.limit(isolation)
+            return self._mender.answer(
+                lambda: times.first_record_from(
+                    self.segments, timestamp, self.log_start_offset, self._offsets.limit(isolation)
+                )
             )
 
     def max_timestamp(self) -> TimestampOffset | None:
         """The first record with the greatest timestamp (-3); None when none has one (S-TS-1)."""
         with self._guard.reading():
-            return times.latest_record(self.segments)
+            return self._mender.answer(lambda: times.latest_record(self.segments))
 
     def offsets_before(self, timestamp: int, most: int) -> list[int]:
         """Bases of segments last written by `timestamp`, newest first (ListOffsets v0, S-TS-5).
@@ -295,6 +315,13 @@ class Log:
             return times.segments_before(
                 list(self.segments), timestamp, most, self.log_start_offset, self.high_watermark
             )
+
+    def begin_index_repair(self, doubt: IndexInDoubt) -> Job[Any] | None:
+        """The job that rebuilds an index that `damaged` was told of; None if it is not needed.
+
+        Completing it raises StorageError.
+        """
+        return self._mender.begin(doubt)
 
     # Segments come and go.
 
@@ -329,7 +356,10 @@ class Log:
         """
         if not self._appender.is_idle or self._guard.offline is not None:
             return []
-        return self._deleter.delete_old_segments()
+        try:
+            return self._mender.answer(self._deleter.delete_old_segments)
+        except BeingRepaired:
+            return []  # the next run knows how old it is
 
     def open_cleaned(self, base_offset: int, *, size: int = 0) -> LogSegment:
         """A segment over `.cleaned` files, for `replace_segments`. Raises StorageError."""

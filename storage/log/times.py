@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from protocol.records.batch import BatchHeader
+from protocol.records.errors import CorruptBatch
 from protocol.records.scan import first_at_or_after
-from protocol.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from protocol.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_TIMESTAMP
 from storage.log.results import TimestampOffset
-from storage.log.scan import Walk
+from storage.log.scan import Ended, Walk
 from storage.log.segment import LogSegment
 
 _FUTURE: Final = 2**63 - 1
@@ -38,14 +39,16 @@ def first_record_from(
 
 
 def _first_in(segment: LogSegment, timestamp: int, start_offset: int) -> TimestampOffset | None:
-    _, indexed = segment.time_index.lookup(timestamp)
-    start = segment.offset_index.lookup(max(indexed, start_offset))[1]
-    for _, header, chunk, at in Walk(segment.file, start, segment.size, chunk=_CHUNK):
+    start = segment.start_for(timestamp, start_offset)
+    walk = Walk(segment.file, start, segment.size, chunk=_CHUNK)
+    for _, header, chunk, at in walk:
         if header.max_timestamp < timestamp or header.last_offset < start_offset:
             continue
         found = first_at_or_after(chunk, at, timestamp, start_offset=start_offset)
         if found is not None:
             return TimestampOffset(offset=found[0], timestamp=found[1], leader_epoch=_epoch(header))
+    if walk.ended is not Ended.AT_END:
+        raise CorruptBatch(f"{segment.path}: no batch at position {walk.position}")
     return None
 
 
@@ -58,7 +61,7 @@ def latest_record(segments: Iterable[LogSegment]) -> TimestampOffset | None:
     if best is None or best.max_timestamp < 0:
         return None
     wanted = best.max_timestamp
-    start = best.offset_index.lookup(best.offset_of_max_timestamp)[1]
+    start = best.start_for(NO_TIMESTAMP, best.offset_of_max_timestamp)
     for _, header, chunk, at in Walk(best.file, start, best.size, chunk=_CHUNK):
         if header.max_timestamp == wanted:
             found = first_at_or_after(chunk, at, wanted)

@@ -124,18 +124,15 @@ class IndexKind(StrEnum):
 class IndexInDoubt(Exception):
     """What an index says is not what the log holds (or nobody has looked): not to be relied on.
 
-    `base_offset` is its segment's. `found`: it is damaged, not only unread.
+    `base_offset` is its segment's.
     """
 
-    def __init__(
-        self, path: str, base_offset: int, kind: IndexKind, reason: str, *, found: bool = True
-    ) -> None:
+    def __init__(self, path: str, base_offset: int, kind: IndexKind, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.base_offset = base_offset
         self.kind = kind
         self.reason = reason
-        self.found = found
 
 
 class CorruptSnapshot(Exception):

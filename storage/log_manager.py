@@ -138,7 +138,8 @@ class LogManager:
             failed=self._directories.report_failure_in,
             rolled=self._flusher.note_rolled,
             rolling=self._checkpoints.before_new_segment,
-            damaged=self.repairs.note,
+            in_doubt=self.repairs.note,
+            damaged=self.repairs.count,
         )
 
     # What there is.

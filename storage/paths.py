@@ -40,6 +40,7 @@ RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
 CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
+ABORTED_CHECKPOINT: Final = "aborted-transactions-checkpoint"
 META_PROPERTIES: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
@@ -52,6 +53,7 @@ _REPLACED: Final = (
     LOG_START_OFFSET_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     CLEANER_CHECKPOINT,
+    ABORTED_CHECKPOINT,
     META_PROPERTIES,
     CLEAN_SHUTDOWN_FILE,
 )

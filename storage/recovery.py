@@ -33,6 +33,7 @@ from typing import Final
 
 from config.topic_config import TopicConfig
 from protocol.types import ZERO_UUID, TopicPartition
+from storage.aborted_checkpoint import NOTHING_NOTED, NotedAborted
 from storage.clock import Clock
 from storage.epochs import LeaderEpochCache
 from storage.errors import CheckpointError, CorruptIndex, StorageError
@@ -70,6 +71,8 @@ _log = logging.getLogger(__name__)
 _HEADERS: Final = 64 * 1024
 """Read at a time where only headers are looked at."""
 
+_NEVER_ENDED: Final = 2**63
+
 _LEFTOVERS: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
 
 
@@ -85,6 +88,8 @@ class LoadOptions:
     recovery_point: int = 0
     """From the checkpoint: everything below was synced."""
     topic_id: bytes = ZERO_UUID
+    aborted: NotedAborted = NOTHING_NOTED
+    """What the transaction indexes had to hold at the last orderly stop."""
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
 
 
@@ -191,7 +196,7 @@ class _Loader:
     # Pass 3.
 
     def _open_segments(self, names: list[str]) -> None:
-        have = set(names)
+        have, options = set(names), self._options
         files = [(name, file) for name, file in segment_files(names) if file.state == ""]
         bases = {file.base_offset for _, file in files if file.suffix == LOG_SUFFIX}
         for name, file in files:
@@ -202,6 +207,12 @@ class _Loader:
                 self._fs.unlink(join(self._directory, name), missing_ok=True)
         for base in sorted(bases):
             self._store.segments.add(self._segment(base))
+        ends = [*sorted(bases)[1:], _NEVER_ENDED]
+        for segment, end in zip(self._store.segments, ends, strict=False):
+            if segment.size:
+                segment.aborted_sum = options.aborted.of(
+                    segment.base_offset, ended_at=0 if options.clean else end
+                )
         if not bases:
             self._store.create(self._options.log_start_offset)
         for segment in self._store.segments:

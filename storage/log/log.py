@@ -34,7 +34,7 @@ from typing import Any
 from config.topic_config import TopicConfig
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.epochs import LeaderEpochCache
-from storage.errors import BeingRepaired, IndexInDoubt
+from storage.errors import BeingRepaired, IndexInDoubt, IndexKind
 from storage.jobs import Job, Watched, perform
 from storage.log import times
 from storage.log.appender import Appender
@@ -72,8 +72,8 @@ Rolled = Callable[["Log", int], None]
 """Told (log, offset) when a segment ended: everything below the offset should be flushed soon."""
 
 
-Damaged = Callable[["Log", IndexInDoubt], None]
-"""Told (log, what) of an index that `begin_index_repair` is to rebuild."""
+InDoubt = Callable[["Log", IndexInDoubt], None]
+"""Told (log, what) of an index that `begin_index_repair` is to look at."""
 
 
 class Log:
@@ -168,10 +168,13 @@ class Log:
         failed: Failed,
         rolled: Rolled,
         rolling: Rolling | None = None,
-        damaged: Damaged | None = None,
+        in_doubt: InDoubt | None = None,
+        damaged: Callable[[IndexKind], None] | None = None,
     ) -> None:
         """Tell the log whom to tell."""
-        self._mender.noted = None if damaged is None else partial(damaged, self)
+        self._mender.noted = None if in_doubt is None else partial(in_doubt, self)
+        if damaged is not None:
+            self._mender.damaged = damaged
         self._guard.failed = failed
         self._roller.ended = partial(rolled, self)
         self._roller.beginning = None if rolling is None else partial(rolling, self)
@@ -317,7 +320,7 @@ class Log:
             )
 
     def begin_index_repair(self, doubt: IndexInDoubt) -> Job[Any] | None:
-        """The job that rebuilds an index that `damaged` was told of; None if it is not needed.
+        """The job that rebuilds an index that `in_doubt` was told of; None if it is not needed.
 
         Completing it raises StorageError.
         """

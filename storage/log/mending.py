@@ -45,6 +45,11 @@ _GREW_BY: Final = 1024 * 1024
 
 Result = TypeVar("Result")
 
+
+def _nobody(_: IndexKind) -> None:
+    """Nobody counts."""
+
+
 Noted = Callable[[IndexInDoubt], None]
 """Told that a repair waits to be begun."""
 
@@ -71,6 +76,7 @@ class IndexMender:
         "_snapshots",
         "_store",
         "_topic_partition",
+        "damaged",
         "noted",
     )
 
@@ -91,6 +97,7 @@ class IndexMender:
         self._begun: set[int] = set()
         """Bases of segments whose repair waits or runs."""
         self.noted: Noted | None = None
+        self.damaged: Callable[[IndexKind], None] = _nobody
 
     def answer(self, ask: Callable[[], Result]) -> Result:
         """What `ask` returns. Raises BeingRepaired for an index in doubt, and what `ask` raises."""
@@ -105,7 +112,8 @@ class IndexMender:
         base = doubt.base_offset
         if base not in self._begun:
             self._begun.add(base)
-            if doubt.found:
+            if doubt.kind is not IndexKind.TRANSACTION:
+                self.damaged(doubt.kind)
                 _log.error("Damaged index, it is rebuilt from its log: %s", doubt)
             else:
                 _log.info("Reading a log to know its aborted transactions: %s", doubt)
@@ -176,10 +184,11 @@ class IndexMender:
             found = _Scanned(scan, aborted=job.compare(scan))
         if job.kind is IndexKind.TRANSACTION:
             if found.aborted is not None:
+                self.damaged(job.kind)
                 _log.error(
-                    "%s of %s held other transactions than its log, it is rebuilt: %d aborted",
+                    "Damaged index, it is rebuilt from its log: %s held other aborted transactions "
+                    "than the %d that there are",
                     segment.txn_index.path,
-                    self._topic_partition,
                     len(found.aborted),
                 )
                 segment.rewrite_aborted(found.aborted)

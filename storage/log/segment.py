@@ -461,11 +461,8 @@ class LogSegment:
         """
         index = self.txn_index
         if index.checksum != self.aborted_sum:
-            known = self.aborted_sum is not None
-            reason = "is not as it was written" if known else "was not held against the log yet"
-            raise IndexInDoubt(
-                index.path, self.base_offset, IndexKind.TRANSACTION, reason, found=known
-            )
+            reason = "is not what was noted" if self.aborted_sum is not None else "not known yet"
+            raise IndexInDoubt(index.path, self.base_offset, IndexKind.TRANSACTION, reason)
         return index.collect_aborted(offset, upper)
 
     def add_aborted(self, txn: AbortedTxn) -> None:

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from protocol.types import TopicPartition
-from storage.errors import IndexInDoubt, StorageError
+from storage.errors import IndexInDoubt, IndexKind, StorageError
 from storage.jobs import Steps, Watched
 from storage.log.log import Log
 
@@ -31,10 +31,12 @@ class Repairs:
         return dict(self._found)
 
     def note(self, log: Log, doubt: IndexInDoubt) -> None:
-        """An index of `log` has to be rebuilt."""
-        if doubt.found:
-            self._found[doubt.kind.value] += 1
+        """An index of `log` has to be held against it."""
         self._waiting.append((log, doubt))
+
+    def count(self, kind: IndexKind) -> None:
+        """An index was damaged."""
+        self._found[kind.value] += 1
 
     def repair(self) -> Steps:
         """All that were found until now."""

@@ -47,7 +47,9 @@ def sources(**changes: Any) -> Sources:
             fetch_purgatory=purgatory,
         ),
         "logs": lambda: [log],
-        "log_manager": lambda: Stub(live_dirs=("/a",), offline_dirs=("/b",)),
+        "log_manager": lambda: Stub(
+            live_dirs=("/a",), offline_dirs=("/b",), damaged_indexes={"time": 2}
+        ),
         "controller": lambda: Stub(
             active_controller_count=1,
             global_topic_count=1,

@@ -4,13 +4,21 @@ import random
 
 import pytest
 
+from config.broker_config import BrokerConfig
+from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.builder import build_batch
 from protocol.records.control import ControlType, build_end_transaction_marker
+from storage import log_tasks
 from storage.errors import BeingRepaired, IndexInDoubt, StorageError
 from storage.jobs import perform
 from storage.log.log import Log
 from storage.log.results import AppendOrigin, FetchIsolation, FileSlice
-from tests.support.log_builder import DIRECTORY, LogBuilder
+from storage.log_manager import LogManager
+from tests.support.log_builder import DIRECTORY, TP, LogBuilder
+from tests.support.log_tasks import run_task
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_filesystem import MemoryFileSystem
 
 BASE = f"{DIRECTORY}/{0:020d}"
 COMMITTED = FetchIsolation.TXN_COMMITTED
@@ -160,7 +168,7 @@ class Watched:
         self.log.connect(
             failed=lambda _, error: self.failed.append(error),
             rolled=lambda _log, _offset: None,
-            damaged=lambda _log, doubt: self.doubts.append(doubt),
+            in_doubt=lambda _log, doubt: self.doubts.append(doubt),
         )
 
     def repair(self) -> None:
@@ -375,3 +383,117 @@ def test_later_segments_are_not_read_where_no_transaction_is_open() -> None:
     assert built.aborted() == [(7, 0, 1, 2)]
     known = [segment.aborted_sum is not None for segment in built.log.segments]
     assert known == [True] + [False] * 5
+
+
+class Directory:
+    """A log manager, whose aborted transactions are noted when it stops."""
+
+    def __init__(self) -> None:
+        self.fs = MemoryFileSystem()
+        self.clock = ManualClock()
+        self.start()
+        log = self.manager.get_or_create_log(TP, bytes(range(16)), TopicConfig(), is_new=True)
+        for sequence, kind in enumerate((ControlType.ABORT, ControlType.COMMIT)):
+            batch = build_batch(
+                [(1, b"k", b"v", ())],
+                producer_id=7,
+                producer_epoch=0,
+                base_sequence=sequence,
+                transactional=True,
+            )
+            log.append_as_leader(batch, leader_epoch=0)
+            self.end(log, kind)
+            log.roll()
+
+    def end(self, log: Log, kind: ControlType) -> None:
+        marker = build_end_transaction_marker(
+            kind, producer_id=7, producer_epoch=0, coordinator_epoch=0, timestamp=1
+        )
+        log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+
+    def start(self) -> None:
+        config = BrokerConfig.parse({"log.dirs": "/logs"})
+        self.manager = LogManager(
+            config, self.clock, self.fs, random=random.Random(1), on_offline=lambda _: None
+        )
+        self.manager.startup(lambda _: TopicConfig())
+
+    def reads(self) -> list[int]:
+        """First offsets of the aborted transactions that a committed reader is told, at once."""
+        log = self.manager.get_log(TP)
+        assert log is not None
+        log.update_high_watermark(log.log_end_offset)
+        found = set()
+        for offset in range(0, log.log_end_offset, 2):
+            aborted = log.read(offset, 1 << 20, COMMITTED).aborted
+            assert aborted is not None
+            found |= {one.first_offset for one in aborted}
+        return sorted(found)
+
+
+def test_after_an_orderly_stop_nothing_is_read_to_know_aborted_transactions() -> None:
+    directory = Directory()
+    directory.manager.shutdown()
+    directory.start()
+    assert directory.reads() == [0]
+
+
+@pytest.mark.parametrize("damaged", [None, b"", b"\0" * 34, b"\0" * 20])
+def test_what_was_noted_at_the_stop_tells_a_damaged_index(damaged: bytes | None) -> None:
+    directory = Directory()
+    directory.manager.shutdown()
+    if damaged is None:
+        directory.fs.unlink(f"{BASE}.txnindex")
+    else:
+        directory.fs.write_bytes(f"{BASE}.txnindex", damaged)
+    directory.start()
+    with pytest.raises(BeingRepaired):
+        directory.reads()
+    assert directory.manager.statistics().damaged_indexes == {}
+    run_task(directory.manager, log_tasks.REPAIR_INDEXES)
+    assert directory.manager.statistics().damaged_indexes == {"transaction": 1}
+    assert directory.reads() == [0]
+
+
+@pytest.mark.parametrize("content", [None, b"0\n1\nt 0 4 0:\n", b"0\n1\nt 0 4 0:?\n", b"\xff"])
+def test_without_a_usable_note_the_log_is_read_once(content: bytes | None) -> None:
+    directory = Directory()
+    directory.manager.shutdown()
+    path = "/logs/aborted-transactions-checkpoint"
+    if content is None:
+        directory.fs.unlink(path)
+    else:
+        directory.fs.write_bytes(path, content)
+    directory.start()
+    with pytest.raises(BeingRepaired):
+        directory.reads()
+    run_task(directory.manager, log_tasks.REPAIR_INDEXES)
+    assert directory.reads() == [0]
+    assert directory.manager.statistics().damaged_indexes == {}, "it was only not known"
+
+
+def test_a_note_from_before_a_segment_grew_is_no_damage() -> None:
+    directory = Directory()
+    directory.manager.shutdown()
+    directory.start()
+    log = directory.manager.get_log(TP)
+    assert log is not None
+    batch = build_batch(
+        [(1, b"k", b"v", ())],
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=2,
+        transactional=True,
+    )
+    log.append_as_leader(batch, leader_epoch=0)
+    directory.end(log, ControlType.ABORT)
+    log.roll()
+    log.flush()
+    run_task(directory.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
+    directory.fs = directory.fs.crash(keep_unsynced=True)
+    directory.start()
+    with pytest.raises(BeingRepaired):
+        directory.reads()
+    run_task(directory.manager, log_tasks.REPAIR_INDEXES)
+    assert directory.reads() == [0, 4]
+    assert directory.manager.statistics().damaged_indexes == {}

@@ -435,7 +435,9 @@ class _Loader:
         segment = self._store.segments.active
         end, whole = segment.read_end()
         if not whole:
-            _log.warning("%s does not end with a whole batch, recovering it", segment.path)
+            _log.warning(
+                "%s, or its index, does not end with a whole batch: recovering it", segment.path
+            )
             self._recover_segment(segment)
         elif overflows(end - 1, segment.base_offset):
             self._split(segment, sync=True)

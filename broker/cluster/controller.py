@@ -37,6 +37,7 @@ from broker.cluster.leadership import (
     Replicas,
     above_the_logs,
     elected,
+    expect_no_logs,
     lead_partitions,
 )
 from broker.cluster.metadata_store import (
@@ -198,6 +199,7 @@ class Controller:
                     f"Topic '{wish.name}' is marked for deletion.",
                 )
             topic = plan_topic(wish, self._new_topic_id(), self._image, self._log_configs.broker)
+            expect_no_logs(topic.name, topic.partitions, self._logs)
             if validate_only:
                 return topic
             with trio.CancelScope(shield=True):
@@ -256,6 +258,7 @@ class Controller:
                 raise _unknown_topic()
             brokers = [member.broker_id for member in self._image.brokers()]
             added = plan_more_partitions(topic, count, assignments, brokers)
+            expect_no_logs(name, added, self._logs)
             if validate_only:
                 return
             grown = replace(topic, partitions={**topic.partitions, **added})

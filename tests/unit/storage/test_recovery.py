@@ -464,3 +464,19 @@ def test_s_fl_2_the_segment_that_a_checkpoint_lies_in_is_not_claimed() -> None:
     assert built.killed(recovery_point=8).recovery_point == 8
     assert built.killed(recovery_point=24).recovery_point == 16
     assert built.killed(recovery_point=25).recovery_point == 0
+
+
+def test_a_torn_tail_after_a_clean_stop_takes_its_epochs_with_it() -> None:
+    built = LogBuilder()
+    for epoch in (0, 3):
+        built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+    built.log.update_high_watermark(4)
+    built.log.flush()
+    built.log.close()
+    data = built.fs.read_bytes(path(0))
+    built.fs.write_bytes(path(0), data[:-5])
+    built.open(clean=True)
+    assert built.log.log_end_offset == 2
+    assert built.log.leader_epochs.latest_epoch == 0
+    assert built.fs.read_bytes(f"{DIRECTORY}/leader-epoch-checkpoint") == b"0\n1\n0 0\n"
+    built.log._check()

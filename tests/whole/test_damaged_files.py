@@ -87,10 +87,11 @@ async def test_damaged_offsets_of_groups_and_transactions_are_left_out(broker: W
     assert await broker.stop()
     path = f"{LOG_DIR}/__consumer_offsets-0/{0:020d}.log"
     data = broker.disk.read_bytes(path)
-    batches = [position for position, _ in iter_batches(data)]
-    for batch in batches:
+    offsets = [data.index(number.to_bytes(8, "big"), 0) + 7 for number in (5, 6, 7, 8)]
+    assert len(list(iter_batches(data))) == 4
+    for position in offsets:
         changed = bytearray(data)
-        changed[batch + 70] ^= 4
+        changed[position] ^= 16
         broker.disk.write_bytes(path, bytes(changed))
         await broker.start()
         found = {await committed(client, "g"), await committed(client, "h")}

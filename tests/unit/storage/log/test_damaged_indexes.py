@@ -350,6 +350,31 @@ def test_aborted_transactions_are_shown_whatever_is_in_their_index() -> None:
         assert built.fs.read_bytes(path) == data
 
 
+def test_a_damaged_offset_index_hides_no_aborted_transaction() -> None:
+    """It bounds which transactions may touch what is read."""
+    built = Transactions(index_interval_bytes=100)
+    for sequence in range(20):
+        built.write(7, sequence)
+        built.end(7, ControlType.ABORT)
+    built.log.roll()
+    built.append()
+    built.stopped()
+    built.log.update_high_watermark(built.log.log_end_offset)
+
+    def answers() -> list[list[int]]:
+        reads = (built.log.read(n, 300, COMMITTED) for n in range(0, 38, 2))
+        return [[one.first_offset for one in read.aborted or ()] for read in reads]
+
+    right, data = answers(), built.fs.read_bytes(f"{BASE}.index")
+    for damaged in damaged_in_every_way(data):
+        built.fs.write_bytes(f"{BASE}.index", damaged)
+        built.open()
+        built.log.update_high_watermark(built.log.log_end_offset)
+        for known, found in zip(right, answers(), strict=True):
+            assert set(known[:2]) <= set(found), "the slice holds two of them at least"
+        built.fs.write_bytes(f"{BASE}.index", data)
+
+
 def test_an_index_of_aborted_transactions_that_changes_while_it_is_used() -> None:
     built = with_transactions()
     assert built.aborted() == ABORTED

@@ -9,7 +9,7 @@ What holds
      nobody reads there (S-READ-7) and recovery cuts them off.
   2. Index entries never lie ahead of `size`. They are a shortcut: all that they say can be rebuilt
      from the record file (`storage.recovery`), so they are not synced on append.
-  3. Files and maps are opened at first use: ten thousand idle partitions cost no descriptors.
+  3. Files are opened at first use: ten thousand idle partitions cost no descriptors.
   4. An index entry is held against the log where it leads, in the read that is made there anyway:
      a batch has to end at its offset, or bear its timestamp. Which aborted transactions there are
      is known by a checksum (`aborted_sum`). What does not agree raises IndexInDoubt, is not used
@@ -652,7 +652,10 @@ class LogSegment:
         self.release()
 
     def release(self) -> None:
-        """Let go of file and maps without writing; slices that were handed out stay readable."""
+        """Let go of all files without writing; slices that were handed out stay readable.
+
+        Index entries that were not written yet are lost: the index is sparser.
+        """
         self.opened_file = None
         self._offset_index = None
         self._time_index = None
@@ -672,7 +675,7 @@ class LogSegment:
         return moved
 
     def moved_to(self, directory: str) -> None:
-        """The partition directory was renamed; open files stay open, maps are mapped again."""
+        """The partition directory was renamed; open files stay open, indexes are opened again."""
         self.release()
         self._directory = directory
 

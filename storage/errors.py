@@ -134,6 +134,10 @@ class IndexInDoubt(Exception):
         self.kind = kind
         self.reason = reason
 
+    def fresh(self) -> "IndexInDoubt":
+        """The same without a traceback: what is kept, or raised again, must not hold any frames."""
+        return IndexInDoubt(self.path, self.base_offset, self.kind, self.reason)
+
 
 class CorruptSnapshot(Exception):
     """A producer snapshot is unreadable: delete it and use an older one (S-REC-5)."""

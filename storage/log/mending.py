@@ -118,7 +118,7 @@ class IndexMender:
             else:
                 _log.info("Reading a log to know its aborted transactions: %s", doubt)
             if self.noted is not None:
-                self.noted(doubt)
+                self.noted(doubt.fresh())
         if self.noted is None:
             with self._guard.writing():
                 perform(self.begin(doubt))

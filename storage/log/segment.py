@@ -228,7 +228,7 @@ class LogSegment:
 
     def _last_time_entry(self) -> tuple[int, int]:
         if self._suspect is not None:
-            raise self._suspect
+            raise self._suspect.fresh()
         try:
             return self.time_index.last_entry
         except CorruptIndex as error:
@@ -250,7 +250,7 @@ class LogSegment:
         if self._repairs >= _MOST_REPAIRS:
             return CorruptBatch(f"{path}: {reason}, although it was rebuilt")
         self._suspect = IndexInDoubt(path, self.base_offset, kind, reason)
-        return self._suspect
+        return self._suspect.fresh()
 
     def read_first_timestamp(self) -> int:
         """Max timestamp of the first batch, -1 when the segment is empty or the batch has none."""
@@ -367,7 +367,7 @@ class LogSegment:
             # Before the first possible entry there is nothing to look up.
             return find_batch(self.file, offset, 0, size)
         if self._suspect is not None:
-            raise self._suspect
+            raise self._suspect.fresh()
         try:
             entry, start = self.offset_index.lookup(offset)
             return find_batch(
@@ -400,7 +400,7 @@ class LogSegment:
         Raises IndexInDoubt, CorruptBatch.
         """
         if self._suspect is not None:
-            raise self._suspect
+            raise self._suspect.fresh()
         try:
             dated, indexed = self.time_index.lookup(timestamp)
         except CorruptIndex as error:
@@ -416,7 +416,7 @@ class LogSegment:
         Raises IndexInDoubt.
         """
         if self._suspect is not None:
-            raise self._suspect
+            raise self._suspect.fresh()
         try:
             entry = self.offset_index.upper_bound(position, size)
         except CorruptIndex as error:
@@ -532,8 +532,11 @@ class LogSegment:
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Drop the batch that holds `offset` and all after it; returns the bytes cut."""
         found = self.find_for_sure(offset)
-        self.offset_index.truncate_to(offset)
-        self.time_index.truncate_to(offset)
+        try:
+            self._truncate_indexes(offset)
+        except CorruptIndex:
+            self.rebuild_indexes()
+            self._truncate_indexes(offset)
         known = self.txn_index.checksum == self.aborted_sum
         self.txn_index.truncate_to(offset)
         self.aborted_sum = self.txn_index.checksum if known else None
@@ -549,6 +552,10 @@ class LogSegment:
         self.bytes_since_index_entry = 0
         self._reload_max_timestamp()
         return cut
+
+    def _truncate_indexes(self, offset: int) -> None:
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
 
     def clear(self) -> None:
         """Empty the files; this object is of no use afterwards.

@@ -279,6 +279,28 @@ def test_an_interrupted_repair_leaves_nothing_behind() -> None:
     assert not [name for name in built.names() if name.endswith(".tmp")]
 
 
+def test_an_index_that_is_cut_under_the_log_does_not_stop_a_truncation() -> None:
+    built = LogBuilder(index_interval_bytes=20)
+    for _ in range(400):
+        built.append()
+    for suffix in (".index", ".timeindex"):
+        built.fs.open(BASE + suffix).truncate(8)
+    assert built.log.truncate_to(350)
+    built.append()
+    assert [first_offset_read(built.log, n) for n in (0, 100, 349, 350)] == [0, 100, 349, 350]
+
+
+def test_a_doubt_that_is_met_again_and_again_holds_no_frames() -> None:
+    built = broken()
+    watched = Watched(built)
+    for _ in range(3):
+        with pytest.raises(BeingRepaired):
+            built.log.read(80, 100)
+    assert built.log.segments.first._suspect is not None
+    for doubt in (built.log.segments.first._suspect, *watched.doubts):
+        assert doubt.__traceback__ is None
+
+
 # --- aborted transactions
 
 

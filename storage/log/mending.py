@@ -20,7 +20,6 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any, Final, TypeVar
 
 from crc32c import crc32c
@@ -72,7 +71,6 @@ class IndexMender:
         "_begun",
         "_durability",
         "_guard",
-        "_random",
         "_snapshots",
         "_store",
         "_topic_partition",
@@ -93,7 +91,6 @@ class IndexMender:
         self._durability = durability
         self._snapshots = snapshots
         self._guard = guard
-        self._random = Random(store.directory)  # for names only
         self._begun: set[int] = set()
         """Bases of segments whose repair waits or runs."""
         self.noted: Noted | None = None
@@ -148,9 +145,7 @@ class IndexMender:
             generation=store.generation,
             snapshots=tuple((offset, self._snapshots.path(offset)) for offset in at_most),
             before=tuple((other.base_offset, other.size) for other in before),
-            names=tuple(
-                temporary_file(path, self._random.getrandbits(64)) for path in segment.paths[1:3]
-            ),
+            names=tuple(temporary_file(path, store.unique()) for path in segment.paths[1:3]),
         )
 
     def _settle(self, job: "RepairJob", found: _Scanned | OSError) -> Job[Any] | None:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocol.records.record import Record
 from storage.filesystem import FileSystem
-from storage.index.mapped_index import MappedIndex
 from storage.index.offset_index import OffsetIndex
+from storage.index.sparse_index import SparseIndex
 from storage.index.time_index import TimeIndex
 from storage.index.transaction_index import AbortedTxn, TransactionIndex
 from storage.paths import index_file, log_file, time_index_file, txn_index_file
@@ -61,12 +61,13 @@ class SegmentView(RecordFileView):
     def offset_index(self) -> list[tuple[int, int]]:
         """(offset, position) of each entry, padding left out."""
         index = self._offset_index()
-        return [index.entry(slot) for slot in range(index.entries)]
+        base = self.base_offset
+        return [(base + entry, position) for entry, position in index.as_array().tolist()]
 
     def time_index(self) -> list[tuple[int, int]]:
         """(timestamp, offset) of each entry, padding left out."""
         index = self._time_index()
-        return [index.entry(slot) for slot in range(index.entries)]
+        return [(time, self.base_offset + entry) for time, entry in index.as_array().tolist()]
 
     def aborted(self) -> list[AbortedTxn]:
         """Aborted transactions whose markers lie here."""
@@ -154,5 +155,5 @@ class SegmentView(RecordFileView):
     def _txn_index(self) -> TransactionIndex:
         return TransactionIndex(self._fs, self.txn_index_path, self.base_offset)
 
-    def _table(self, index: MappedIndex) -> Any:
+    def _table(self, index: SparseIndex) -> Any:
         return index.as_array()

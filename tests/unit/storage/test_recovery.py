@@ -689,3 +689,19 @@ def test_a_start_opens_no_file_of_a_segment_below_the_recovery_point() -> None:
     built.open(clean=False, recovery_point=24)
     opened = {name for op, name in built.fs.operations if op == "open"}
     assert not [name for name in opened if f"{0:020d}" in name or f"{8:020d}" in name]
+
+
+def test_a_torn_tail_after_a_clean_stop_takes_its_epochs_with_it() -> None:
+    built = LogBuilder()
+    for epoch in (0, 3):
+        built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+    built.log.update_high_watermark(4)
+    built.log.flush()
+    built.log.close()
+    data = built.fs.read_bytes(path(0))
+    built.fs.write_bytes(path(0), data[:-5])
+    built.open(clean=True)
+    assert built.log.log_end_offset == 2
+    assert built.log.leader_epochs.latest_epoch == 0
+    assert built.fs.read_bytes(f"{DIRECTORY}/leader-epoch-checkpoint") == b"0\n1\n0 0\n"
+    built.log._check()

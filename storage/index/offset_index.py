@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 from storage.errors import CorruptIndex, IndexOffsetOverflow, InvalidIndexAppend
 from storage.filesystem import FileSystem
-from storage.index.sparse_index import MAX_RELATIVE_OFFSET, SparseIndex
+from storage.index.mapped_index import MAX_RELATIVE_OFFSET, MappedIndex
 
 ENTRY_SIZE: Final = 8
 
@@ -25,7 +25,7 @@ _unpack_int = Struct(">i").unpack_from
 _POSITION: Final = 4
 
 
-class OffsetIndex(SparseIndex):
+class OffsetIndex(MappedIndex):
     """Sparse map from offset to file position. Raises CorruptIndex when the file was cut."""
 
     ENTRY_SIZE: ClassVar[int] = ENTRY_SIZE
@@ -56,10 +56,10 @@ class OffsetIndex(SparseIndex):
             # Where consumers that keep up read: no search. Also the answer of an empty index.
             return last, self._last_position
         base = self.base_offset
-        slot = self._floor(_unpack_int, 0, target - base)
+        slot, entry = self._floor(_unpack_int, 0, target - base)
         if slot < 0:
             return base, 0
-        relative, position = _unpack_entry(self._entry(slot))
+        relative, position = _unpack_entry(entry)
         return base + relative, position
 
     def upper_bound(self, position: int, size: int) -> tuple[int, int] | None:
@@ -70,7 +70,7 @@ class OffsetIndex(SparseIndex):
         """
         if not self._loaded:
             self._load()
-        slot = self._floor(_unpack_int, _POSITION, position + size - 1) + 1
+        slot = self._floor(_unpack_int, _POSITION, position + size - 1)[0] + 1
         return self.entry(slot) if slot < self._entries else None
 
     def entry(self, slot: int) -> tuple[int, int]:
@@ -86,7 +86,7 @@ class OffsetIndex(SparseIndex):
         """Add an entry for the batch that ends at `offset` and starts at `position`.
 
         Raises InvalidIndexAppend when full or when the offset does not rise, IndexOffsetOverflow,
-        OSError (disk full: nothing was added).
+        CorruptIndex, OSError (disk full); then nothing was added.
         """
         if not self._loaded:
             self._load()
@@ -113,7 +113,7 @@ class OffsetIndex(SparseIndex):
         """Drop every entry at or above `offset` (S-IDX-5)."""
         if not self._loaded:
             self._load()
-        self._shrink_to(self._floor(_unpack_int, 0, offset - self.base_offset - 1) + 1)
+        self._shrink_to(self._floor(_unpack_int, 0, offset - self.base_offset - 1)[0] + 1)
 
     def sanity_check(self, *, log_size: int | None = None, full: bool = False) -> None:
         """Raises CorruptIndex when the file contradicts itself, or the record file's size.

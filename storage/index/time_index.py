@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 from protocol.types import NO_TIMESTAMP
 from storage.errors import CorruptIndex, InvalidIndexAppend
 from storage.filesystem import FileSystem
-from storage.index.sparse_index import SparseIndex
+from storage.index.mapped_index import MappedIndex
 
 ENTRY_SIZE: Final = 12
 
@@ -28,7 +28,7 @@ _unpack_int = Struct(">i").unpack_from
 _OFFSET: Final = 8
 
 
-class TimeIndex(SparseIndex):
+class TimeIndex(MappedIndex):
     """Sparse map from timestamp to offset. Raises CorruptIndex when the file was cut."""
 
     ENTRY_SIZE: ClassVar[int] = ENTRY_SIZE
@@ -65,8 +65,11 @@ class TimeIndex(SparseIndex):
             self._load()
         if timestamp >= self._last_timestamp:
             return self._last_timestamp, self._last_offset
-        slot = self._floor(_unpack_long, 0, timestamp)
-        return self.entry(slot) if slot >= 0 else (NO_TIMESTAMP, self.base_offset)
+        slot, entry = self._floor(_unpack_long, 0, timestamp)
+        if slot < 0:
+            return NO_TIMESTAMP, self.base_offset
+        known, relative = _unpack_entry(entry)
+        return known, self.base_offset + relative
 
     def entry(self, slot: int) -> tuple[int, int]:
         """(timestamp, offset) of one entry, counted from 0. Raises IndexError."""
@@ -81,7 +84,8 @@ class TimeIndex(SparseIndex):
         """Add an entry if `timestamp` is later than the last one's (S-IDX-2); True when added.
 
         `skip_full_check`: the roll may use the reserved slot (S-ROLL-4). Raises InvalidIndexAppend
-        when full or when offset or timestamp go back, IndexOffsetOverflow, OSError (nothing added).
+        when full or when offset or timestamp go back, IndexOffsetOverflow, CorruptIndex, OSError;
+        then nothing was added.
         """
         if not self._loaded:
             self._load()
@@ -110,7 +114,7 @@ class TimeIndex(SparseIndex):
         if not self._loaded:
             self._load()
         below = offset - self.base_offset - 1
-        self._shrink_to(self._floor(_unpack_int, _OFFSET, below) + 1)
+        self._shrink_to(self._floor(_unpack_int, _OFFSET, below)[0] + 1)
 
     def sanity_check(self, *, full: bool = False) -> None:
         """Raises CorruptIndex when the file contradicts itself; `full` looks at every entry."""

@@ -18,8 +18,8 @@ from protocol.records.errors import RecordsError
 from protocol.types import NO_TIMESTAMP
 from storage.errors import CorruptSnapshot
 from storage.filesystem import File, FileSystem
+from storage.index.mapped_index import MAX_RELATIVE_OFFSET
 from storage.index.offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
-from storage.index.sparse_index import MAX_RELATIVE_OFFSET
 from storage.index.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from storage.index.transaction_index import AbortedTxn
 from storage.log.markers import marker_of

@@ -675,7 +675,7 @@ class LogSegment:
         if self._suspect is None and offset - self.base_offset <= MAX_RELATIVE_OFFSET:
             try:
                 self.time_index.maybe_append(self._max_timestamp, offset, skip_full_check=True)
-            except InvalidIndexAppend as error:
+            except (InvalidIndexAppend, CorruptIndex) as error:
                 self._doubt(IndexKind.TIME, str(error))
 
     def _finish_indexes(self) -> bool:

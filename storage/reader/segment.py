@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocol.records.record import Record
 from storage.filesystem import FileSystem
+from storage.index.mapped_index import MappedIndex
 from storage.index.offset_index import OffsetIndex
-from storage.index.sparse_index import SparseIndex
 from storage.index.time_index import TimeIndex
 from storage.index.transaction_index import AbortedTxn, TransactionIndex
 from storage.paths import index_file, log_file, time_index_file, txn_index_file
@@ -155,5 +155,5 @@ class SegmentView(RecordFileView):
     def _txn_index(self) -> TransactionIndex:
         return TransactionIndex(self._fs, self.txn_index_path, self.base_offset)
 
-    def _table(self, index: SparseIndex) -> Any:
+    def _table(self, index: MappedIndex) -> Any:
         return index.as_array()

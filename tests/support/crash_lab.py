@@ -129,7 +129,6 @@ class Workload:
         """Do it and note what was true before and after."""
         before, begin = self.truth, self.fs.now
         self.truth = action()
-        self.fs.note_stores()
         self.steps.append(Step(name, begin, self.fs.now, before, self.truth))
 
     def _grown(self, line: tuple[Sent, ...], kept: int | None = None) -> Truth:

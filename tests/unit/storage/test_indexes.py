@@ -1,13 +1,14 @@
 """Offset and time index: the rules S-IDX-*, growing, trimming, full disks, damaged files."""
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from storage.errors import CorruptIndex, IndexOffsetOverflow, InvalidIndexAppend
+from storage.index.mapped_index import MappedIndex
 from storage.index.offset_index import OffsetIndex
-from storage.index.sparse_index import SparseIndex
 from storage.index.time_index import TimeIndex
 from storage.os_filesystem import OsFileSystem
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -32,8 +33,8 @@ def times(fs: MemoryFileSystem) -> TimeIndex:
     return TimeIndex(fs, "/d/t", 100, MAX_SIZE)
 
 
-def fill(index: OffsetIndex, entries: int) -> None:
-    for n in range(1, entries + 1):
+def fill(index: OffsetIndex, entries: int, *, first: int = 1) -> None:
+    for n in range(first, first + entries):
         index.append(index.base_offset + n * 10, n * 4100)
 
 
@@ -308,9 +309,62 @@ def test_a_file_that_was_cut_under_an_open_index_is_corrupt_and_no_signal(
         with pytest.raises(CorruptIndex, match="was cut"):
             index.lookup(target)
     assert index.lookup(10**9) == (40100, 16400000), "its last entry is known"
-    fill_from = index.entries
-    index.append(50000, 16500000)
-    assert index.entries == fill_from + 1
+    for ask in (
+        index.as_array,
+        lambda: index.entry(3999),
+        lambda: index.upper_bound(0, 4100),
+        lambda: index.append(50000, 16500000),
+    ):
+        with pytest.raises(CorruptIndex, match="was cut"):
+            ask()
+    assert index.entries == 4000
+
+
+def test_a_file_that_was_lost_under_an_open_index_is_not_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "i"
+    index = OffsetIndex(OsFileSystem(), str(path), 100, MAX_SIZE)
+    fill(index, 4000)
+    index.trim_to_valid_size()
+    assert index.lookup(110) == (110, 4100)
+    path.unlink()
+    assert index.lookup(120) == (120, 8200), "it is still mapped"
+    with pytest.raises(CorruptIndex, match="was cut"):
+        index.append(50000, 16500000)
+
+
+def descriptors(of: Path) -> int:
+    """How many this process has of one file, mappings' own included."""
+    links = [os.path.join("/proc/self/fd", number) for number in os.listdir("/proc/self/fd")]
+    return sum(os.path.exists(link) and os.path.samefile(link, of) for link in links)
+
+
+def test_an_index_holds_one_descriptor_at_most(tmp_path: Path) -> None:
+    path = tmp_path / "i"
+    index = OffsetIndex(OsFileSystem(), str(path), 100, MAX_SIZE)
+    index.append(110, 4100)
+    assert descriptors(path) == 0
+    fill(index, 600, first=2)
+    assert descriptors(path) == 0
+    assert index.lookup(115) == (110, 4100)
+    assert descriptors(path) == 1
+    fill(index, 200, first=700)
+    assert index.lookup(7109) == (7100, 700 * 4100)
+    assert descriptors(path) == 1
+    index.trim_to_valid_size()
+    assert descriptors(path) == 1
+    index.release()
+    assert descriptors(path) == 0
+
+
+def test_entries_that_come_after_it_was_mapped_are_found(fs: MemoryFileSystem) -> None:
+    index = OffsetIndex(fs, "/d/i", 100, MAX_SIZE)
+    fill(index, 300)
+    index.close()
+    assert index.lookup(110) == (110, 4100)  # mapped without room for more
+    for n in range(301, 1000):
+        index.append(100 + 10 * n, 4100 * n)
+        assert index.lookup(95 + 10 * n) == (90 + 10 * n, 4100 * (n - 1))
+    assert index.as_array()["position"].tolist() == [4100 * n for n in range(1, 1000)]
 
 
 @pytest.mark.parametrize("operation", ["truncate", "pwrite", "open"])
@@ -409,7 +463,7 @@ def test_s_idx_8_a_file_of_zeros_only(fs: MemoryFileSystem) -> None:
     ],
 )
 def test_s_idx_6_contradictions_are_found(
-    fs: MemoryFileSystem, kind: type[SparseIndex], content: bytes
+    fs: MemoryFileSystem, kind: type[MappedIndex], content: bytes
 ) -> None:
     fs.write_bytes("/d/i", content)
     with pytest.raises(CorruptIndex, match="/d/i"):

@@ -1,4 +1,4 @@
-"""What offset and time index share: a sorted array of fixed-size entries in a file.
+"""What offset and time index share: a sorted array of fixed-size entries in a memory-mapped file.
 
 Format: entries one after the other, big endian, no header. While a segment is active its index is
 pre-sized to `max_size` rounded down to whole entries (S-ROLL-4 trims it), so the file says how many
@@ -9,27 +9,31 @@ loader rebuilds what lies above the recovery point. Below it a pre-sized file wi
 must not be taken for entries at offset `base_offset`: opening counts real entries only, and
 `sanity_check` then raises CorruptIndex, because pages in the middle may be missing too (S-IDX-8).
 
-The file is read and written, never mapped: touching a mapped page of a file that somebody has cut
-kills the process (SIGBUS), and so does storing into a hole on a full disk. A file that has become
-shorter is a CorruptIndex here, a full disk an OSError. A lookup reads the last entries at once (the
-warm section), and only if it has to look before them one entry per step and then one block.
-Entries are appended in memory and written some dozens at a time, to where zeros were written
-before: a disk that is full says so ahead of them. (Not by fallocate, which waits for ext4's
-journal.) If they are lost, with the process or by `release`, the index is sparser and still right.
+Reading goes through a read-only mapping. Touching mapped pages of a file that somebody has cut
+kills the process (SIGBUS), so the file's size is asked before each access, and what is needed is
+copied right after: a file that has become shorter is a CorruptIndex. Between the two lie some
+instructions; whoever cuts the file just then is not survived (docs/decisions).
+
+Appending stores into no mapping, which on a full disk kills as well: entries are gathered in memory
+and written some dozens at a time, to where zeros were written before, so a disk that is full says
+so ahead of them, as an OSError. (Not by fallocate, which waits for ext4's journal.) If they are
+lost, with the process or by `release`, the index is sparser and still right.
 
 What an entry says is not believed because it stands here: `LogSegment` holds it against the log.
 
 Lazy (S-IDX-7): no file is touched before the first question; the file is made by the first append
-(or by `trim_to_valid_size`, so that a cleanly closed log has its index files). The descriptor goes
-with `release`; renaming and deleting an open index are safe.
+(or by `trim_to_valid_size`, so that a cleanly closed log has its index files). One descriptor is
+held at most, the mapping's own, and goes with `release`; renaming and deleting are safe.
 
 Only `storage.log` calls this.
 """
 
+from array import array
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from storage.errors import CorruptIndex, IndexOffsetOverflow
-from storage.filesystem import File, FileSystem
+from storage.filesystem import FileMapping, FileSystem
 from storage.paths import file_name, join
 
 if TYPE_CHECKING:
@@ -44,28 +48,28 @@ _UNWRITTEN_BYTES: Final = 1024
 and not much memory in thousands of active segments."""
 
 _WARM_BYTES: Final = 4096
-"""Searches for something near the end read only this, at once."""
+"""Searches for something near the end look only here, so the pages of a big index that fetches of
+recent data touch are always the same few (Kafka's warm section)."""
 
-_NONE: Final = (0, b"")
+_NONE: Final = (-1, b"")
 
 
-class SparseIndex:
+class MappedIndex:
     """Base of OffsetIndex and TimeIndex; see the module's essay."""
 
     ENTRY_SIZE: ClassVar[int]
 
     __slots__ = (
         "_entries",
-        "_file",
         "_fs",
         "_length",
         "_loaded",
+        "_map",
         "_max_entries",
         "_padded",
-        "_recent",
         "_tail",
+        "_tops",
         "_unwritten",
-        "_writable",
         "base_offset",
         "max_size",
         "path",
@@ -80,8 +84,8 @@ class SparseIndex:
         self.max_size = max_size
         self._max_entries = max_size // self.ENTRY_SIZE
         self._loaded = False
-        self._file: File | None = None
-        self._writable = False
+        self._map: FileMapping | None = None
+        self._tops: dict[int, array[int]] = {}
         self._entries = 0
         self._tail = bytearray()
         """The last entries, those that are not in the file yet."""
@@ -89,9 +93,6 @@ class SparseIndex:
         """How many bytes of `_tail` may still be added before it is written; 0: ask `_reserve`."""
         self._length = -1  # bytes of the file; -1: there is none
         self._padded = False
-        self._recent: tuple[int, bytes] = _NONE
-        """The block before the warm section that was searched last, and its first slot: who reads
-        on from there finds his next place in it as well."""
 
     def __repr__(self) -> str:
         state = f"{self._entries} entries" if self._loaded else "not opened"
@@ -166,23 +167,30 @@ class SparseIndex:
         self._padded = False
         self._unwritten = 0
         self._tail.clear()
-        self._writable = False
-        self._recent = _NONE
-        self._length = -1
-        self._entries = 0
-        try:
-            self._file = self._fs.open(self.path, writable=False)
-        except FileNotFoundError:
-            self._file = None
-        else:
-            self._length = self._file.size()
-            self._entries = self._length // self.ENTRY_SIZE
-            last = self._entries - 1
-            if last >= 0 and self._is_padding(self._block(last, 1), last):
-                self._entries = self._count_real_entries()
-                self._padded = True
+        self._tops.clear()
+        self._length = self._map_file()
+        self._entries = max(self._length, 0) // self.ENTRY_SIZE
+        last = self._entries - 1
+        if last >= 0 and self._is_padding(self._block(last, 1), last):
+            self._entries = self._count_real_entries()
+            self._padded = True
         self._loaded = True
         self._refresh_last()
+
+    def _map_file(self) -> int:
+        """Map all of it, if it holds anything. Its length, -1 if there is none. Raises OSError."""
+        self._map = None
+        try:
+            file = self._fs.open(self.path, writable=False)
+        except FileNotFoundError:
+            return -1
+        try:
+            length = file.size()
+            if length:
+                self._map = file.map(length)
+        finally:
+            file.close()
+        return length
 
     def _count_real_entries(self) -> int:
         # Real entries are never padding, so "is padding" is sorted: search for where it begins.
@@ -197,13 +205,31 @@ class SparseIndex:
 
     def _block(self, first: int, count: int) -> bytes:
         """`count` entries of the file. Raises CorruptIndex when they are not there any more."""
-        file, entry_size = self._file, self.ENTRY_SIZE
-        if file is None:
-            return b""
-        data = file.pread(count * entry_size, first * entry_size)
-        if len(data) < count * entry_size:
-            raise CorruptIndex(self.path, f"was cut to less than {first + count} entries")
-        return data
+        start, end = first * self.ENTRY_SIZE, (first + count) * self.ENTRY_SIZE
+        return self._mapped(end)[start:end]
+
+    def _mapped(self, size: int) -> FileMapping:
+        """The mapping, of whose first `size` bytes copies may be made right now.
+
+        Raises CorruptIndex when the file was cut to less, OSError.
+        """
+        mapping = self._map
+        if mapping is None or len(mapping) < size:
+            mapping = self._mapping_of(size)
+        if mapping.size() < size:
+            raise self._was_cut(size)
+        return mapping
+
+    def _mapping_of(self, size: int) -> FileMapping:
+        """One that reaches as far: the file was made, or has grown, since it was mapped."""
+        self._map_file()
+        mapping = self._map
+        if mapping is None or len(mapping) < size:
+            raise self._was_cut(size)
+        return mapping
+
+    def _was_cut(self, size: int) -> CorruptIndex:
+        return CorruptIndex(self.path, f"was cut to less than {size // self.ENTRY_SIZE} entries")
 
     def _entry(self, slot: int) -> bytes | bytearray:
         """The bytes of one entry, which exists."""
@@ -215,80 +241,94 @@ class SparseIndex:
 
     def _floor(
         self, unpack: "Callable[[bytes | bytearray, int], tuple[int, ...]]", field: int, target: int
-    ) -> int:
-        """Slot of the largest entry whose field (at byte `field`) is <= target; -1 when none.
+    ) -> tuple[int, bytes | bytearray]:
+        """Slot and bytes of the largest entry whose field (at byte `field`) is <= target.
 
-        The warm section changes no answer (S-IDX-3).
+        Slot -1 when there is none. The warm section changes no answer (S-IDX-3). Raises
+        CorruptIndex when the file was cut.
         """
-        size, stored, tail = self.ENTRY_SIZE, self._stored, self._tail
+        size, tail = self.ENTRY_SIZE, self._tail
+        stored = self._entries - len(tail) // size
         if tail and unpack(tail, field)[0] <= target:
-            return stored + floor_slot(unpack, tail, size, field, target)
-        first, block = self._recent
-        if (
-            block
-            and unpack(block, field)[0] <= target < unpack(block, len(block) - size + field)[0]
-        ):
-            return first + floor_slot(unpack, block, size, field, target)
+            at = floor_slot(unpack, tail, size, field, target)
+            return stored + at, tail[at * size : at * size + size]
+        if not stored:
+            return _NONE
+        mapping = self._mapped(stored * size)
         warm = _WARM_BYTES // size
-        first = max(stored - warm, 0)
-        block = self._block(first, stored - first)
-        if not block:
-            return -1
+        first, end = 0, stored
+        if stored > warm:
+            first = stored - warm
+            if unpack(mapping[first * size : first * size + size], field)[0] > target:
+                # Which block may hold it: the last one whose first entry is not beyond the target.
+                tops = self._tops_of(field, -(-first // warm), mapping, unpack)
+                number = bisect_right(tops, target, 0, -(-first // warm)) - 1
+                if number < 0:
+                    return _NONE
+                first = number * warm
+                end = first + warm
+        block = mapping[first * size : end * size]
         if unpack(block, field)[0] > target:
-            # Which block may hold it: the last one whose first entry is not beyond the target.
-            low, high = 0, -(-first // warm) - 1
-            if high < 0 or unpack(self._block(0, 1), field)[0] > target:
-                return -1
-            while low < high:
-                middle = (low + high + 1) >> 1
-                if unpack(self._block(middle * warm, 1), field)[0] <= target:
-                    low = middle
-                else:
-                    high = middle - 1
-            first = low * warm
-            block = self._block(first, min(warm, stored - first))
-            if unpack(block, field)[0] > target:
-                return -1  # changed under our hands
-            self._recent = first, block
-        return first + floor_slot(unpack, block, size, field, target)
+            return _NONE
+        at = floor_slot(unpack, block, size, field, target)
+        return first + at, block[at * size : at * size + size]
 
-    def _all_bytes(self) -> bytes:
-        """Every entry."""
-        if not self._loaded:
-            self._load()
-        return self._block(0, self._stored) + bytes(self._tail)
+    def _tops_of(
+        self,
+        field: int,
+        blocks: int,
+        mapping: FileMapping,
+        unpack: "Callable[[bytes | bytearray, int], tuple[int, ...]]",
+    ) -> "array[int]":
+        """That field of the first entry of so many blocks at least: searched without the mapping.
+
+        8 bytes for 4 KB of index. If the file is changed meanwhile it leads to a wrong block, as
+        any wrong entry does.
+        """
+        tops = self._tops.get(field)
+        if tops is None:
+            tops = self._tops[field] = array("q")
+        if len(tops) < blocks:
+            size = self.ENTRY_SIZE
+            step = _WARM_BYTES // size * size
+            starts = range(len(tops) * step, blocks * step, step)
+            tops.extend(unpack(mapping[at : at + size], field)[0] for at in starts)
+        return tops
 
     # --- appending, shrinking
 
     def _reserve(self) -> None:
         """Make room for further entries in `_tail`: file made, pre-sized, what it held written.
 
-        Raises OSError; then nothing has changed for the caller.
+        Raises OSError; then nothing has changed for the caller. CorruptIndex when it was cut.
         """
-        file = self._open_to_write()
-        full = max(self._max_entries, self._entries + 1) * self.ENTRY_SIZE
-        if self._length < full:
-            file.truncate(full)
-            self._length = full
-        size = self.ENTRY_SIZE
+        size, stored = self.ENTRY_SIZE, self._stored
+        full = max(self._max_entries, self._entries + 1) * size
         room = min(_UNWRITTEN_BYTES // size * size, full - self._entries * size)
-        # With zeros after it: the blocks that the next entries need are taken while it can fail.
-        file.pwrite(self._tail + bytes(room), self._stored * size)
+        file = self._fs.open(self.path, create=True)
+        try:
+            there = file.size()
+            if there < stored * size:
+                raise self._was_cut(stored * size)
+            if there < full:
+                file.truncate(full)
+            self._length = max(there, full)
+            # With zeros after it: the blocks of the next entries are taken while it can fail.
+            file.pwrite(self._tail + bytes(room), stored * size)
+        finally:
+            file.close()
         self._tail = bytearray()
         self._unwritten = room
-
-    def _open_to_write(self) -> File:
-        if self._file is None or not self._writable:
-            self._file = self._fs.open(self.path, create=True)
-            self._writable = True
-            self._length = max(self._length, 0)
-        return self._file
 
     def write_entries(self) -> None:
         """All that were appended are in the file when this returns. Raises OSError."""
         tail = self._tail
         if tail:
-            self._open_to_write().pwrite(tail, self._stored * self.ENTRY_SIZE)
+            file = self._fs.open(self.path, create=True)
+            try:
+                file.pwrite(tail, self._stored * self.ENTRY_SIZE)
+            finally:
+                file.close()
             self._tail = bytearray()
             self._unwritten = 0
 
@@ -299,7 +339,7 @@ class SparseIndex:
             return
         kept = max(entries - self._stored, 0) * self.ENTRY_SIZE
         del self._tail[kept:]
-        self._recent = _NONE
+        self._tops.clear()
         self._entries = entries
         # What was cut must not come back as entries after a crash.
         self.trim_to_valid_size()
@@ -332,7 +372,11 @@ class SparseIndex:
         self.write_entries()
         if size == self._length:
             return False
-        self._open_to_write().truncate(size)
+        file = self._fs.open(self.path, create=True)
+        try:
+            file.truncate(size)
+        finally:
+            file.close()
         self._length = size
         self._unwritten = 0
         self._padded = False
@@ -352,8 +396,8 @@ class SparseIndex:
 
     def _forget(self) -> None:
         self._loaded = False
-        self._file = None
-        self._recent = _NONE
+        self._map = None
+        self._tops.clear()
 
     # --- life of the file
 
@@ -399,13 +443,24 @@ class SparseIndex:
     # --- bulk access
 
     def as_array(self) -> "numpy.ndarray[Any, Any]":
-        """A read-only structured numpy array of the entries as of now, big endian.
+        """A structured numpy array of the entries as of now, big endian.
 
-        For whole-column work (checks, dumps).
+        For whole-column work (checks, dumps). It is a copy: a view of the mapping would have to
+        trust that nobody cuts the file for as long as it lives. Raises CorruptIndex, OSError.
         """
         import numpy
 
-        return numpy.frombuffer(self._all_bytes(), dtype=self._dtype())
+        if not self._loaded:
+            self._load()
+        table = numpy.zeros(self._entries, dtype=self._dtype())
+        stored = self._stored
+        if stored:
+            mapping = self._mapped(stored * self.ENTRY_SIZE)
+            table[:stored] = numpy.frombuffer(mapping.view(), table.dtype, stored)
+        if self._tail:
+            table[stored:] = numpy.frombuffer(self._tail, table.dtype)
+        table.flags.writeable = False
+        return table
 
     # --- checks
 

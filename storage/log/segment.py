@@ -325,6 +325,7 @@ class LogSegment:
             self._add_entries(last_offset, position)
             self.bytes_since_index_entry = 0
         self.bytes_since_index_entry += size
+        self.leaves_open = True  # whatever was known of an end that is not the end any more
         self.size = position + size
 
     def _trust_max_timestamp(self) -> None:

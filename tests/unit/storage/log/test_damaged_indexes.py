@@ -433,6 +433,28 @@ def test_later_segments_are_not_read_where_no_transaction_is_open() -> None:
     assert known == [True] + [False] * 5
 
 
+@pytest.mark.parametrize("point", [None, 1])
+def test_a_transaction_that_begins_in_a_segment_that_was_looked_at_is_found(
+    point: int | None,
+) -> None:
+    """What was known of its end says nothing of what came after."""
+    built = Transactions()
+    built.append()
+    built.log.flush()
+    if point is None:
+        built.stopped()
+    else:
+        built.killed(recovery_point=point)
+    built.log.update_high_watermark(1)
+    built.append()
+    built.log.update_high_watermark(2)
+    assert built.aborted() == []
+    built.write(7, 0)
+    built.log.roll()
+    built.end(7, ControlType.ABORT)
+    assert built.aborted(2) == [(7, 2, 3, 4)]
+
+
 class Directory:
     """A log manager, whose aborted transactions are noted when it stops."""
 

@@ -79,6 +79,7 @@ class Parts:
             ),
             workers,
         )
+        log_manager.repairs.repaired = self.replica_manager.records_repaired
         self.log_mover = LogMover(self.replica_manager, log_manager, workers)
         self.controller = Controller(
             store=store,

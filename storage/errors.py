@@ -6,6 +6,8 @@
   try again, and the directory stays in service.
 * `Corrupt…`, `CheckpointError`: a file does not hold what its format promises. The loader rebuilds
   or ignores it; it never reaches a client.
+* `IndexInDoubt`: an index says something else than its log, or was not held against it yet; a job
+  rebuilds it. Clients are told `BeingRepaired`, or get no records until then.
 * `StaleGeneration`: a job's result came too late; who began it throws it away.
 * `Inconsistent…`, `DirectoryLocked`: the broker must not start (S-START-6, S-REC-7).
 * The other `KafkaError`s: a request was refused; the code goes on the wire.
@@ -14,6 +16,7 @@ Any room may catch these; only storage raises them.
 """
 
 import errno
+from enum import StrEnum
 from typing import Final
 
 from protocol.errors import ErrorCode, KafkaError
@@ -51,6 +54,17 @@ class OutOfResources(StorageError):
 def storage_error(path: str, cause: OSError) -> StorageError:
     """What an OSError below `path` is."""
     return (OutOfResources if is_shortage(cause) else StorageError)(path, cause)
+
+
+class BeingRepaired(KafkaError):
+    """An index was found damaged, or has to be read through first: ask again in a moment.
+
+    No fault of the disk: the directory stays in service. The code is one that clients repeat their
+    question after; a fetch gets no records and waits for them.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(ErrorCode.OFFSET_NOT_AVAILABLE, f"{path} is being rebuilt from its log.")
 
 
 class OffsetOutOfRange(KafkaError):
@@ -123,6 +137,32 @@ class CorruptIndex(Exception):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class IndexKind(StrEnum):
+    """The three indexes of a segment."""
+
+    OFFSET = "offset"
+    TIME = "time"
+    TRANSACTION = "transaction"
+
+
+class IndexInDoubt(Exception):
+    """What an index says is not what the log holds (or nobody has looked): not to be relied on.
+
+    `base_offset` is its segment's.
+    """
+
+    def __init__(self, path: str, base_offset: int, kind: IndexKind, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.base_offset = base_offset
+        self.kind = kind
+        self.reason = reason
+
+    def fresh(self) -> "IndexInDoubt":
+        """The same without a traceback: what is kept, or raised again, must not hold any frames."""
+        return IndexInDoubt(self.path, self.base_offset, self.kind, self.reason)
 
 
 class CorruptSnapshot(Exception):

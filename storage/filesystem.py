@@ -21,6 +21,30 @@ class FileElsewhere(Protocol):
         ...
 
 
+class FileMapping(Protocol):
+    """The first bytes of a file in memory, as they are on the disk; outlives its `File`.
+
+    Whoever touches a part that was cut off the file meanwhile is killed (SIGBUS): ask `size` before
+    each access.
+    """
+
+    def size(self) -> int:
+        """Bytes of the file now."""
+        ...
+
+    def __len__(self) -> int:
+        """Bytes that are mapped; the file may have fewer, or more, by now."""
+        ...
+
+    def __getitem__(self, part: slice, /) -> bytes:
+        """A copy."""
+        ...
+
+    def view(self) -> memoryview:
+        """All of it in place, for a moment: read-only, and not to be kept."""
+        ...
+
+
 class File(Protocol):
     """One open file. Positions and sizes are bytes; nothing here moves a shared file offset."""
 
@@ -68,8 +92,8 @@ class File(Protocol):
         """Reserve real blocks up to `size`, so that a later write through a map cannot SIGBUS."""
         ...
 
-    def map(self, size: int, *, writable: bool) -> memoryview:
-        """A shared mapping of the first `size` bytes (the file is at least that long)."""
+    def map(self, size: int) -> FileMapping:
+        """A shared mapping of the first `size` bytes (the file is at least that long), to read."""
         ...
 
     def fsync(self) -> None:

@@ -21,6 +21,7 @@ from random import Random
 
 from config.topic_config import TopicConfig
 from protocol.types import ZERO_UUID, TopicPartition
+from storage.aborted_checkpoint import NOTHING_NOTED, NotedAborted, read_aborted
 from storage.checkpoint import OffsetCheckpoint
 from storage.clock import Clock
 from storage.errors import CheckpointError, StorageError
@@ -61,6 +62,8 @@ class LoadJob:
     clock: Clock
     random: Random
     producer_expiration_ms: int
+    aborted: NotedAborted = NOTHING_NOTED
+    """What its transaction indexes have to hold."""
     is_future: bool = False
     """It is the copy of a log that was being moved here."""
     sync: bool = False
@@ -82,6 +85,7 @@ class LoadJob:
                 producer_expiration_ms=self.producer_expiration_ms,
                 sync=self.sync,
                 synced=self._synced,
+                aborted=self.aborted,
             )
             log = load_log(
                 self.fs, self.clock, self.directory, self.topic_partition, options, self.random
@@ -142,6 +146,14 @@ def read_offsets(fs: FileSystem, log_dir: str, name: str) -> Mapping[TopicPartit
         return {}
 
 
+def _read_aborted(fs: FileSystem, log_dir: str) -> Mapping[TopicPartition, NotedAborted]:
+    try:
+        return read_aborted(fs, log_dir)
+    except CheckpointError as error:
+        _log.warning("The aborted transactions in %s will be read again: %s", log_dir, error)
+        return {}
+
+
 def jobs_of(
     fs: FileSystem,
     clock: Clock,
@@ -155,6 +167,7 @@ def jobs_of(
     """What lies in one log directory; interrupted replacements of its files go. Raises OSError."""
     recovery_points = read_offsets(fs, log_dir, RECOVERY_POINT_CHECKPOINT)
     log_starts = read_offsets(fs, log_dir, LOG_START_OFFSET_CHECKPOINT)
+    aborted = _read_aborted(fs, log_dir)
     loading = Loading()
     configs: dict[str, TopicConfig] = {}
     for name in fs.list_dir(log_dir):
@@ -189,6 +202,7 @@ def jobs_of(
                     clock=clock,
                     random=random,
                     producer_expiration_ms=producer_expiration_ms,
+                    aborted=aborted.get(tp, NOTHING_NOTED),
                     is_future=parsed.state is DirState.FUTURE,
                 )
             )

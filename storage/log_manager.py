@@ -8,7 +8,7 @@ several of them:
     LogConfigs       configurations that change                         LogMoves     to other dirs
     Flusher, Tails   what is synced when                                Checkpoints  offset files
     Deletions        what is removed later                              Upkeep       what grows old
-    Closing          an orderly stop
+    Closing          an orderly stop                                    Repairs      indexes
 
 New logs go to the live directory with the fewest logs. Topics are deleted by renaming the partition
 directory; a task removes it later (S-RET-8). The first disk error of a directory takes it offline,
@@ -46,6 +46,7 @@ from storage.manager.log_configs import LogConfigs
 from storage.manager.log_maker import LogMaker
 from storage.manager.log_moves import LogMoves
 from storage.manager.log_table import LogTable
+from storage.manager.repairs import Repairs
 from storage.manager.tails import Tails
 from storage.manager.upkeep import Upkeep
 from storage.open_files import OpenFiles
@@ -82,6 +83,8 @@ class LogManagerStatistics:
     logs_to_be_deleted: int
     logs_to_load: int
     """Partition directories that are not open yet, during start-up."""
+    damaged_indexes: Mapping[str, int]
+    """Indexes that were found damaged since the start, by kind."""
     open_segments: int = 0
     """Segments that have files open."""
     closed_segments: int = 0
@@ -122,6 +125,8 @@ class LogManager:
         self._checkpoints = checkpoints = Checkpoints(fs, random, directories, table)
         self._flusher = flusher = Flusher(table, clock)
         self._tails = Tails(table, clock, checkpoints, flusher)
+        self.repairs = Repairs()
+        """Damaged indexes."""
         self._deletions = deletions = Deletions(
             fs, clock, directories, table, delay_ms=config.log_segment_delete_delay_ms
         )
@@ -148,6 +153,8 @@ class LogManager:
             rolled=self._flusher.note_rolled,
             lowered=self._checkpoints.write_lowered,
             openings=self.open_files,
+            in_doubt=self.repairs.note,
+            damaged=self.repairs.count,
         )
 
     # What there is.
@@ -203,6 +210,7 @@ class LogManager:
             logs_to_load=self._loader.left,
             open_segments=0 if self.open_files is None else len(self.open_files),
             closed_segments=0 if self.open_files is None else self.open_files.closed,
+            damaged_indexes=self.repairs.found,
         )
 
     # Starting.
@@ -430,6 +438,12 @@ class LogManager:
                 initial_delay_ms=log_tasks.FLUSH_ROLLED_PERIOD_MS,
                 period_ms=log_tasks.FLUSH_ROLLED_PERIOD_MS,
                 run=self._flush_rolled,
+            ),
+            Task(
+                name=log_tasks.REPAIR_INDEXES,
+                initial_delay_ms=log_tasks.REPAIR_INDEXES_PERIOD_MS,
+                period_ms=log_tasks.REPAIR_INDEXES_PERIOD_MS,
+                run=self.repairs.repair,
             ),
         ]
 

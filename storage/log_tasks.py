@@ -16,3 +16,8 @@ FLUSH_ROLLED: Final = "flush-log"
 
 FLUSH_ROLLED_PERIOD_MS: Final = 1000
 """Kafka flushes a segment as soon as it was rolled; a second later serves the same end."""
+
+REPAIR_INDEXES: Final = "repair-indexes"
+
+REPAIR_INDEXES_PERIOD_MS: Final = 200
+"""Who waits for records behind a damaged index waits so long for the repair to begin."""

@@ -1,10 +1,10 @@
 """A disk in memory: `log.dirs=memory:`, tests and simulations; the contract is `OsFileSystem`'s.
 
 It keeps what a disk keeps: names are apart from files, so an open file survives unlink and rename
-(S-RET-7), and a mapping shares the file's bytes. Nothing of it outlives the process, syncing does
+(S-RET-7), and a mapping shows the file's bytes. Nothing of it outlives the process, syncing does
 nothing, and a file has no descriptor (replies are read instead of sent by sendfile).
 
-A file up to 64 KB is a `bytearray`; a longer or mapped one lies in anonymous memory that the system
+A file up to 64 KB is a `bytearray`; a longer one lies in anonymous memory that the system
 fills page by page, so a pre-sized index costs what is written to it.
 
 Whoever needs a disk that fails, tears or forgets derives from it: `_before` is asked ahead of each
@@ -59,11 +59,6 @@ class Inode:
             self._zero(size, self.length)
         self.length = size
 
-    def mapped(self, size: int) -> memoryview:
-        """A view that shares the first `size` bytes for as long as anybody holds it."""
-        self._to_mapping(self.length)
-        return memoryview(self.store)[:size]
-
     def _zero(self, start: int, end: int) -> None:
         """Kept capacity must read as zeros when the file grows again."""
         page = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -88,9 +83,38 @@ class Inode:
         bigger = mmap.mmap(-1, max(size * 2, _LEAST_MAPPING))
         bigger[: self.length] = self.store[: self.length]
         if isinstance(self.store, mmap.mmap):
-            # Old views would no longer share the file's bytes. The real thing never does this.
+            # A view would no longer share the file's bytes. The real thing never does this.
             self.store.close()  # BufferError if somebody still looks
         self.store = bigger
+
+
+class MemoryMapping:
+    """See `storage.filesystem.FileMapping`. Raises BufferError where the real one is killed."""
+
+    __slots__ = ("_inode", "_size")
+
+    def __init__(self, inode: Inode, size: int) -> None:
+        self._inode = inode
+        self._size = size
+
+    def size(self) -> int:
+        return self._inode.length
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(self._size)
+        self._expect(stop)
+        return bytes(self._inode.store[start:stop])
+
+    def view(self) -> memoryview:
+        there = min(self._size, self._inode.length)
+        return memoryview(self._inode.store)[:there].toreadonly()
+
+    def _expect(self, size: int) -> None:
+        if size > self._inode.length:
+            raise BufferError(f"{size} bytes are wanted of a file that was cut to less")
 
 
 class MemoryFile:
@@ -162,12 +186,11 @@ class MemoryFile:
         if size > inode.length:
             inode.resize(size)
 
-    def map(self, size: int, *, writable: bool) -> memoryview:
-        (self._writing if writable else self._reading)("map")
+    def map(self, size: int) -> MemoryMapping:
+        self._reading("map")
         if not 0 < size <= self.inode.length:
             raise ValueError(f"cannot map {size} of {self.inode.length} bytes")
-        view = self.inode.mapped(size)
-        return view if writable else view.toreadonly()
+        return MemoryMapping(self.inode, size)
 
     def fsync(self) -> None:
         self._reading("fsync")

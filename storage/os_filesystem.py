@@ -102,6 +102,13 @@ class SpareDescriptors:
 _NO_SPARES: Final = SpareDescriptors(0)
 
 
+class OsMapping(mmap.mmap):
+    """See `storage.filesystem.FileMapping`; `size` is an fstat of the descriptor it holds."""
+
+    def view(self) -> memoryview:
+        return memoryview(self)
+
+
 class OsFile:
     """One open descriptor; see `storage.filesystem.File`."""
 
@@ -185,11 +192,10 @@ class OsFile:
         if size > 0:
             os.posix_fallocate(self._fd, 0, size)
 
-    def map(self, size: int, *, writable: bool) -> memoryview:
-        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-        # The view keeps the mapping alive; the mapping goes when the last view does, and with it
-        # the copy of the descriptor that it holds.
-        return memoryview(self._spares.call(lambda: mmap.mmap(self._fd, size, access=access)))
+    def map(self, size: int) -> OsMapping:
+        # The mapping goes with its last reference, and with it the copy of the descriptor that it
+        # holds.
+        return self._spares.call(lambda: OsMapping(self._fd, size, access=mmap.ACCESS_READ))
 
     def fsync(self) -> None:
         os.fsync(self._fd)

@@ -40,6 +40,7 @@ RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
 CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
+ABORTED_CHECKPOINT: Final = "aborted-transactions-checkpoint"
 META_PROPERTIES: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
@@ -52,10 +53,14 @@ _REPLACED: Final = (
     LOG_START_OFFSET_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     CLEANER_CHECKPOINT,
+    ABORTED_CHECKPOINT,
     META_PROPERTIES,
     CLEAN_SHUTDOWN_FILE,
 )
 """Files that are replaced whole, by way of a temporary file."""
+
+_DIGITS: Final = 20
+"""Of the base offset in a segment's file names."""
 
 MAX_NAME_LENGTH: Final = 255
 """Bytes one path component may have on common file systems."""
@@ -146,9 +151,10 @@ def temporary_file(path: str, unique: int) -> str:
 
 def is_temporary(name: str) -> bool:
     """Whether this file name is one of an interrupted replacement: by us, or by Kafka."""
-    return name.endswith(TEMPORARY_SUFFIX) and (
-        name.startswith(_REPLACED) or SNAPSHOT_SUFFIX in name
-    )
+    if not name.endswith(TEMPORARY_SUFFIX):
+        return False
+    of_index = is_offset_prefix(name[:_DIGITS]) and name[_DIGITS:].startswith(INDEX_SUFFIXES)
+    return of_index or name.startswith(_REPLACED) or SNAPSHOT_SUFFIX in name
 
 
 def parse_segment_file(name: str) -> SegmentFile | None:

@@ -38,6 +38,7 @@ from typing import Final
 from config.topic_config import TopicConfig
 from protocol.records.batch import MIN_LEGACY_SIZE
 from protocol.types import ZERO_UUID, TopicPartition
+from storage.aborted_checkpoint import NOTHING_NOTED, NotedAborted
 from storage.clock import Clock
 from storage.epochs import LeaderEpochCache
 from storage.errors import CheckpointError, CorruptIndex, StorageError
@@ -83,6 +84,7 @@ _HEADERS: Final = 64 * 1024
 _SYNC_EVERY_S: Final = 3.0
 """A recovery that takes longer syncs what it has done that often, so that another crash does not
 undo it."""
+_NEVER_ENDED: Final = 2**63
 
 _LEFTOVERS: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
 
@@ -103,6 +105,8 @@ class LoadOptions:
     synced: Callable[[int], None] | None = None
     """Told, in the middle of much work, below which offset all is recovered and synced."""
     topic_id: bytes = ZERO_UUID
+    aborted: NotedAborted = NOTHING_NOTED
+    """What the transaction indexes had to hold at the last orderly stop."""
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
 
 
@@ -219,7 +223,7 @@ class _Loader:
     # Pass 3.
 
     def _open_segments(self, sizes: Mapping[str, int]) -> None:
-        store = self._store
+        store, options = self._store, self._options
         stems = [name.removesuffix(LOG_SUFFIX) for name in sizes if name.endswith(LOG_SUFFIX)]
         bases = {stem: int(stem) for stem in stems if is_offset_prefix(stem)}
         for name in sizes:
@@ -233,15 +237,24 @@ class _Loader:
             store.open_segment(base, size=sizes[stem + LOG_SUFFIX]) for stem, base in bases.items()
         )
         if not bases:
-            store.create(self._options.log_start_offset)
+            store.create(options.log_start_offset)
         segments = tuple(store.segments)
         for segment, following in zip_longest(segments, segments[1:]):
+            self._note_aborted(segment, following)
             if not self._indexes_look_good(segment, following, sizes):
                 # Later segments stay: that an index is damaged says nothing of the records.
                 _log.warning("Rebuilding the indexes of %s", segment.path)
                 self._recover_segment(segment, sync=True)
             elif self._has_overflow(segment, following):
                 self._split(segment, sync=True)
+
+    def _note_aborted(self, segment: LogSegment, following: LogSegment | None) -> None:
+        """What the last orderly stop knew; a segment that is read after all is known better."""
+        if segment.size:
+            end = _NEVER_ENDED if following is None else following.base_offset
+            segment.aborted_sum = self._options.aborted.of(
+                segment.base_offset, ended_at=0 if self._options.clean else end
+            )
 
     def _indexes_look_good(
         self, segment: LogSegment, following: LogSegment | None, sizes: Mapping[str, int]
@@ -529,7 +542,9 @@ class _Loader:
         segment = self._store.segments.active
         end, whole = segment.read_end()
         if not whole:
-            _log.warning("%s does not end with a whole batch, recovering it", segment.path)
+            _log.warning(
+                "%s, or its index, does not end with a whole batch: recovering it", segment.path
+            )
             self._recover_segment(segment)
         elif overflows(end - 1, segment.base_offset):
             self._split(segment, sync=True)

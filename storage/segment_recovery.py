@@ -251,6 +251,8 @@ class SegmentRecovery:
             segment.txn_index.truncate()
         if resume is None or not resume.position:
             segment.restart()
+            if resume is not None:
+                segment.aborted_sum = None  # markers below `resume.offset` are not settled again
             return 0
         segment.restart_from(resume.position)
         return resume.position

@@ -19,7 +19,7 @@ def sync_files(fs: FileSystem, paths: Iterable[str]) -> None:
         except FileNotFoundError:
             continue
         try:
-            file.fsync()  # stores through a mapping included
+            file.fsync()
         finally:
             file.close()
 

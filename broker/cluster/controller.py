@@ -37,6 +37,7 @@ from broker.cluster.leadership import (
     Replicas,
     above_the_logs,
     elected,
+    expect_no_logs,
     lead_partitions,
 )
 from broker.cluster.metadata_store import (
@@ -249,6 +250,7 @@ class Controller:
                     ErrorCode.INVALID_TOPIC_EXCEPTION,
                     f"Topic '{wish.name}' collides with existing topic: {other}",
                 )
+        expect_no_logs(topic.name, topic.partitions, self._logs)
         return topic
 
     async def _make(
@@ -359,6 +361,7 @@ class Controller:
             check_partitions_added((count - len(topic.partitions),))
             brokers = [member.broker_id for member in self._image.brokers()]
             added = plan_more_partitions(topic, count, assignments, brokers)
+            expect_no_logs(name, added, self._logs)
             if validate_only:
                 return
             grown = replace(topic, partitions={**topic.partitions, **added})

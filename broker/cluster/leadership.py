@@ -7,7 +7,7 @@ serves on. After Kafka's `PartitionStateMachine`.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ import trio
 
 from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from config.topic_config import TopicConfig
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -56,6 +56,10 @@ class LogEpochs(Protocol):
         """The last leader epoch in the partition's log; None for an empty or missing log."""
         ...
 
+    def dir_of(self, tp: TopicPartition) -> str | None:
+        """The log directory that holds the partition, whether it is served or not."""
+        ...
+
 
 def elected(topic: TopicImage, broker_id: int) -> TopicImage:
     """The topic after a start: every leader is elected anew, the epoch grows, as Kafka's does."""
@@ -82,6 +86,23 @@ def above_the_logs(topic: TopicImage, logs: LogEpochs) -> TopicImage:
             partition = replace(partition, leader_epoch=latest + 1)
         partitions[index] = partition
     return replace(topic, partitions=partitions)
+
+
+def expect_no_logs(name: str, indexes: Iterable[int], logs: LogEpochs) -> None:
+    """New partitions have no logs yet. Raises KafkaError TOPIC_ALREADY_EXISTS where one lies.
+
+    A topic that the metadata does not know (a lost store, a damaged file) is not served; one made
+    anew under its name would take its records for its own, or hide them.
+    """
+    for index in indexes:
+        log_dir = logs.dir_of(TopicPartition(name, index))
+        if log_dir is not None:
+            raise KafkaError(
+                ErrorCode.TOPIC_ALREADY_EXISTS,
+                f"Topic '{name}' is not served, but {log_dir} holds records of its partition "
+                f"{index}: register it with `pykafkalog adopt`, or move {name}-{index} away, while "
+                "the broker is stopped.",
+            )
 
 
 def led_partitions(

@@ -16,6 +16,7 @@ from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCompression
 from protocol.types import TopicPartition
+from storage.errors import BeingRepaired
 from storage.log.results import AppendInfo, AppendOrigin, FetchIsolation
 
 ALL_IN_SYNC = -1
@@ -131,7 +132,12 @@ class ReplicaPartitionWriter:
 
     async def read(self, tp: TopicPartition, offset: int, max_bytes: int) -> bytes:
         """See `PartitionWriter`; the disk is read by a worker."""
-        found = self._replicas.partition(tp).read(offset, max_bytes, FetchIsolation.LOG_END)
+        while True:
+            try:
+                found = self._replicas.partition(tp).read(offset, max_bytes, FetchIsolation.LOG_END)
+                break
+            except BeingRepaired:
+                await self._replicas.wait_repaired()
         records = found.records
         if isinstance(records, bytes):
             await trio.lowlevel.checkpoint()

@@ -29,7 +29,7 @@ import trio
 
 from broker.coordinator.partition_writer import PartitionWriter
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import BatchHeader, iter_batches
+from protocol.records.batch import BatchHeader, iter_batches, verify_crc
 from protocol.records.control import ControlType, parse_control_type
 from protocol.records.errors import RecordsError
 from protocol.records.record import Record, iter_records
@@ -264,10 +264,15 @@ class CoordinatorRuntime(Generic[S]):
             data = await self._writer.read(tp, offset, self._slice_bytes)
             if not data:
                 break  # Compaction took everything up to the end.
-            before = offset
+            before, damaged = offset, None
             for position, header in iter_batches(data):
                 if header.next_offset <= offset:
                     continue  # The slice begins before what was asked for.
+                if not verify_crc(data, position, header):
+                    # What its records say may be anything; older values of their keys are better.
+                    damaged = header.next_offset
+                    logger.error("%s: left out a damaged batch at %d", tp, header.base_offset)
+                    continue
                 if header.is_control:
                     self._replay_marker(loaded.shard, header, data, position)
                 else:
@@ -277,6 +282,8 @@ class CoordinatorRuntime(Generic[S]):
                         if records % RECORDS_PER_TURN == 0:
                             await trio.lowlevel.checkpoint()
                 offset = header.next_offset
+            if offset == before and damaged is not None:
+                offset = min(max(damaged, offset + 1), end)
             if offset == before:
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{tp} cannot be read at {offset}")
         for _ in loaded.shard.settle():

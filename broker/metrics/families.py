@@ -274,6 +274,13 @@ def _logs(sources: Sources) -> Iterator[Family | None]:
             *(((path,), 1) for path in manager.offline_dirs),
         ],
     )
+    yield _labelled(
+        CounterMetricFamily,
+        "kafka_log_logmanager_damagedindexes",
+        "Indexes that did not say what their log holds, and were rebuilt from it",
+        ("kind",),
+        (((kind,), count) for kind, count in sorted(manager.damaged_indexes.items())),
+    )
 
 
 def _requests(statistics: Any) -> Iterator[Family]:

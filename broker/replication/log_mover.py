@@ -32,7 +32,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.errors import RecordsError
 from protocol.types import TopicPartition
 from storage import jobs
-from storage.errors import StorageError, storage_error
+from storage.errors import BeingRepaired, StorageError, storage_error
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, ReadInfo, StartOffsetReason
 from storage.paths import parent_dir
@@ -119,6 +119,8 @@ class LogMover:
                 self._forget(tp, future)
         except _Abandoned:
             self._forget(tp, future)
+        except BeingRepaired:
+            await self._replicas.wait_repaired()
         except StorageError as error:
             log.error("The move of %s ends with its disk: %s", tp, error)
             self._forget(tp, future)

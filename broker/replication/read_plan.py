@@ -23,7 +23,7 @@ from broker.replication.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 from protocol.types import ZERO_UUID
-from storage.errors import OffsetOutOfRange, StorageError
+from storage.errors import BeingRepaired, OffsetOutOfRange, StorageError
 from storage.log.results import FetchIsolation
 
 if TYPE_CHECKING:
@@ -146,6 +146,10 @@ class FetchRead:
                 data = read(target, partition)
                 if data is not None:
                     add((target, data, self.size - before))
+            except BeingRepaired:
+                # No records for the moment; who can wait is woken when they can be read.
+                assert partition is not None
+                add((target, _nothing(target, partition), 0))
             except KafkaError as error:
                 if isinstance(error, StorageError) and partition is not None:
                     storage_failed(partition, error)
@@ -251,6 +255,18 @@ def _aborted(transaction: Any) -> Any:
     reply.producer_id = transaction.producer_id
     reply.first_offset = transaction.first_offset
     return reply
+
+
+def _nothing(target: FetchTarget, partition: Partition) -> Any:
+    log = partition.log
+    data = _Reply()
+    data.partition_index = target.index
+    data.high_watermark = log.high_watermark
+    data.last_stable_offset = log.last_stable_offset
+    data.log_start_offset = log.log_start_offset
+    data.aborted_transactions = None
+    data.records = b""
+    return data
 
 
 def _refused(target: FetchTarget, error: KafkaError) -> Any:

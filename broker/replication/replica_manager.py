@@ -22,6 +22,8 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import trio
+
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.batch_opening import BatchOpener
 from broker.replication.partition import LATEST_PRODUCE_VERSION, THREADED_APPEND_BYTES, Partition
@@ -108,6 +110,7 @@ class ReplicaManager:
         self.find = self._partitions.get
         """(topic, index) -> Partition or None, at the price of one dict lookup. What it returns
         may be `unavailable`."""
+        self._repaired = trio.Event()
         self._checkpointed: dict[TopicPartition, int] | None = None
         """High watermarks as they were read or written last."""
 
@@ -180,6 +183,16 @@ class ReplicaManager:
         if not partition.alone:
             self.purgatories.produce.check(tp)
         self.purgatories.fetch.check(tp)
+
+    def records_repaired(self, tp: TopicPartition) -> None:
+        """A damaged index of `tp` was rebuilt: who waits for its records may read them."""
+        repaired, self._repaired = self._repaired, trio.Event()
+        repaired.set()
+        self.purgatories.fetch.check(tp)
+
+    async def wait_repaired(self) -> None:
+        """Returns when the next index was rebuilt, of whichever partition."""
+        await self._repaired.wait()
 
     # ------------------------------------------------------------------ open and close
 

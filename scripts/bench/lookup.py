@@ -73,6 +73,8 @@ def build(directory: Path, size: int) -> int:
                 offset_index += struct.pack(">ii", last, at * STRIDE)
                 time_index += struct.pack(">qi", START_MS + base + last, last)
                 offset += per_pair
+            # What a roll adds: the greatest timestamp.
+            time_index += struct.pack(">qi", START_MS + offset - 1, offset - 1 - base)
             file.truncate(pairs * STRIDE)
         # The first batch of a segment has no entry.
         stem.with_suffix(".index").write_bytes(offset_index[8:])

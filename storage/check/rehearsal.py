@@ -90,20 +90,39 @@ class _Node:
             store[size : self.length] = bytes(self.length - size)
         self.length = size
 
-    def map(self, size: int) -> memoryview:
-        return memoryview(self._own(size))[:size]
-
     def _own(self, capacity: int) -> bytearray:
         if self._store is None:
             content = self.read(self.length, 0)
             self._store = bytearray(max(capacity, len(content)))
             self._store[: len(content)] = content
         elif len(self._store) < capacity:
-            # A new one, as views of the old one may be about; nobody writes through those any more.
             bigger = bytearray(capacity)  # zeros that are not touched cost nothing
             bigger[: self.length] = memoryview(self._store)[: self.length]
             self._store = bigger
         return self._store
+
+
+class _RehearsalMapping:
+    """See `storage.filesystem.FileMapping`."""
+
+    __slots__ = ("_node", "_size")
+
+    def __init__(self, node: _Node, size: int) -> None:
+        self._node = node
+        self._size = size
+
+    def size(self) -> int:
+        return self._node.length
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(self._size)
+        return self._node.read(stop - start, start)
+
+    def view(self) -> memoryview:
+        return memoryview(self._node.read(self._size, 0))
 
 
 class _RehearsalFile:
@@ -143,10 +162,8 @@ class _RehearsalFile:
     def allocate(self, size: int) -> None:
         self._node.resize(max(size, self._node.length))
 
-    def map(self, size: int, *, writable: bool) -> memoryview:
-        if writable:
-            return self._node.map(size)
-        return memoryview(self._node.read(size, 0))
+    def map(self, size: int) -> _RehearsalMapping:
+        return _RehearsalMapping(self._node, size)
 
     def fsync(self) -> None:
         pass

@@ -1,1 +1,1 @@
-"""Sparse indexes beside a segment: memory-mapped, rebuilt from the log when in doubt."""
+"""Sparse indexes beside a segment: held against the log, rebuilt from it when in doubt."""

@@ -14,19 +14,19 @@ from typing import ClassVar, Final
 
 from storage.errors import CorruptIndex, IndexOffsetOverflow, InvalidIndexAppend
 from storage.filesystem import FileSystem
-from storage.index.mapped_index import MAX_RELATIVE_OFFSET, MappedIndex, floor_slot
+from storage.index.mapped_index import MAX_RELATIVE_OFFSET, MappedIndex
 
 ENTRY_SIZE: Final = 8
 
 _ENTRY: Final = Struct(">ii")
-_pack_entry = _ENTRY.pack_into
+_pack_entry = _ENTRY.pack
 _unpack_entry = _ENTRY.unpack_from
 _unpack_int = Struct(">i").unpack_from
 _POSITION: Final = 4
 
 
 class OffsetIndex(MappedIndex):
-    """Sparse map from offset to file position."""
+    """Sparse map from offset to file position. Raises CorruptIndex when the file was cut."""
 
     ENTRY_SIZE: ClassVar[int] = ENTRY_SIZE
 
@@ -40,7 +40,7 @@ class OffsetIndex(MappedIndex):
     @property
     def last_offset(self) -> int:
         """Offset of the last entry; the base offset when there is none."""
-        if self._map is None:
+        if not self._loaded:
             self._load()
         return self._last_offset
 
@@ -49,18 +49,17 @@ class OffsetIndex(MappedIndex):
 
         (base offset, 0) when there is none.
         """
-        view = self._map
-        if view is None:
-            view = self._load()
+        if not self._loaded:
+            self._load()
         last = self._last_offset
         if target >= last:
             # Where consumers that keep up read: no search. Also the answer of an empty index.
             return last, self._last_position
         base = self.base_offset
-        slot = floor_slot(_unpack_int, view, ENTRY_SIZE, 0, self._entries, target - base)
+        slot, entry = self._floor(_unpack_int, 0, target - base)
         if slot < 0:
             return base, 0
-        relative, position = _unpack_entry(view, slot * ENTRY_SIZE)
+        relative, position = _unpack_entry(entry)
         return base + relative, position
 
     def upper_bound(self, position: int, size: int) -> tuple[int, int] | None:
@@ -69,30 +68,28 @@ class OffsetIndex(MappedIndex):
         Bounds from above which offsets a read of `size` bytes at `position` can hold; used to find
         aborted transactions without reading the data.
         """
-        view = self._map
-        if view is None:
-            view = self._load()
-        end = position + size
-        slot = floor_slot(_unpack_int, view, ENTRY_SIZE, _POSITION, self._entries, end - 1) + 1
+        if not self._loaded:
+            self._load()
+        slot = self._floor(_unpack_int, _POSITION, position + size - 1)[0] + 1
         return self.entry(slot) if slot < self._entries else None
 
     def entry(self, slot: int) -> tuple[int, int]:
         """(offset, position) of one entry, counted from 0. Raises IndexError."""
-        view = self._map if self._map is not None else self._load()
+        if not self._loaded:
+            self._load()
         if not 0 <= slot < self._entries:
             raise IndexError(f"{self.path} has {self._entries} entries, no entry {slot}")
-        relative, position = _unpack_entry(view, slot * ENTRY_SIZE)
+        relative, position = _unpack_entry(self._entry(slot))
         return self.base_offset + relative, position
 
     def append(self, offset: int, position: int) -> None:
         """Add an entry for the batch that ends at `offset` and starts at `position`.
 
         Raises InvalidIndexAppend when full or when the offset does not rise, IndexOffsetOverflow,
-        OSError (disk full: nothing was added).
+        CorruptIndex, OSError (disk full); then nothing was added.
         """
-        view = self._map
-        if view is None:
-            view = self._load()
+        if not self._loaded:
+            self._load()
         entries = self._entries
         if entries >= self._max_entries:
             raise InvalidIndexAppend(f"{self.path} is full ({entries} entries)")
@@ -104,19 +101,19 @@ class OffsetIndex(MappedIndex):
         relative = offset - self.base_offset
         if not 0 <= relative <= MAX_RELATIVE_OFFSET:
             raise IndexOffsetOverflow(self.path, self.base_offset, offset)
-        start = entries * ENTRY_SIZE
-        if start + ENTRY_SIZE > self._reserved:
-            view = self._reserve()
-        _pack_entry(view, start, relative, position)
+        if self._unwritten <= 0:
+            self._reserve()
+        self._tail += _pack_entry(relative, position)
+        self._unwritten -= ENTRY_SIZE
         self._entries = entries + 1
         self._last_offset = offset
         self._last_position = position
 
     def truncate_to(self, offset: int) -> None:
         """Drop every entry at or above `offset` (S-IDX-5)."""
-        view = self._map if self._map is not None else self._load()
-        below = offset - self.base_offset - 1
-        self._shrink_to(floor_slot(_unpack_int, view, ENTRY_SIZE, 0, self._entries, below) + 1)
+        if not self._loaded:
+            self._load()
+        self._shrink_to(self._floor(_unpack_int, 0, offset - self.base_offset - 1)[0] + 1)
 
     def sanity_check(self, *, log_size: int | None = None, full: bool = False) -> None:
         """Raises CorruptIndex when the file contradicts itself, or the record file's size.
@@ -145,12 +142,12 @@ class OffsetIndex(MappedIndex):
             if values[0] <= 0 or bool((numpy.diff(values) <= 0).any()):
                 raise CorruptIndex(self.path, f"{column} does not rise strictly")
 
-    def _is_padding(self, view: memoryview, slot: int) -> bool:
-        return _unpack_entry(view, slot * ENTRY_SIZE) == (0, 0)
+    def _is_padding(self, entry: bytes, slot: int) -> bool:
+        return _unpack_entry(entry) == (0, 0)
 
-    def _refresh_last(self, view: memoryview) -> None:
+    def _refresh_last(self) -> None:
         if self._entries:
-            relative, position = _unpack_entry(view, (self._entries - 1) * ENTRY_SIZE)
+            relative, position = _unpack_entry(self._entry(self._entries - 1))
             self._last_offset = self.base_offset + relative
             self._last_position = position
         else:
@@ -162,6 +159,6 @@ class OffsetIndex(MappedIndex):
 
     def _check(self) -> None:
         super()._check()
-        if self._map is not None and self._entries:
+        if self._loaded and self._entries:
             self._check_order()
             assert self.entry(self._entries - 1) == (self._last_offset, self._last_position)

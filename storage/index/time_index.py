@@ -16,12 +16,12 @@ from typing import ClassVar, Final
 from protocol.types import NO_TIMESTAMP
 from storage.errors import CorruptIndex, InvalidIndexAppend
 from storage.filesystem import FileSystem
-from storage.index.mapped_index import MappedIndex, floor_slot
+from storage.index.mapped_index import MappedIndex
 
 ENTRY_SIZE: Final = 12
 
 _ENTRY: Final = Struct(">qi")
-_pack_entry = _ENTRY.pack_into
+_pack_entry = _ENTRY.pack
 _unpack_entry = _ENTRY.unpack_from
 _unpack_long = Struct(">q").unpack_from
 _unpack_int = Struct(">i").unpack_from
@@ -29,7 +29,7 @@ _OFFSET: Final = 8
 
 
 class TimeIndex(MappedIndex):
-    """Sparse map from timestamp to offset."""
+    """Sparse map from timestamp to offset. Raises CorruptIndex when the file was cut."""
 
     ENTRY_SIZE: ClassVar[int] = ENTRY_SIZE
 
@@ -43,7 +43,7 @@ class TimeIndex(MappedIndex):
     @property
     def is_full(self) -> bool:
         """Whether the segment must roll; one slot stays free for the roll itself."""
-        if self._map is None:
+        if not self._loaded:
             self._load()
         return self._entries >= self._max_entries - 1
 
@@ -55,37 +55,40 @@ class TimeIndex(MappedIndex):
     @property
     def last_entry(self) -> tuple[int, int]:
         """(timestamp, offset) of the last entry; (-1, base offset) when there is none."""
-        if self._map is None:
+        if not self._loaded:
             self._load()
         return self._last_timestamp, self._last_offset
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """(timestamp, offset) of the largest entry <= `timestamp`; (-1, base offset) if none."""
-        view = self._map
-        if view is None:
-            view = self._load()
+        if not self._loaded:
+            self._load()
         if timestamp >= self._last_timestamp:
             return self._last_timestamp, self._last_offset
-        slot = floor_slot(_unpack_long, view, ENTRY_SIZE, 0, self._entries, timestamp)
-        return self.entry(slot) if slot >= 0 else (NO_TIMESTAMP, self.base_offset)
+        slot, entry = self._floor(_unpack_long, 0, timestamp)
+        if slot < 0:
+            return NO_TIMESTAMP, self.base_offset
+        known, relative = _unpack_entry(entry)
+        return known, self.base_offset + relative
 
     def entry(self, slot: int) -> tuple[int, int]:
         """(timestamp, offset) of one entry, counted from 0. Raises IndexError."""
-        view = self._map if self._map is not None else self._load()
+        if not self._loaded:
+            self._load()
         if not 0 <= slot < self._entries:
             raise IndexError(f"{self.path} has {self._entries} entries, no entry {slot}")
-        timestamp, relative = _unpack_entry(view, slot * ENTRY_SIZE)
+        timestamp, relative = _unpack_entry(self._entry(slot))
         return timestamp, self.base_offset + relative
 
     def maybe_append(self, timestamp: int, offset: int, *, skip_full_check: bool = False) -> bool:
         """Add an entry if `timestamp` is later than the last one's (S-IDX-2); True when added.
 
         `skip_full_check`: the roll may use the reserved slot (S-ROLL-4). Raises InvalidIndexAppend
-        when full or when offset or timestamp go back, IndexOffsetOverflow, OSError (nothing added).
+        when full or when offset or timestamp go back, IndexOffsetOverflow, CorruptIndex, OSError;
+        then nothing was added.
         """
-        view = self._map
-        if view is None:
-            view = self._load()
+        if not self._loaded:
+            self._load()
         entries = self._entries
         if not skip_full_check and entries >= self._max_entries - 1:
             raise InvalidIndexAppend(f"{self.path} is full ({entries} entries)")
@@ -97,10 +100,10 @@ class TimeIndex(MappedIndex):
         if timestamp <= self._last_timestamp:
             return False
         relative = self.relative_offset(offset)
-        start = entries * ENTRY_SIZE
-        if start + ENTRY_SIZE > self._reserved:
-            view = self._reserve()
-        _pack_entry(view, start, timestamp, relative)
+        if self._unwritten <= 0:
+            self._reserve()
+        self._tail += _pack_entry(timestamp, relative)
+        self._unwritten -= ENTRY_SIZE
         self._entries = entries + 1
         self._last_timestamp = timestamp
         self._last_offset = offset
@@ -108,10 +111,10 @@ class TimeIndex(MappedIndex):
 
     def truncate_to(self, offset: int) -> None:
         """Drop every entry at or above `offset` (S-IDX-5)."""
-        view = self._map if self._map is not None else self._load()
+        if not self._loaded:
+            self._load()
         below = offset - self.base_offset - 1
-        slot = floor_slot(_unpack_int, view, ENTRY_SIZE, _OFFSET, self._entries, below)
-        self._shrink_to(slot + 1)
+        self._shrink_to(self._floor(_unpack_int, _OFFSET, below)[0] + 1)
 
     def sanity_check(self, *, full: bool = False) -> None:
         """Raises CorruptIndex when the file contradicts itself; `full` looks at every entry."""
@@ -143,13 +146,13 @@ class TimeIndex(MappedIndex):
         if offsets[0] < 0 or bool((numpy.diff(offsets) < 0).any()):
             raise CorruptIndex(self.path, "offsets fall")
 
-    def _is_padding(self, view: memoryview, slot: int) -> bool:
+    def _is_padding(self, entry: bytes, slot: int) -> bool:
         # (0, 0) is a real entry where it is the first: a record dated 1970 at the base offset.
-        return slot > 0 and _unpack_entry(view, slot * ENTRY_SIZE) == (0, 0)
+        return slot > 0 and _unpack_entry(entry) == (0, 0)
 
-    def _refresh_last(self, view: memoryview) -> None:
+    def _refresh_last(self) -> None:
         if self._entries:
-            timestamp, relative = _unpack_entry(view, (self._entries - 1) * ENTRY_SIZE)
+            timestamp, relative = _unpack_entry(self._entry(self._entries - 1))
             self._last_timestamp = timestamp
             self._last_offset = self.base_offset + relative
         else:
@@ -161,6 +164,6 @@ class TimeIndex(MappedIndex):
 
     def _check(self) -> None:
         super()._check()
-        if self._map is not None and self._entries:
+        if self._loaded and self._entries:
             self._check_order()
             assert self.entry(self._entries - 1) == (self._last_timestamp, self._last_offset)

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
+from crc32c import crc32c
+
 from storage.errors import CorruptIndex, InvalidIndexAppend
 from storage.filesystem import File, FileSystem
 from storage.paths import file_name, join
@@ -28,6 +30,10 @@ VERSION: Final = 0
 
 _ENTRY: Final = Struct(">hqqqq")
 ENTRY_SIZE: Final = _ENTRY.size
+
+NO_ABORTED: Final = (0, 0)
+"""`checksum` of an index without entries."""
+
 _unpack_long = Struct(">q").unpack_from
 _LAST_OFFSET: Final = 18
 
@@ -58,7 +64,7 @@ class AbortedTxn:
 class TransactionIndex:
     """Aborted transactions whose markers are in one segment, in the order of the markers."""
 
-    __slots__ = ("_data", "_fs", "_prepared", "_torn", "base_offset", "path")
+    __slots__ = ("_data", "_fs", "_prepared", "_sum", "_torn", "base_offset", "path")
 
     def __init__(self, fs: FileSystem, path: str, base_offset: int) -> None:
         self._fs = fs
@@ -66,6 +72,7 @@ class TransactionIndex:
         self.base_offset = base_offset
         self._data: bytes | None = None  # None: the file was not asked yet
         self._torn = 0
+        self._sum = 0
         self._prepared: File | None = None
 
     def prepare(self) -> None:
@@ -84,10 +91,17 @@ class TransactionIndex:
         # Half an entry at the end is a write that a crash cut short: it is not there (S-REC-9).
         self._torn = len(raw) % ENTRY_SIZE
         self._data = raw[: len(raw) - self._torn]
+        self._sum = crc32c(raw)
         return self._data
 
     def _all_bytes(self) -> bytes:
         return self._data if self._data is not None else self._load()
+
+    @property
+    def checksum(self) -> tuple[int, int]:
+        """(bytes, CRC-32C) of the file, half entries included: what it holds, in short."""
+        data = self._all_bytes()
+        return len(data) + self._torn, self._sum
 
     @property
     def entries(self) -> int:
@@ -128,6 +142,7 @@ class TransactionIndex:
         finally:
             file.close()
         self._data = data + entry
+        self._sum = crc32c(entry, self._sum) if not self._torn else crc32c(self._data)
         self._torn = 0
 
     def collect_aborted(self, fetch_offset: int, upper: int) -> tuple[list[AbortedTxn], bool]:
@@ -189,6 +204,7 @@ class TransactionIndex:
         finally:
             file.close()
         self._data = data[:size]
+        self._sum = crc32c(self._data)
         self._torn = 0
 
     def sanity_check(self) -> None:

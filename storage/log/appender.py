@@ -18,6 +18,7 @@ from storage.log.appending import PendingAppend, settled
 from storage.log.durability import Durability
 from storage.log.following import FollowerBatches, UnexpectedAppendOffset
 from storage.log.guard import DiskGuard
+from storage.log.markers import marker_of
 from storage.log.offsets import LogOffsets
 from storage.log.opening import Opened, Opening
 from storage.log.results import AppendInfo, AppendOrigin, RollReason
@@ -192,7 +193,7 @@ class Appender:
         except OSError as error:
             self._guard.fail(error)
         if header.producer_id >= 0:
-            marker = replay.marker_of(data, 0)[0] if header.attributes & CONTROL_BIT else None
+            marker = marker_of(data, 0)[0] if header.attributes & CONTROL_BIT else None
             try:
                 repeated = self._producers.analyze(header, origin, marker).duplicate_of
             except KafkaError:

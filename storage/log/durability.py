@@ -125,6 +125,7 @@ class Durability:
             due = due[:SEGMENTS_A_STEP]
             marks &= frozenset(due)
             snapshots = self._producers.snapshots.unsynced(end)
+        self._write_index_entries(due)
         paths = self._paths_of(due)
         paths += [self._producers.snapshots.path(offset) for offset, _ in snapshots]
         job = FlushJob(
@@ -151,6 +152,13 @@ class Durability:
             segments = self._store.segments.snapshot_from(start)
             due |= {s.base_offset for s in segments if s.base_offset < end}
         return sorted(due)
+
+    def _write_index_entries(self, bases: Iterable[int]) -> None:
+        """What is synced is in the files: below the recovery point a start goes by the indexes."""
+        for base in bases:
+            segment = self._store.segments.get(base)
+            if segment is not None:
+                segment.write_index_entries()
 
     def _paths_of(self, bases: Iterable[int]) -> list[str]:
         """All files of those that are still there."""

@@ -20,6 +20,7 @@ The log is made of parts, each with its own state, and implements none of them:
     SegmentDeleter               retention                 Truncator       an earlier end
     Replacer                     compacted segments        DiskGuard       what a failure means
     ProducerStateManager         who may append            LeaderEpochCache
+    IndexMender                  damaged indexes
 
 Disk trouble becomes a `StorageError` and is reported to the owner of the log directory
 (`connect`), which takes it offline; the log then refuses everything (S-REC-11).
@@ -28,11 +29,12 @@ Disk trouble becomes a `StorageError` and is reported to the owner of the log di
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from config.topic_config import TopicConfig
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.epochs import LeaderEpochCache
+from storage.errors import BeingRepaired, IndexInDoubt, IndexKind
 from storage.jobs import Job, Watched, perform
 from storage.log import times
 from storage.log.appender import Appender
@@ -42,6 +44,7 @@ from storage.log.durability import Durability
 from storage.log.flushing import FlushJob
 from storage.log.following import FollowerBatches
 from storage.log.guard import DiskGuard, Failed
+from storage.log.mending import IndexMender
 from storage.log.offsets import LogOffsets
 from storage.log.reading import LogReader
 from storage.log.replacing import Replacer
@@ -72,6 +75,8 @@ Rolled = Callable[["Log", int], None]
 
 _PRODUCERS_IN_PASSING: Final = 500
 """Of so many producers a snapshot is written in a few milliseconds."""
+InDoubt = Callable[["Log", IndexInDoubt], None]
+"""Told (log, what) of an index that `begin_index_repair` is to look at."""
 
 
 class Log:
@@ -82,6 +87,7 @@ class Log:
         "_deleter",
         "_durability",
         "_guard",
+        "_mender",
         "_offsets",
         "_reader",
         "_replacer",
@@ -140,7 +146,8 @@ class Log:
             recovery_point=recovery_point,
             unsynced_from=unsynced_from,
         )
-        self._reader = reader = LogReader(store.segments, offsets, guard)
+        self._mender = mender = IndexMender(tp, store, durability, producers.snapshots, guard)
+        self._reader = reader = LogReader(store.segments, offsets, guard, mender)
         self._roller = roller = Roller(tp, store, offsets, producers, durability)
         self._appender = appender = Appender(
             tp, store, offsets, producers, leader_epochs, durability, roller, guard
@@ -167,9 +174,14 @@ class Log:
         rolled: Rolled,
         lowered: Lowered | None = None,
         openings: Openings | None = None,
+        in_doubt: InDoubt | None = None,
+        damaged: Callable[[IndexKind], None] | None = None,
     ) -> None:
         """Tell the log whom to tell."""
         self._store.connect(openings)
+        self._mender.noted = None if in_doubt is None else partial(in_doubt, self)
+        if damaged is not None:
+            self._mender.damaged = damaged
         self._guard.failed = failed
         self._roller.ended = partial(rolled, self)
         self._truncator.lowered = None if lowered is None else partial(lowered, self)
@@ -290,19 +302,24 @@ class Log:
     ) -> times.Search:
         """The first record dated `timestamp` or later that `isolation` lets be seen (S-TS-2).
 
-        Advanced as `storage.log.times` says. Raises StorageError, CORRUPT_MESSAGE.
+        Advanced as `storage.log.times` says. Raises StorageError, CORRUPT_MESSAGE, BeingRepaired.
         """
         with self._guard.reading():
             return (
-                yield from times.first_record_from(
-                    self.segments, timestamp, self.log_start_offset, self._offsets.limit(isolation)
+                yield from self._mender.search(
+                    lambda: times.first_record_from(
+                        self.segments,
+                        timestamp,
+                        self.log_start_offset,
+                        self._offsets.limit(isolation),
+                    )
                 )
             )
 
     def search_max_timestamp(self) -> times.Search:
         """The first record with the greatest timestamp (-3), likewise (S-TS-1)."""
         with self._guard.reading():
-            return (yield from times.latest_record(self.segments))
+            return (yield from self._mender.search(lambda: times.latest_record(self.segments)))
 
     def offset_for_timestamp(
         self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
@@ -323,6 +340,13 @@ class Log:
             return times.segments_before(
                 list(self.segments), timestamp, most, self.log_start_offset, self.high_watermark
             )
+
+    def begin_index_repair(self, doubt: IndexInDoubt) -> Job[Any] | None:
+        """The job that rebuilds an index that `in_doubt` was told of; None if it is not needed.
+
+        Completing it raises StorageError.
+        """
+        return self._mender.begin(doubt)
 
     # Segments come and go.
 
@@ -357,7 +381,10 @@ class Log:
         """
         if not self._appender.is_idle or self._guard.offline is not None:
             return []
-        return self._deleter.delete_old_segments()
+        try:
+            return self._mender.answer(self._deleter.delete_old_segments)
+        except BeingRepaired:
+            return []  # the next run knows how old it is
 
     def open_cleaned(self, base_offset: int, *, size: int = 0) -> LogSegment:
         """A segment over `.cleaned` files, for `replace_segments`. Raises StorageError."""

@@ -19,15 +19,18 @@ WINDOW: Final = 4096 + 256
 _HEAD: Final = struct.Struct(">qi4xb6xi")
 """Base offset, batch length, magic, last offset delta; the rest is skipped."""
 _unpack_head = _HEAD.unpack_from
-_PAD: Final = bytes(_HEAD.size)
 
 _TIMED_HEAD: Final = struct.Struct(">qiib6xi8xq")
 """Base offset, batch length, leader epoch, magic, last offset delta, max timestamp."""
 _unpack_timed_head = _TIMED_HEAD.unpack_from
-_HEAD_PAD: Final = bytes(_TIMED_HEAD.size)
+_PAD: Final = bytes(_TIMED_HEAD.size)
 _INT64: Final = struct.Struct(">q")
 _TIMESTAMP_AT: Final = 18
 """Of a message of format 1."""
+
+
+NO_ENTRY: Final = -(1 << 63)
+"""The search begins where the segment does."""
 
 
 class BatchPosition(NamedTuple):
@@ -38,30 +41,47 @@ class BatchPosition(NamedTuple):
     last_offset: int
 
 
-def find_batch(file: File, offset: int, start: int, end: int) -> BatchPosition | None:
+class Astray(Exception):
+    """The index entry that a search began with does not say what the log holds."""
+
+
+def find_batch(
+    file: File, offset: int, start: int, end: int, *, entry: int = NO_ENTRY, most_reads: int = 0
+) -> BatchPosition | None:
     """The first batch in [start, end) whose last offset is >= `offset`; None when there is none.
 
-    `start` must be the beginning of a batch. Raises CorruptBatch, OSError.
+    `entry` is the offset that an index entry says of `start`: on the way a batch has to end exactly
+    there. (Mostly the first one; followers of older brokers indexed the first position and the last
+    offset of what one fetch brought.) With `most_reads` a longer way is no index's fault any more.
+
+    Raises Astray for the index, CorruptBatch for the log, OSError.
     """
-    position = start
+    position, reads, met = start, 0, entry == NO_ENTRY
+    if not met and not 0 < start < end:
+        raise Astray(f"leads to position {start} of {end}")
     while position < end:
-        window = file.pread(min(WINDOW, end - position), position)
-        have = len(window)
-        if have == 0:
-            return None
-        if position + have >= end:
-            # A legacy message may be a byte shorter than the fields looked at.
-            window += _PAD
+        window, have = _window(file, position, end)
+        reads += 1
         at, stop = 0, len(window) - _HEAD.size
         while at < have and at <= stop:
             base, length, magic, delta = _unpack_head(window, at)
             if length < MIN_LEGACY_SIZE or not 0 <= magic <= 2:
-                raise CorruptBatch(f"{file.path}: no batch at position {position + at}")
+                raise _no_batch(file, position + at, start, entry, met)
             last = base + delta if magic == 2 else base
+            if not met and last >= entry:
+                if last != entry:
+                    raise Astray(f"says {entry} of a batch at {position + at} that ends at {last}")
+                met = True
             if last >= offset:
+                if position + at + length + LOG_OVERHEAD > end:
+                    raise _no_batch(file, position + at, start, entry, met)
                 return BatchPosition(position + at, length + LOG_OVERHEAD, last)
             at += length + LOG_OVERHEAD
         position += at
+        if reads == most_reads:
+            raise Astray(f"has no entry for {position - start} bytes from {start}")
+    if position > end or not met:
+        raise _no_batch(file, position, start, entry, met)
     return None
 
 
@@ -80,16 +100,12 @@ class BatchHead(NamedTuple):
 def batch_heads(file: File, start: int, end: int) -> Iterator[BatchHead]:
     """The head of each batch in [start, end); nothing else of a large one is read.
 
-    `start` must be the beginning of a batch. Raises CorruptBatch, OSError.
+    `start` must be the beginning of a batch. Raises CorruptBatch, also for a file that was cut,
+    OSError.
     """
     position = start
     while position < end:
-        window = file.pread(min(WINDOW, end - position), position)
-        have = len(window)
-        if have == 0:
-            return
-        if position + have >= end:
-            window += _HEAD_PAD
+        window, have = _window(file, position, end)
         at, stop = 0, len(window) - _TIMED_HEAD.size
         while at < have and at <= stop:
             base, length, epoch, magic, delta, greatest = _unpack_timed_head(window, at)
@@ -102,6 +118,26 @@ def batch_heads(file: File, start: int, end: int) -> Iterator[BatchHead]:
             yield BatchHead(position + at, size, base + delta, greatest, epoch, magic)
             at += size
         position += at
+    if position > end:
+        raise CorruptBatch(f"{file.path}: the last batch ends at {position}, beyond {end}")
+
+
+def _window(file: File, position: int, end: int) -> tuple[bytes, int]:
+    """Bytes to hop through, and how many of them are the file's. Raises CorruptBatch, OSError."""
+    window = file.pread(min(WINDOW, end - position), position)
+    have = len(window)
+    if position + have >= end:
+        # A legacy message may be a byte shorter than the fields looked at.
+        return window + _PAD, have
+    if have < WINDOW:
+        raise CorruptBatch(f"{file.path}: was cut to less than {position + have + 1} bytes")
+    return window, have
+
+
+def _no_batch(file: File, position: int, start: int, entry: int, met: bool) -> Exception:
+    if not met:
+        return Astray(f"says that a batch up to {entry} begins at {start}")
+    return CorruptBatch(f"{file.path}: no batch at position {position}")
 
 
 def read_batch_size(file: File, position: int) -> int:

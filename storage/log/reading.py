@@ -13,8 +13,9 @@ Only `Log` and its parts use this.
 from typing import TYPE_CHECKING, Final
 
 from protocol.records.errors import RecordsError
-from storage.errors import OffsetOutOfRange
+from storage.errors import IndexInDoubt, OffsetOutOfRange
 from storage.log.guard import DiskGuard
+from storage.log.mending import IndexMender
 from storage.log.offsets import LogOffsets, Place
 from storage.log.position import read_batch_size
 from storage.log.results import FetchIsolation, FileSlice, ReadInfo
@@ -36,9 +37,12 @@ _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 class LogReader:
     """Reads over the segments of one log."""
 
-    __slots__ = ("_ends", "_guard", "_offsets", "_segments")
+    __slots__ = ("_ends", "_guard", "_mender", "_offsets", "_segments")
 
-    def __init__(self, segments: LogSegments, offsets: LogOffsets, guard: DiskGuard) -> None:
+    def __init__(
+        self, segments: LogSegments, offsets: LogOffsets, guard: DiskGuard, mender: IndexMender
+    ) -> None:
+        self._mender = mender
         self._segments = segments
         self._offsets = offsets
         self._guard = guard
@@ -59,7 +63,8 @@ class LogReader:
         """Records from the batch that holds `offset`, up to what `isolation` lets be seen (B4.3).
 
         At least one whole batch with `min_one_message`, else at most `max_bytes`. Empty where the
-        reader has all it may see. Raises OffsetOutOfRange, StorageError, CORRUPT_MESSAGE.
+        reader has all it may see. Raises OffsetOutOfRange, StorageError, CORRUPT_MESSAGE,
+        BeingRepaired.
         """
         offsets = self._offsets
         end = offsets.end
@@ -86,6 +91,9 @@ class LogReader:
             self._guard.fail(error)
         except RecordsError as error:
             raise refusal(error) from error
+        except IndexInDoubt as doubt:
+            self._mender.note(doubt)  # raises BeingRepaired, mostly
+        return self.read(offset, max_bytes, isolation, min_one_message)
 
     def _place_of(self, limit: int) -> Place:
         """Where a reader whose limit is this offset has to stop (S-READ-7)."""
@@ -172,18 +180,18 @@ class LogReader:
         found: list[AbortedTxn] = []
         following: LogSegment | None = segment
         while following is not None:
-            some, complete = following.txn_index.collect_aborted(offset, upper)
+            some, complete = following.aborted_in(offset, upper)
             found += some
-            if complete:
+            if complete or not following.leaves_open:
                 break
             following = self._segments.higher(following.base_offset)
         return found
 
     def _upper_bound(self, segment: LogSegment, position: int, size: int, limit: int) -> int:
         """An offset not below any in the `size` bytes at `position`."""
-        entry = segment.offset_index.upper_bound(position, size)
-        if entry is not None:
-            return entry[0]
+        bound = segment.bound_of(position, size)
+        if bound is not None:
+            return bound
         following = self._segments.higher(segment.base_offset)
         return limit if following is None else following.base_offset
 

@@ -8,29 +8,14 @@ Only a marker's batch is opened: it holds one small record.
 """
 
 from protocol.records.batch import CONTROL_BIT, BatchHeader
-from protocol.records.control import (
-    ControlType,
-    EndTransactionMarker,
-    parse_control_type,
-    parse_end_transaction_marker,
-)
-from protocol.records.record import iter_records
 from storage.index.transaction_index import AbortedTxn
+from storage.log.markers import marker_of
 from storage.log.scan import Walk
 from storage.log.segment import LogSegment
 from storage.log.segments import LogSegments
 from storage.log.validation import Bytes
 from storage.producers.entry import MAX_SEQUENCE, CompletedTxn
 from storage.producers.state import ProducerStateManager
-
-
-def marker_of(buf: Bytes, at: int) -> tuple[EndTransactionMarker | None, int]:
-    """The transaction's end in the control batch at `at` and its timestamp; (None, -1) if other."""
-    for record in iter_records(buf, at):
-        if parse_control_type(record.key) in (ControlType.ABORT, ControlType.COMMIT):
-            return parse_end_transaction_marker(record.key, record.value), record.timestamp
-        break
-    return None, -1
 
 
 def remember(
@@ -68,7 +53,7 @@ def settle(
 ) -> None:
     """A transaction ended: index it if it was aborted (in `segment`, when given), then close it."""
     if segment is not None and completed.is_aborted:
-        segment.txn_index.append(
+        segment.add_aborted(
             AbortedTxn(
                 producer_id=completed.producer_id,
                 first_offset=completed.first_offset,
@@ -131,7 +116,7 @@ def _snapshot_offsets(segments: LogSegments, end_offset: int) -> list[int]:
 def _replay(
     producers: ProducerStateManager, segment: LogSegment, start: int, end_offset: int
 ) -> None:
-    found = segment.find(start)
+    found = segment.find_for_sure(start)
     if found is None:
         return
     for _, header, chunk, at in Walk(segment.file, found.position, segment.size):

@@ -9,28 +9,42 @@ What holds
      nobody reads there (S-READ-7) and recovery cuts them off.
   2. Index entries never lie ahead of `size`. They are a shortcut: all that they say can be rebuilt
      from the record file (`storage.recovery`), so they are not synced on append.
-  3. Files and maps are opened at first use: ten thousand idle partitions cost no descriptors.
-  4. Deleting drops the reference to the file and does not close it: slices handed out before stay
+  3. Files are opened at first use: ten thousand idle partitions cost no descriptors.
+  4. An index entry is held against the log where it leads, in the read that is made there anyway:
+     a batch has to end at its offset, or bear its timestamp. Which aborted transactions there are
+     is known by a checksum (`aborted_sum`). What does not agree raises IndexInDoubt, is not used
+     any more, and is rebuilt (`storage.log.mending`).
+  5. Deleting drops the reference to the file and does not close it: slices handed out before stay
      readable (S-RET-7).
 
 Only `Log` and its helpers in this package call a segment. Every method may raise OSError, which
 `Log` turns into `StorageError`.
 """
 
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final, Protocol
 
 from protocol.records.batch import HEADER_UP_TO_MAGIC
+from protocol.records.errors import CorruptBatch
 from protocol.types import NO_TIMESTAMP
 from storage.clock import Clock
-from storage.errors import is_shortage
+from storage.errors import (
+    CorruptIndex,
+    IndexInDoubt,
+    IndexKind,
+    InvalidIndexAppend,
+    is_shortage,
+)
 from storage.filesystem import File, FileSystem
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
-from storage.index.transaction_index import TransactionIndex
-from storage.log.position import BatchPosition, find_batch
+from storage.index.transaction_index import NO_ABORTED, AbortedTxn, TransactionIndex
+from storage.log.index_scan import IndexScan
+from storage.log.position import NO_ENTRY, Astray, BatchPosition, find_batch
 from storage.log.results import RollReason
 from storage.log.scan import Ended, Walk
-from storage.paths import index_file, log_file, time_index_file, txn_index_file
+from storage.paths import TEMPORARY_SUFFIX, index_file, log_file, time_index_file, txn_index_file
 from storage.syncing import sync_files
 
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
@@ -38,6 +52,16 @@ MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 _END_CHUNK: Final = 64 * 1024
 """From the last index entry to the end: an index interval, mostly."""
+
+_LONG_WAY: Final = 512
+"""Reads of a search, after which it is the index that is asked why: ten milliseconds at most."""
+
+_LOOKED_AT: Final = 1024 * 1024
+"""How far behind the last time index entry a later timestamp is looked for. Where records come in
+the order of their times, the next batch has one if an entry is missing."""
+
+_MOST_REPAIRS: Final = 3
+"""Of one segment: what is found wrong after that is not the index."""
 
 _UNKNOWN: Final = -2
 """`max_timestamp` of a segment whose time index was not asked yet."""
@@ -71,15 +95,19 @@ class LogSegment:
         "_max_timestamp",
         "_offset_index",
         "_offset_of_max_timestamp",
+        "_repairs",
         "_state",
+        "_suspect",
         "_time_index",
         "_txn_index",
+        "aborted_sum",
         "base_offset",
         "bytes_since_index_entry",
         "created_ms",
         "first_timestamp",
         "index_interval",
         "jitter_ms",
+        "leaves_open",
         "opened_file",
         "openings",
         "size",
@@ -122,6 +150,13 @@ class LogSegment:
         """Max timestamp of the first batch: what time-based rolling counts from (S-ROLL-1)."""
         self._max_timestamp = _UNKNOWN if size else NO_TIMESTAMP
         self._offset_of_max_timestamp = base_offset if size else -1
+        self._suspect: IndexInDoubt | None = None
+        """Why offset and time index are not used until they are rebuilt."""
+        self._repairs = 0
+        self.aborted_sum: tuple[int, int] | None = None if size else NO_ABORTED
+        """What the transaction index has to hold (`TransactionIndex.checksum`); None: not known."""
+        self.leaves_open = True
+        """A transaction may be open at the segment's end, and a later one tell that it aborted."""
 
     # Parts, opened when first asked for.
 
@@ -211,9 +246,50 @@ class LogSegment:
         return self._fs.mtime_ms(self.path)
 
     def _load_max_timestamp(self) -> None:
-        timestamp, offset = self.time_index.last_entry
+        """From the last entry of the time index, which is held against the log first.
+
+        Raises IndexInDoubt.
+        """
+        was_open = self.opened_file is not None or self._offset_index is not None
+        timestamp, offset = self._last_time_entry()
+        position = 0 if timestamp < 0 else self._position_of_time(timestamp, offset)
+        end = min(self.size, position + _LOOKED_AT)
+        for _, header, _, _ in Walk(self.file, position, end, chunk=_END_CHUNK):
+            if header.max_timestamp > timestamp:
+                raise self._doubt(
+                    IndexKind.TIME, f"ends with {timestamp}, but there is {header.max_timestamp}"
+                )
+        if not was_open:
+            # Who asks ten thousand segments for their age must not leave their files open.
+            self.release()
         self._max_timestamp = timestamp
         self._offset_of_max_timestamp = offset
+
+    def _last_time_entry(self) -> tuple[int, int]:
+        if self._suspect is not None:
+            raise self._suspect.fresh()
+        try:
+            return self.time_index.last_entry
+        except CorruptIndex as error:
+            raise self._doubt(IndexKind.TIME, error.reason) from error
+
+    def _position_of_time(self, timestamp: int, offset: int) -> int:
+        """Where the batch lies of which a time index entry speaks. Raises IndexInDoubt."""
+        found = self.find(offset)
+        if found is not None:
+            head = Walk(self.file, found.position, found.position + found.size, chunk=_END_CHUNK)
+            for _, header, _, _ in head:
+                if header.max_timestamp == timestamp:
+                    return found.position
+        raise self._doubt(IndexKind.TIME, f"says {timestamp} of offset {offset}")
+
+    def _doubt(self, kind: IndexKind, reason: str) -> Exception:
+        """The index is not used any more. Returns what is to be raised."""
+        path = self.paths[{IndexKind.OFFSET: 1, IndexKind.TIME: 2}[kind]]
+        if self._repairs >= _MOST_REPAIRS:
+            return CorruptBatch(f"{path}: {reason}, although it was rebuilt")
+        self._suspect = IndexInDoubt(path, self.base_offset, kind, reason)
+        return self._suspect.fresh()
 
     def read_first_timestamp(self) -> int:
         """Max timestamp of the first batch, -1 when the segment is empty or the batch has none."""
@@ -241,7 +317,7 @@ class LogSegment:
         if position == 0:
             self.first_timestamp = max_timestamp
         if self._max_timestamp == _UNKNOWN:
-            self._load_max_timestamp()
+            self._trust_max_timestamp()
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._offset_of_max_timestamp = last_offset
@@ -249,9 +325,27 @@ class LogSegment:
             self._add_entries(last_offset, position)
             self.bytes_since_index_entry = 0
         self.bytes_since_index_entry += size
+        self.leaves_open = True  # whatever was known of an end that is not the end any more
         self.size = position + size
 
+    def _trust_max_timestamp(self) -> None:
+        """As `_load_max_timestamp`, where an append needs some answer."""
+        try:
+            self._load_max_timestamp()
+        except (IndexInDoubt, CorruptBatch):
+            self._max_timestamp = NO_TIMESTAMP
+            self._offset_of_max_timestamp = self.base_offset
+
     def _add_entries(self, last_offset: int, position: int) -> None:
+        """Index a batch; while the indexes are being rebuilt, that reads the batch as well."""
+        if self._suspect is not None:
+            return
+        try:
+            self._append_entries(last_offset, position)
+        except (InvalidIndexAppend, CorruptIndex) as error:
+            self._doubt(IndexKind.OFFSET, str(error))
+
+    def _append_entries(self, last_offset: int, position: int) -> None:
         """Index a batch. What does not fit is left out: a sparser index is still right.
 
         The log rolls before that; only a follower's append of many batches may fill an index, and
@@ -297,7 +391,7 @@ class LogSegment:
             waited = max_timestamp - first if first >= 0 else clock.wall_ms() - self.created_ms
             if waited > segment_ms - self.jitter_ms:
                 return RollReason.TIME
-        if not self._free_entries:
+        if not self._free_entries and self._suspect is None:
             # Counted anew: this append fits, and so do that many after it.
             self._free_entries = min(self.offset_index.free, self.time_index.free)
             if not self._free_entries:
@@ -312,35 +406,188 @@ class LogSegment:
     def find(self, offset: int) -> BatchPosition | None:
         """Where the batch lies that holds `offset`, or the next higher one (S-READ-2, S-READ-3).
 
-        None when every batch ends below it. Raises CorruptBatch when the bytes make no sense.
+        None when every batch ends below it. Raises CorruptBatch when the bytes make no sense,
+        IndexInDoubt when the index does not.
         """
         size = self.size
-        # Before the first possible entry there is nothing to look up.
-        start = self.offset_index.lookup(offset)[1] if size > self.index_interval else 0
-        return find_batch(self.file, offset, start, size)
+        if size <= self.index_interval:
+            # Before the first possible entry there is nothing to look up.
+            return find_batch(self.file, offset, 0, size)
+        if self._suspect is not None:
+            raise self._suspect.fresh()
+        try:
+            entry, start = self.offset_index.lookup(offset)
+            return find_batch(
+                self.opened_file or self.file,
+                offset,
+                start,
+                size,
+                entry=entry if entry != self.base_offset or start else NO_ENTRY,
+                most_reads=0 if self._repairs else _LONG_WAY,
+            )
+        except CorruptIndex as error:
+            raise self._doubt(IndexKind.OFFSET, error.reason) from error
+        except Astray as error:
+            raise self._doubt(IndexKind.OFFSET, str(error)) from None
+
+    def find_for_sure(self, offset: int) -> BatchPosition | None:
+        """`find`, for who cannot wait: what is in doubt is rebuilt here and now.
+
+        Raises CorruptBatch, OSError.
+        """
+        try:
+            return self.find(offset)
+        except IndexInDoubt:
+            self.rebuild_indexes()
+            return self.find(offset)
+
+    def start_for(self, timestamp: int, start_offset: int) -> int:
+        """A position from which on every batch lies that reaches `timestamp` and `start_offset`.
+
+        Raises IndexInDoubt, CorruptBatch.
+        """
+        if self._suspect is not None:
+            raise self._suspect.fresh()
+        try:
+            dated, indexed = self.time_index.lookup(timestamp)
+        except CorruptIndex as error:
+            raise self._doubt(IndexKind.TIME, error.reason) from error
+        if dated >= 0 and indexed > start_offset:
+            return self._position_of_time(dated, indexed)
+        found = self.find(max(start_offset, self.base_offset))
+        return self.size if found is None else found.position
+
+    def bound_of(self, position: int, size: int) -> int | None:
+        """An offset above all in the `size` bytes at `position`, where an entry tells one.
+
+        Raises IndexInDoubt.
+        """
+        if self._suspect is not None:
+            raise self._suspect.fresh()
+        try:
+            entry = self.offset_index.upper_bound(position, size)
+        except CorruptIndex as error:
+            raise self._doubt(IndexKind.OFFSET, error.reason) from error
+        if entry is None:
+            return None
+        offset, at = entry
+        try:
+            found = find_batch(self.file, offset, at, self.size, entry=offset)
+        except (Astray, CorruptBatch):
+            found = None
+        if found is None:
+            raise self._doubt(IndexKind.OFFSET, f"says that a batch up to {offset} begins at {at}")
+        return offset
 
     def read_end(self) -> tuple[int, bool]:
         """The offset after the last batch (the base offset without one), and whether all is whole.
 
-        Read from the last indexed batch on. False: what follows makes no sense up to `size`.
+        Read from the last indexed batch on. False: what follows makes no sense up to `size`, or
+        the index leads astray.
         """
         if not self.size:
             return self.base_offset, True
         index = self.offset_index
-        walk = Walk(self.file, index.lookup(index.last_offset)[1], self.size, chunk=_END_CHUNK)
-        after = self.base_offset
+        entry, start = index.lookup(index.last_offset)
+        if not 0 <= start < self.size:
+            return self.base_offset, False
+        walk = Walk(self.file, start, self.size, chunk=_END_CHUNK)
+        after, met = self.base_offset, not start
         for _, header, _, _ in walk:
             after = header.last_offset + 1
-        return after, walk.ended is Ended.AT_END
+            if not met and after > entry:
+                if after != entry + 1:
+                    return self.base_offset, False
+                met = True
+        return after, met and walk.ended is Ended.AT_END
+
+    def aborted_in(self, offset: int, upper: int) -> tuple[list[AbortedTxn], bool]:
+        """Transactions that touch [offset, upper), and whether these are all there can be.
+
+        Raises IndexInDoubt when the index is not what it has to be, or nobody knows.
+        """
+        index = self.txn_index
+        if index.checksum != self.aborted_sum:
+            reason = "is not what was noted" if self.aborted_sum is not None else "not known yet"
+            raise IndexInDoubt(index.path, self.base_offset, IndexKind.TRANSACTION, reason)
+        return index.collect_aborted(offset, upper)
+
+    def add_aborted(self, txn: AbortedTxn) -> None:
+        """An ABORT marker was appended: index it. Raises OSError."""
+        index = self.txn_index
+        known = self.aborted_sum == index.checksum
+        try:
+            index.append(txn)
+        except InvalidIndexAppend:
+            known = False  # the next reader has it rebuilt
+        self.aborted_sum = index.checksum if known else None
+
+    # Repairing.
+
+    def know_aborted(self, *, leaves_open: bool) -> None:
+        """The transaction index was held against the log: what it holds is right. Raises OSError.
+
+        `leaves_open`: a transaction was open at the end.
+        """
+        self.aborted_sum = self.txn_index.checksum
+        self.leaves_open = leaves_open
+
+    def rewrite_aborted(self, transactions: Iterable[AbortedTxn]) -> None:
+        """Make these the content of the transaction index. Raises OSError."""
+        path = self.txn_index.path
+        file = self._fs.open(path + TEMPORARY_SUFFIX, create=True)
+        file.truncate(0)
+        file.pwrite(b"".join(txn.pack() for txn in transactions), 0)
+        file.close()
+        self._fs.rename(path + TEMPORARY_SUFFIX, path)
+        self._txn_index = None
+
+    def rebuild_indexes(self) -> None:
+        """Offset and time index from the log, here and now. Raises OSError."""
+        scan = self.new_scan({})
+        scan.run(self.file, self.size)
+        self.install_indexes(scan, (None, None))
+
+    def new_scan(self, transactions: dict[int, int]) -> IndexScan:
+        """One that has read nothing yet."""
+        return IndexScan(self.base_offset, self.index_interval, self._index_size, transactions)
+
+    def install_indexes(self, scan: IndexScan, written: tuple[str | None, str | None]) -> None:
+        """Put what a scan has found in the place of offset and time index. Raises OSError.
+
+        `written` are files that hold it already and only need the names, where there are some.
+        """
+        contents = (scan.offset_entries, scan.time_entries)
+        self._offset_index = self._time_index = None
+        for path, made, content in zip(self.paths[1:3], written, contents, strict=True):
+            if made is not None:
+                self._fs.rename(made, path)
+                continue
+            file = self._fs.open(path, create=True)
+            file.truncate(0)
+            file.pwrite(content, 0)
+            file.close()
+        self._max_timestamp = scan.max_timestamp
+        self._offset_of_max_timestamp = scan.offset_of_max_timestamp
+        self.bytes_since_index_entry = scan.bytes_since_entry
+        self._free_entries = 0
+        self._suspect = None
+        self._repairs += 1
 
     # Shrinking.
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Drop the batch that holds `offset` and all after it; returns the bytes cut."""
-        found = self.find(offset)
-        self.offset_index.truncate_to(offset)
-        self.time_index.truncate_to(offset)
+        found = self.find_for_sure(offset)
+        try:
+            self._truncate_indexes(offset)
+        except CorruptIndex:
+            self.rebuild_indexes()
+            self._truncate_indexes(offset)
+        known = self.txn_index.checksum == self.aborted_sum
         self.txn_index.truncate_to(offset)
+        self.aborted_sum = self.txn_index.checksum if known else None
+        self.leaves_open = True
         cut = 0
         if found is not None:
             cut = self.size - found.position
@@ -352,6 +599,10 @@ class LogSegment:
         self.bytes_since_index_entry = 0
         self._reload_max_timestamp()
         return cut
+
+    def _truncate_indexes(self, offset: int) -> None:
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
 
     def clear(self) -> None:
         """Empty the files; this object is of no use afterwards.
@@ -390,14 +641,19 @@ class LogSegment:
         self.bytes_since_index_entry = 0
         self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = -1
+        self._suspect = None
+        self.aborted_sum = NO_ABORTED
+        self.leaves_open = True
 
     def restart_from(self, position: int) -> None:
         """As `restart`, from the batch on that the last index entry leads to, at `position`.
 
         Both indexes end with that batch: the last time entry is the greatest timestamp up to it.
+        Of the batches before it, nobody knows what the transaction index has to hold.
         """
         self.restart()
         self.size = position
+        self.aborted_sum = None
         self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
 
     # Life.
@@ -414,10 +670,14 @@ class LogSegment:
 
     def add_last_time_entry(self) -> None:
         """Name the greatest timestamp in the time index, even if that is full."""
-        if self.offset_of_max_timestamp - self.base_offset <= MAX_RELATIVE_OFFSET:
-            self.time_index.maybe_append(
-                self.max_timestamp, self.offset_of_max_timestamp, skip_full_check=True
-            )
+        if self._max_timestamp == _UNKNOWN:
+            self._trust_max_timestamp()
+        offset = self._offset_of_max_timestamp
+        if self._suspect is None and offset - self.base_offset <= MAX_RELATIVE_OFFSET:
+            try:
+                self.time_index.maybe_append(self._max_timestamp, offset, skip_full_check=True)
+            except (InvalidIndexAppend, CorruptIndex) as error:
+                self._doubt(IndexKind.TIME, str(error))
 
     def _finish_indexes(self) -> bool:
         self._free_entries = 0  # the entry that comes now may take the last place
@@ -436,11 +696,19 @@ class LogSegment:
             changed = True
         return changed
 
+    def write_index_entries(self) -> None:
+        """Entries that wait in memory are in the files. Never raises: a sparser index is right."""
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                with suppress(OSError):  # a disk that failed shows when the records are synced
+                    index.write_entries()
+
     def flush(self) -> None:
         """Records and indexes are on the disk when this returns. May block for long.
 
         By path: what a recovery has read, or an earlier process has written, is not open.
         """
+        self.write_index_entries()
         sync_files(self._fs, self.paths)
 
     def ensure_files(self) -> None:
@@ -468,7 +736,10 @@ class LogSegment:
         self.release()
 
     def release(self) -> None:
-        """Let go of file and maps without writing; slices that were handed out stay readable."""
+        """Let go of all files without writing; slices that were handed out stay readable.
+
+        Index entries that were not written yet are lost: the index is sparser.
+        """
         if self.openings is not None:
             self.openings.forget(self)
         self.opened_file = None
@@ -490,7 +761,7 @@ class LogSegment:
         return moved
 
     def moved_to(self, directory: str) -> None:
-        """The partition directory was renamed; open files stay open, maps are mapped again."""
+        """The partition directory was renamed; open files stay open, indexes are opened again."""
         self.release()
         self._directory = directory
 

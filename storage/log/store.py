@@ -92,6 +92,10 @@ class SegmentStore:
             state=state,
         )
 
+    def unique(self) -> int:
+        """A number for the name of a temporary file."""
+        return self._random.getrandbits(64)
+
     def create(self, base_offset: int) -> LogSegment:
         """A new, empty active segment. Stray files of that name are deleted (S-ROLL-3)."""
         segment = self.open_segment(base_offset, size=0)

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from protocol.records.effort import EffortSpent
 from protocol.records.search import Found, first_at_or_after, first_at_or_after_of_few
-from protocol.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from protocol.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_TIMESTAMP
 from storage.filesystem import File
 from storage.log.position import BatchHead, batch_heads
 from storage.log.results import FileSlice, TimestampOffset
@@ -80,8 +80,7 @@ def first_record_from(
 
 
 def _first_in(segment: LogSegment, timestamp: int, start_offset: int) -> Search:
-    _, indexed = segment.time_index.lookup(timestamp)
-    start = segment.offset_index.lookup(max(indexed, start_offset))[1]
+    start = segment.start_for(timestamp, start_offset)
     file = segment.file
     for count, head in enumerate(batch_heads(file, start, segment.size), start=1):
         if head.max_timestamp >= timestamp and head.last_offset >= start_offset:
@@ -121,8 +120,8 @@ def latest_record(segments: LogSegments) -> Search:
     if best is None or segments.get(best.base_offset) is not best:
         return None  # deleted meanwhile, and its indexes with it
     wanted = best.max_timestamp
+    start = best.start_for(NO_TIMESTAMP, best.offset_of_max_timestamp)
     file = best.file
-    start = best.offset_index.lookup(best.offset_of_max_timestamp)[1]
     for count, head in enumerate(batch_heads(file, start, best.size), start=1):
         if head.max_timestamp == wanted and head.magic:
             found = yield from _search(file, head, wanted, -1)

@@ -60,17 +60,27 @@ class ReadOnlyFile:
     def allocate(self, size: int) -> None:
         _refuse(self.path)
 
-    def map(self, size: int, *, writable: bool) -> memoryview:
-        if writable:
-            _refuse(self.path)
+    def map(self, size: int) -> "CopiedMapping":
         # Shorter where the file was cut meanwhile; the rest reads as the zeros of a pre-sized file.
-        return memoryview(self._file.pread(size, 0).ljust(size, b"\0"))
+        return CopiedMapping(self._file.pread(size, 0).ljust(size, b"\0"))
 
     def fsync(self) -> None:
         _refuse(self.path)
 
     def close(self) -> None:
         self._file.close()
+
+
+class CopiedMapping(bytes):
+    """See `storage.filesystem.FileMapping`: as the file was, whatever its owner does to it."""
+
+    __slots__ = ()
+
+    def size(self) -> int:
+        return len(self)
+
+    def view(self) -> memoryview:
+        return memoryview(self)
 
 
 class ReadOnlyFileSystem:

@@ -61,12 +61,13 @@ class SegmentView(RecordFileView):
     def offset_index(self) -> list[tuple[int, int]]:
         """(offset, position) of each entry, padding left out."""
         index = self._offset_index()
-        return [index.entry(slot) for slot in range(index.entries)]
+        base = self.base_offset
+        return [(base + entry, position) for entry, position in index.as_array().tolist()]
 
     def time_index(self) -> list[tuple[int, int]]:
         """(timestamp, offset) of each entry, padding left out."""
         index = self._time_index()
-        return [index.entry(slot) for slot in range(index.entries)]
+        return [(time, self.base_offset + entry) for time, entry in index.as_array().tolist()]
 
     def aborted(self) -> list[AbortedTxn]:
         """Aborted transactions whose markers lie here."""

@@ -70,6 +70,8 @@ class IndexMachine(RuleBasedStateMachine):
 
     @rule()
     def kill(self) -> None:
+        self.offsets.flush()
+        self.times.flush()
         self.fs = self.fs.crash(keep_unsynced=True)
         self.open()
 

@@ -4,9 +4,6 @@ Between two syncs of a file it remembers what was done to it, and of a directory
 and went: `after_power_loss` draws one of the legal states from that (`tests.support.torn_content`).
 `after_kill` is the same disk, still owing what it owed, in other hands: whoever holds the old
 object (a task of the dead broker) can do nothing with it any more.
-
-Stores through a mapping leave no trace when they happen. A file that is mapped counts as changed
-sector by sector since its last sync.
 """
 
 import errno
@@ -50,24 +47,23 @@ class Strike:
 class UnsyncedInode(Inode):
     """What was done since the last sync, and what was there then."""
 
-    __slots__ = ("base", "is_mapped", "ops")
+    __slots__ = ("base", "ops")
 
     def __init__(self, mtime_ms: int) -> None:
         super().__init__(mtime_ms)
         self.base = b""
         self.ops: list[Op] = []
-        self.is_mapped = False
 
     def note(self, position: int, data: bytes | None) -> None:
         """About to write `data` at `position`, or to truncate to it."""
-        if not self.ops and not self.is_mapped:
+        if not self.ops:
             self.base = self.content()
         self.ops.append(Op(len(self.ops), position, data))
 
     def sync(self) -> None:
         """All of it is on the disk."""
         self.ops.clear()
-        self.base = self.content() if self.is_mapped else b""
+        self.base = b""
 
     def after_power_loss(self, choice: Everything) -> "UnsyncedInode":
         """The file as it is found then."""
@@ -77,12 +73,7 @@ class UnsyncedInode(Inode):
         return inode
 
     def _left(self, choice: Everything) -> bytes:
-        now = self.content()
-        if not self.is_mapped:
-            return choice.content(self.base, self.ops) if self.ops else now
-        if now == self.base:
-            return now
-        return choice.content(self.base, [Op(0, len(now), None), Op(1, 0, now)])
+        return choice.content(self.base, self.ops) if self.ops else self.content()
 
 
 class SimulatedFile(MemoryFile):
@@ -127,13 +118,6 @@ class SimulatedFile(MemoryFile):
         if size > self.inode.length:
             self.inode.note(size, None)
         super().allocate(size)
-
-    def map(self, size: int, *, writable: bool) -> memoryview:
-        if writable and not self.inode.is_mapped:
-            base = self.inode.base if self.inode.ops else self.inode.content()
-            self.inode.is_mapped, self.inode.base = True, base
-            self.inode.ops.clear()
-        return super().map(size, writable=writable)
 
     def fsync(self) -> None:
         super().fsync()
@@ -255,12 +239,6 @@ class SimulatedDisk(MemoryFileSystem):
         after._directories, after._tree = self._directories, self._tree
         for _, inode in self._files():
             inode.lock_holder = None
-            if isinstance(inode, UnsyncedInode) and inode.is_mapped:
-                # The dead hold views of the old memory.
-                content = inode.content()
-                inode.store = bytearray()
-                inode.length = 0
-                inode.write(content, 0)
         self._directories, self._tree = {"/": {}, ".": {}}, {"/": Directory()}
         self.failure = is_dead
         return after

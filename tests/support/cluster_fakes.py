@@ -65,6 +65,9 @@ class FakeLogConfigs:
     def latest_epoch(self, tp: TopicPartition) -> int | None:
         return self.epochs.get(tp)
 
+    def dir_of(self, tp: TopicPartition) -> str | None:
+        return None
+
 
 @dataclass
 class Cluster:

@@ -23,6 +23,8 @@ from protocol.records.record import iter_records
 from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.append_origin import AppendOrigin
+from storage.errors import BeingRepaired
+from storage.jobs import perform_all
 from storage.log import replay
 from storage.log.log import Log
 from storage.log.results import FetchIsolation, FileSlice, StartOffsetReason
@@ -129,7 +131,6 @@ class Workload:
         """Do it and note what was true before and after."""
         before, begin = self.truth, self.fs.now
         self.truth = action()
-        self.fs.note_stores()
         self.steps.append(Step(name, begin, self.fs.now, before, self.truth))
 
     def _grown(self, line: tuple[Sent, ...], kept: int | None = None) -> Truth:
@@ -431,7 +432,7 @@ def verify(
     line = _line_of(found, start, end, expected)
     assert log.recovery_point <= end
     _check_epochs(log, found)
-    _check_times(log, found)
+    _check_times(manager, log, found)
     _check_producers(log, line)
     _check_indexes(log)
     truth = Truth(line=line, start=start, end=end, flushed=end, promised_start=start)
@@ -461,7 +462,7 @@ def _check_epochs(log: Log, found: list[Sent]) -> None:
         assert log.log_start_offset <= entry.start_offset <= log.log_end_offset
 
 
-def _check_times(log: Log, found: list[Sent]) -> None:
+def _check_times(manager: LogManager, log: Log, found: list[Sent]) -> None:
     records = [
         (record.offset, record.timestamp)
         for batch in found
@@ -470,7 +471,11 @@ def _check_times(log: Log, found: list[Sent]) -> None:
     ]
     for stamp in {stamp for _, stamp in records[:: max(1, len(records) // 4)]}:
         first = next(record for record in records if record[1] >= stamp)
-        got = log.offset_for_timestamp(stamp)
+        try:
+            got = log.offset_for_timestamp(stamp)
+        except BeingRepaired:
+            perform_all(manager.repairs.repair())
+            got = log.offset_for_timestamp(stamp)
         assert got is not None
         assert (got.offset, got.timestamp) == first, (stamp, got, first)
 

@@ -5,9 +5,6 @@
     PowerLoss(fs).state(k, random)           the disk after a power loss that followed operation k
 
 What is legal is in `tests.support.torn_content`.
-
-Stores through a mapping have no call that could be recorded: before each recorded operation, mapped
-files are compared with what is known of them.
 """
 
 import os
@@ -20,7 +17,7 @@ from typing import Any, NamedTuple
 
 from storage.memory_filesystem import Inode, _split
 from tests.support.memory_filesystem import MemoryFileSystem, UnreliableFile
-from tests.support.torn_content import Chance, Everything, NamesOnly, Nothing, Op, applied
+from tests.support.torn_content import Chance, Everything, NamesOnly, Nothing, Op
 
 
 class NameOp(NamedTuple):
@@ -37,9 +34,6 @@ class Node:
         self.is_dir = content is None
         self.ops: list[Op] = []
         self.synced: list[tuple[int, bytes]] = [(-1, content or b"")]
-        self.known = content or b""
-        """Content as of the last recorded operation, to find stores through mappings."""
-        self.mapped = False
         self.entries: dict[str, Node] = {}
         self.name_ops: list[NameOp] = []
         self.synced_names: list[tuple[int, dict[str, Node]]] = [(-1, {})]
@@ -76,14 +70,6 @@ class RecordingFile(UnreliableFile):
         super().allocate(size)
         if self.inode.length > before:
             self._fs._content(self, "allocate", self.inode.length, None)
-
-    def map(self, size: int, *, writable: bool) -> memoryview:
-        view = super().map(size, writable=writable)
-        if writable:
-            node = self._fs._node_of(self.inode)
-            if not node.mapped:
-                node.mapped, node.known = True, self.inode.content()
-        return view
 
     def fsync(self) -> None:
         super().fsync()
@@ -129,23 +115,7 @@ class RecordingFileSystem(MemoryFileSystem):
         """How many operations were recorded."""
         return len(self.journal)
 
-    def note_stores(self) -> None:
-        """Record what was stored through mappings since the last operation."""
-        for number, node in self._nodes.items():
-            if not node.mapped:
-                continue
-            inode = self._inodes[number]
-            size = min(inode.length, len(node.known))
-            if inode.store[:size] == node.known[:size]:
-                continue
-            content = inode.content()
-            first, last = _difference(node.known, content)
-            self.journal.append(Recorded("store", f"[{first}:{last}]"))
-            node.ops.append(Op(self.now - 1, first, content[first:last]))
-            node.known = content
-
     def _record(self, operation: str, path: str) -> int:
-        self.note_stores()
         self.journal.append(Recorded(operation, path))
         return self.now - 1
 
@@ -160,9 +130,6 @@ class RecordingFileSystem(MemoryFileSystem):
         self, file: RecordingFile, operation: str, position: int, data: bytes | None
     ) -> None:
         node = self._node_of(file.inode)
-        if node.mapped:
-            # What was just done shows in the mapping: it must not be taken for a store.
-            node.known = applied(node.known, position, data)
         at = self._record(operation, file.path)
         node.ops.append(Op(at, position, data))
 
@@ -241,7 +208,6 @@ class PowerLoss:
     """Legal states after a power loss; one journal, any number of states."""
 
     def __init__(self, fs: RecordingFileSystem) -> None:
-        fs.note_stores()
         self._fs = fs
         self.last = fs.now
 
@@ -301,15 +267,6 @@ def _last_before(history: list[Any], at: int) -> Any:
 def _between(ops: list[Any], after: int, at: int) -> list[Any]:
     first = bisect_left(ops, after + 1, key=lambda op: op.at)
     return ops[first : bisect_left(ops, at, key=lambda op: op.at)]
-
-
-def _difference(old: bytes, new: bytes) -> tuple[int, int]:
-    """The smallest range of `new` outside which both agree."""
-    common = min(len(old), len(new))
-    first = next((i for i in range(common) if old[i] != new[i]), common)
-    if len(new) > len(old):
-        return first, len(new)
-    return first, next((i for i in range(common, first, -1) if old[i - 1] != new[i - 1]), first)
 
 
 def _parent_of(path: str) -> str:

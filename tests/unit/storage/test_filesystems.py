@@ -102,35 +102,35 @@ def test_more_pieces_than_one_system_call_takes(place: Place) -> None:
     assert file.pread(4000, 1) == b"".join(pieces)
 
 
-def test_a_mapping_shares_the_bytes_of_the_file(place: Place) -> None:
+def test_a_mapping_shows_the_bytes_of_the_file(place: Place) -> None:
     fs, root = place
     file = fs.open(f"{root}/f", create=True)
-    file.truncate(100_000)
-    file.allocate(8192)
-    view = file.map(100_000, writable=True)
-    view[5:8] = b"abc"
+    file.pwrite(bytes(100_000), 0)
+    mapping = file.map(90_000)
     file.close()
-    assert fs.read_bytes(f"{root}/f")[5:8] == b"abc"
     again = fs.open(f"{root}/f")
-    again.pwrite(b"x", 5)
-    assert bytes(view[5:8]) == b"xbc"
-    reader = again.map(10, writable=False)
-    assert reader.readonly
-    assert bytes(reader[5:8]) == b"xbc"
+    again.pwrite(b"abc", 5)
+    assert mapping[4:9] == b"\0abc\0"
+    assert mapping.view()[5:8] == b"abc"
+    assert mapping.view().readonly
+    assert (len(mapping), mapping.size()) == (90_000, 100_000)
+    again.truncate(80_000)
+    assert (len(mapping), mapping.size()) == (90_000, 80_000)
+    assert mapping[79_999:80_000] == b"\0"
 
 
 def test_s_ret_7_an_open_file_and_a_mapping_survive_deletion_and_rename(place: Place) -> None:
     fs, root = place
     file = fs.open(f"{root}/f", create=True)
     file.pwrite(b"data", 0)
-    view = file.map(4, writable=False)
+    mapping = file.map(4)
     fs.rename(f"{root}/f", f"{root}/f.deleted")
     fs.unlink(f"{root}/f.deleted")
     assert not fs.exists(f"{root}/f.deleted")
     assert file.pread(4, 0) == b"data"
     file.close()
     file.close()
-    assert bytes(view) == b"data"
+    assert (mapping[:], mapping.size()) == (b"data", 4)
 
 
 def test_directories_list_move_and_go_as_a_whole(place: Place) -> None:
@@ -246,10 +246,21 @@ def test_a_mapping_is_backed_by_a_real_mmap(tmp_path: Path) -> None:
     file = OsFileSystem().open(str(tmp_path / "f"), create=True)
     assert isinstance(file, OsFile)
     file.truncate(10)
-    assert isinstance(file.map(10, writable=True).obj, mmap.mmap)
+    assert isinstance(file.map(10), mmap.mmap)
 
 
 # --- only the twin
+
+
+def test_touching_what_was_cut_under_a_mapping_is_told() -> None:
+    fs = MemoryFileSystem()
+    fs.make_dirs("/d")
+    file = fs.open("/d/f", create=True)
+    file.pwrite(bytes(100), 0)
+    mapping = file.map(100)
+    file.truncate(50)
+    with pytest.raises(BufferError, match="was cut"):
+        mapping[40:60]
 
 
 def test_injected_failure_strikes_the_nth_match_only() -> None:
@@ -360,12 +371,12 @@ def test_files_can_be_opened_when_no_descriptor_is_left(tmp_path: Path) -> None:
         spared.fsync_dir(str(tmp_path))
         assert spared.list_dir(str(tmp_path)) == ["f"]
         spared.write_atomic(str(tmp_path / "g"), [b"g"])
-        mapped = file.map(4096, writable=False)
+        mapped = file.map(4096)
         with pytest.raises(OSError, match="Too many open files"):
             spared.open(path)
         file.close()  # a spare one again
         again = spared.open(path)
-        assert (bytes(mapped[:1]), again.size()) == (b"x", 4096)
+        assert (mapped[:1], again.size()) == (b"x", 4096)
         again.close()
     finally:
         give_back()

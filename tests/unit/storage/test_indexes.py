@@ -1,6 +1,7 @@
 """Offset and time index: the rules S-IDX-*, growing, trimming, full disks, damaged files."""
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,8 @@ def times(fs: MemoryFileSystem) -> TimeIndex:
     return TimeIndex(fs, "/d/t", 100, MAX_SIZE)
 
 
-def fill(index: OffsetIndex, entries: int) -> None:
-    for n in range(1, entries + 1):
+def fill(index: OffsetIndex, entries: int, *, first: int = 1) -> None:
+    for n in range(first, first + entries):
         index.append(index.base_offset + n * 10, n * 4100)
 
 
@@ -255,6 +256,7 @@ def test_s_idx_5_cut_entries_do_not_come_back_after_a_crash(
     fill(offsets, 10)
     offsets.truncate_to(130)
     offsets.append(131, 20000)
+    offsets.flush()
     after = OffsetIndex(fs.crash(keep_unsynced=True), "/d/i", 100, MAX_SIZE)
     assert [after.entry(n) for n in range(after.entries)] == [
         (110, 4100),
@@ -266,21 +268,106 @@ def test_s_idx_5_cut_entries_do_not_come_back_after_a_crash(
 # --- disk space
 
 
-def test_blocks_are_reserved_step_by_step_ahead_of_the_entries(
-    fs: MemoryFileSystem, offsets: OffsetIndex
+def test_entries_are_written_some_dozens_at_a_time_where_zeros_were_before(
+    fs: MemoryFileSystem,
 ) -> None:
-    seen = set()
-    for n in range(1, 40_000):
+    offsets = OffsetIndex(fs, "/d/i", 100, 8 * 400)
+    for n in range(1, 400):
         offsets.append(100 + n, n)
-        used = n * 8
-        seen.add(fs.allocated("/d/i"))
-        assert used <= fs.allocated("/d/i") <= max(4096, 2 * used, used + 65536 + 8)
-    assert sorted(seen)[:6] == [4096, 8192, 16384, 32768, 65536, 131072]
-    assert max(seen) < MAX_SIZE
+        written = n - (n - 1) % 128 - 1
+        raw = fs.read_bytes("/d/i")
+        assert raw[: written * 8] == offsets.as_array()[:written].tobytes()
+        assert not any(raw[written * 8 :])
+        assert offsets.lookup(100 + n) == (100 + n, n)
+        assert offsets.lookup(99 + n) == ((99 + n, n - 1) if n > 1 else (100, 0))
     offsets._check()
 
 
-@pytest.mark.parametrize("operation", ["truncate", "pwrite", "map", "open"])
+def test_entries_that_were_not_written_make_the_index_sparser_only(
+    fs: MemoryFileSystem, offsets: OffsetIndex
+) -> None:
+    fill(offsets, 300)
+    again = OffsetIndex(fs, "/d/i", 100, MAX_SIZE)
+    assert again.entries == 256
+    again.append(5000, 10**7)
+    assert [again.lookup(n)[0] for n in (4999, 5000)] == [2660, 5000]
+    again.close()
+    again.sanity_check(full=True)
+
+
+@pytest.mark.parametrize("size", [0, 1, 8, 1200, 2047])
+def test_a_file_that_was_cut_under_an_open_index_is_corrupt_and_no_signal(
+    tmp_path: Path, size: int
+) -> None:
+    path = tmp_path / "i"
+    index = OffsetIndex(OsFileSystem(), str(path), 100, MAX_SIZE)
+    fill(index, 4000)
+    index.trim_to_valid_size()
+    with path.open("r+b") as file:
+        file.truncate(size)
+    for target in (110, 5000, 20000, 40000):
+        with pytest.raises(CorruptIndex, match="was cut"):
+            index.lookup(target)
+    assert index.lookup(10**9) == (40100, 16400000), "its last entry is known"
+    for ask in (
+        index.as_array,
+        lambda: index.entry(3999),
+        lambda: index.upper_bound(0, 4100),
+        lambda: index.append(50000, 16500000),
+    ):
+        with pytest.raises(CorruptIndex, match="was cut"):
+            ask()
+    assert index.entries == 4000
+
+
+def test_a_file_that_was_lost_under_an_open_index_is_not_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "i"
+    index = OffsetIndex(OsFileSystem(), str(path), 100, MAX_SIZE)
+    fill(index, 4000)
+    index.trim_to_valid_size()
+    assert index.lookup(110) == (110, 4100)
+    path.unlink()
+    assert index.lookup(120) == (120, 8200), "it is still mapped"
+    with pytest.raises(CorruptIndex, match="was cut"):
+        index.append(50000, 16500000)
+
+
+def descriptors(of: Path) -> int:
+    """How many this process has of one file, mappings' own included."""
+    links = [os.path.join("/proc/self/fd", number) for number in os.listdir("/proc/self/fd")]
+    return sum(os.path.exists(link) and os.path.samefile(link, of) for link in links)
+
+
+def test_an_index_holds_one_descriptor_at_most(tmp_path: Path) -> None:
+    path = tmp_path / "i"
+    index = OffsetIndex(OsFileSystem(), str(path), 100, MAX_SIZE)
+    index.append(110, 4100)
+    assert descriptors(path) == 0
+    fill(index, 600, first=2)
+    assert descriptors(path) == 0
+    assert index.lookup(115) == (110, 4100)
+    assert descriptors(path) == 1
+    fill(index, 200, first=700)
+    assert index.lookup(7109) == (7100, 700 * 4100)
+    assert descriptors(path) == 1
+    index.trim_to_valid_size()
+    assert descriptors(path) == 1
+    index.release()
+    assert descriptors(path) == 0
+
+
+def test_entries_that_come_after_it_was_mapped_are_found(fs: MemoryFileSystem) -> None:
+    index = OffsetIndex(fs, "/d/i", 100, MAX_SIZE)
+    fill(index, 300)
+    index.close()
+    assert index.lookup(110) == (110, 4100)  # mapped without room for more
+    for n in range(301, 1000):
+        index.append(100 + 10 * n, 4100 * n)
+        assert index.lookup(95 + 10 * n) == (90 + 10 * n, 4100 * (n - 1))
+    assert index.as_array()["position"].tolist() == [4100 * n for n in range(1, 1000)]
+
+
+@pytest.mark.parametrize("operation", ["truncate", "pwrite", "open"])
 def test_a_full_disk_is_an_error_and_not_a_signal(
     fs: MemoryFileSystem, operation: str, offsets: OffsetIndex, times: TimeIndex
 ) -> None:
@@ -302,7 +389,7 @@ def test_a_disk_that_fills_up_later_keeps_what_was_added(
     fs: MemoryFileSystem, offsets: OffsetIndex
 ) -> None:
     fill(offsets, 512)
-    fs.fail("pwrite", times=None, errno=errno.ENOSPC)
+    fs.fail("pwrite", times=1, errno=errno.ENOSPC)
     with pytest.raises(OSError, match="No space"):
         offsets.append(10**6, 10**9)
     assert offsets.entries == 512
@@ -333,6 +420,8 @@ def test_s_idx_8_a_presized_file_after_a_kill_shows_its_real_entries_but_is_not_
     fill(offsets, 1000)
     for n in range(1, 500):
         times.maybe_append(n, 100 + n)
+    offsets.flush()
+    times.flush()
     after = fs.crash(keep_unsynced=True)
     offsets = OffsetIndex(after, "/d/i", 100, MAX_SIZE)
     times = TimeIndex(after, "/d/t", 100, MAX_SIZE)
@@ -404,7 +493,7 @@ def test_s_rec_9_an_index_that_points_beyond_its_log(offsets: OffsetIndex) -> No
         offsets.sanity_check(log_size=12300)
 
 
-def test_entries_as_a_numpy_view_in_place(offsets: OffsetIndex, times: TimeIndex) -> None:
+def test_entries_as_a_numpy_array(offsets: OffsetIndex, times: TimeIndex) -> None:
     fill(offsets, 4)
     times.maybe_append(1700000000000, 107)
     table = offsets.as_array()

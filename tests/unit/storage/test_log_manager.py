@@ -308,7 +308,10 @@ def test_s_ret_8_deleting_a_topic_renames_now_and_removes_later() -> None:
     again = managed.log()
     assert again.log_end_offset == 0
     assert run_task(manager, log_tasks.DELETE_LOGS) == 60_000
-    managed.clock.advance(60)
+    managed.clock.advance(ms=59_999)
+    assert run_task(manager, log_tasks.DELETE_LOGS) == 1
+    assert managed.fs.exists(f"/a/{renamed}"), "file.delete.delay.ms is not over"
+    managed.clock.advance(ms=1)
     assert run_task(manager, log_tasks.DELETE_LOGS) > 0
     assert not managed.fs.exists(f"/a/{renamed}")
     assert managed.fs.exists("/a/t-0")
@@ -506,6 +509,7 @@ def test_s_time_1_tasks_by_name_delay_and_period() -> None:
         "kafka-delete-logs": (30_000, 60_000),
         "PeriodicProducerExpirationCheck": (30_000, 600_000),
         "flush-log": (1000, 1000),
+        "repair-indexes": (200, 200),
     }
     for task in tasks.values():
         task.run()

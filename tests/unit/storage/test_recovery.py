@@ -689,3 +689,38 @@ def test_a_start_opens_no_file_of_a_segment_below_the_recovery_point() -> None:
     built.open(clean=False, recovery_point=24)
     opened = {name for op, name in built.fs.operations if op == "open"}
     assert not [name for name in opened if f"{0:020d}" in name or f"{8:020d}" in name]
+
+
+def test_a_torn_tail_after_a_clean_stop_takes_its_epochs_with_it() -> None:
+    built = LogBuilder()
+    for epoch in (0, 3):
+        built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+    built.log.update_high_watermark(4)
+    built.log.flush()
+    built.log.close()
+    data = built.fs.read_bytes(path(0))
+    built.fs.write_bytes(path(0), data[:-5])
+    built.open(clean=True)
+    assert built.log.log_end_offset == 2
+    assert built.log.leader_epochs.latest_epoch == 0
+    assert built.fs.read_bytes(f"{DIRECTORY}/leader-epoch-checkpoint") == b"0\n1\n0 0\n"
+    built.log._check()
+
+
+@pytest.mark.parametrize("interval", [0, 10**6])
+def test_what_is_not_read_of_a_segment_is_not_known_of_its_aborted_transactions(
+    interval: int,
+) -> None:
+    built = LogBuilder(index_interval_bytes=interval)
+    built.append(2, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    abort(built, 1)
+    for _ in range(3):
+        built.append()
+    built.log.flush()
+    built.fs.write_bytes(path(0, "txnindex"), b"")
+    log = built.killed(recovery_point=5)
+    assert log.recovery_point == 5
+    log.update_high_watermark(log.log_end_offset)
+    assert log.segments.first.aborted_sum is None
+    found = log.read(0, 1 << 20, FetchIsolation.TXN_COMMITTED)
+    assert [txn.producer_id for txn in found.aborted or ()] == [1]

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.api.delete_records import DeleteRecordsHandler
+from broker.replication.purgatory import DelayedOperation
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
@@ -75,3 +76,27 @@ def test_a_failing_disk():
     bench.replicas.find(("t", 0)).log.maybe_increment_log_start_offset = broken
     assert delete(bench, 1) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
     assert bench.logs.failed == ["/data"]
+
+
+def test_a_fetch_that_waits_below_the_new_log_start_is_woken():
+    bench = made()
+    (partition,) = bench.replicas.partitions()
+    woken = []
+
+    class Waiting(DelayedOperation):
+        def try_complete(self, key=None):
+            if partition.log.log_start_offset < 2:
+                return False
+            return self.force_complete()
+
+        def on_complete(self):
+            woken.append(partition.log.log_start_offset)
+
+    bench.replicas.purgatories.fetch.try_complete_else_watch(
+        Waiting(), [partition.topic_partition], 30
+    )
+    assert woken == []
+    assert delete(bench, 1) == (0, 1)
+    assert woken == []
+    assert delete(bench, 2) == (0, 2)
+    assert woken == [2]

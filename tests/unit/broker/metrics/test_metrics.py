@@ -53,7 +53,11 @@ def sources(**changes: Any) -> Sources:
         ),
         "logs": lambda: [log],
         "log_manager": lambda: Stub(
-            live_dirs=("/a",), offline_dirs=("/b",), open_segments=1, closed_segments=0
+            live_dirs=("/a",),
+            offline_dirs=("/b",),
+            damaged_indexes={"time": 2},
+            open_segments=1,
+            closed_segments=0,
         ),
         "controller": lambda: Stub(
             active_controller_count=1,

@@ -283,3 +283,33 @@ def test_names_that_are_synced_are_not_synced_again() -> None:
     built.log.roll()
     built.log.flush()
     assert [path for op, path in built.fs.operations if op == "fsync_dir"] == [DIRECTORY]
+
+
+@pytest.mark.parametrize(("steps", "epochs"), [(1, 6), (2, 6), (1, 1)])
+def test_s_fl_2_no_step_of_a_flush_moves_the_recovery_point_beyond_a_truncation(
+    steps: int, epochs: int
+) -> None:
+    """What was appended after it has the offsets that were synced, but not the bytes."""
+    built = LogBuilder()
+    log = built.log
+    log.append_as_leader(built.batch(), leader_epoch=0)
+    log.flush()
+    for number in range(1, 6):
+        log.append_as_leader(built.batch(), leader_epoch=number % epochs)
+    job: Job[Any] | None = log.begin_flush()
+    for _ in range(steps - 1):
+        assert job is not None
+        job = job.complete(job.run())
+    assert job is not None
+    result = job.run()
+    log.truncate_to(3)
+    for _ in range(3):
+        log.append_as_leader(built.batch(value=b"other"), leader_epoch=9)
+    following = job.complete(result)
+    assert log.recovery_point <= 3
+    assert following is not None
+    after = built.fs.crash()
+    assert after.size(f"{DIRECTORY}/{0:020d}.log") < log.size, "they are not on the disk yet"
+    perform(following)
+    assert log.recovery_point == 6
+    assert built.fs.crash().size(f"{DIRECTORY}/{0:020d}.log") == log.size

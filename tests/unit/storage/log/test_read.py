@@ -405,3 +405,22 @@ def test_s_ts_2_a_search_outlives_the_segment_it_reads() -> None:
     _, found = steps_of(search)
     assert found is not None
     assert found.offset == 8
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+@pytest.mark.parametrize("segment_bytes", [300, 10**6])
+def test_s_ts_1_of_equal_greatest_timestamps_the_first_record_is_the_answer(
+    segment_bytes: int, reopened: bool
+) -> None:
+    built = LogBuilder(segment_bytes=segment_bytes, index_interval_bytes=0)
+    now = built.clock.wall_ms()
+    for stamps in ((0, 1), (0, 50, 50), (7,), (50, 50), (9,), (50,)):
+        built.append_dated(*(now + stamp for stamp in stamps))
+    if reopened:
+        built.stopped()
+    found = built.log.max_timestamp()
+    assert found is not None
+    assert (found.timestamp, found.offset) == (now + 50, 3)
+    for segment in built.log.segments:
+        segment.rebuild_indexes()
+    assert built.log.max_timestamp() == found

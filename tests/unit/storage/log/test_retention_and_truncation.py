@@ -257,3 +257,27 @@ def test_statistics() -> None:
     numbers = built.log.statistics()
     assert (numbers.log_end_offset, numbers.segment_count, numbers.producer_count) == (3, 1, 1)
     assert numbers.size == built.log.size
+
+
+def test_s_ret_7_a_producer_snapshot_waits_as_long_as_its_segment() -> None:
+    built = LogBuilder(retention_ms=HOUR, file_delete_delay_ms=60_000)
+    segments_of(built, 1, 1, 1)
+    built.log.maybe_increment_log_start_offset(2, DELETED)
+    built.log.delete_old_segments()
+    pending = built.log.take_pending_deletions()
+    assert f"{DIRECTORY}/{1:020d}.snapshot.deleted" in {one.path for one in pending}
+    assert {one.due_ms for one in pending} == {built.clock.wall_ms() + 60_000}
+
+
+def test_s_ts_4_segments_without_timestamps_are_as_old_as_their_file() -> None:
+    built = LogBuilder(retention_ms=HOUR)
+    for _ in range(3):
+        built.append_dated(-1)
+        built.log.roll()
+    built.append_dated(-1)
+    now = built.clock.wall_ms()
+    ages = {0: HOUR + 1, 1: HOUR, 2: 2 * HOUR, 3: 0}
+    for segment in built.log.segments:
+        built.fs.set_mtime_ms(segment.path, now - ages[segment.base_offset])
+    assert went(built) == [(0, DeletionReason.RETENTION_TIME)], "the next one is just young enough"
+    assert built.log.log_start_offset == 1

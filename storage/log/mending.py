@@ -1,0 +1,304 @@
+"""Rebuilding indexes that do not say what their log holds, while the log serves on.
+
+Who reads and meets one (`IndexInDoubt`, raised by `LogSegment`) goes no further: a fetch gets no
+records for the moment and is woken afterwards, other questions are told `BeingRepaired`. What is
+found damaged is told once in the log and counted by kind.
+
+The repair is a job: a worker reads the segment's batches (`storage.log.index_scan`) and writes the
+new files, the loop gives them their names. A segment that grew meanwhile is read on there. If the
+log was cut, moved or deleted meanwhile, the result is thrown away; whoever still meets the doubt
+begins another one. A disk that fails in it is a failed disk; a log that is itself damaged ends the
+indexes where it is.
+
+The transaction index is also read through once when nobody knows what it has to hold: a directory
+that Kafka has used, or a segment that was closed by a crash. Only if it differs it is damaged.
+
+A log that nobody looks after (a tool, a test) is repaired here and now. Parts of a `Log` use this.
+"""
+
+import logging
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from crc32c import crc32c
+
+from protocol.types import TopicPartition
+from storage.errors import BeingRepaired, IndexInDoubt, IndexKind
+from storage.filesystem import FileSystem
+from storage.index.transaction_index import AbortedTxn, TransactionIndex
+from storage.jobs import Job, perform
+from storage.log.durability import Durability
+from storage.log.guard import DiskGuard
+from storage.log.index_scan import IndexScan, OpenTransactions, open_transactions
+from storage.log.segment import LogSegment
+from storage.log.store import SegmentStore
+from storage.paths import temporary_file
+from storage.producers.snapshots import SnapshotFiles
+
+_log = logging.getLogger(__name__)
+
+_GREW_BY: Final = 1024 * 1024
+"""More than this is read by the worker again, not on the loop."""
+
+Result = TypeVar("Result")
+Step = TypeVar("Step")
+Sent = TypeVar("Sent")
+Steps = Generator[Step, Sent, Result]
+
+
+def _nobody(_: IndexKind) -> None:
+    """Nobody counts."""
+
+
+Noted = Callable[[IndexInDoubt], None]
+"""Told that a repair waits to be begun."""
+
+
+@dataclass(slots=True)
+class _Scanned:
+    """What a worker brings back."""
+
+    scan: IndexScan
+    new_files: tuple[str | None, str | None] = (None, None)
+    """Of offset and time index, where they are written."""
+    aborted: tuple[AbortedTxn, ...] | None = None
+    """What the transaction index has to hold, where it holds something else."""
+
+
+class IndexMender:
+    """See the module docstring."""
+
+    __slots__ = (
+        "_begun",
+        "_durability",
+        "_guard",
+        "_snapshots",
+        "_store",
+        "_topic_partition",
+        "damaged",
+        "noted",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        store: SegmentStore,
+        durability: Durability,
+        snapshots: SnapshotFiles,
+        guard: DiskGuard,
+    ) -> None:
+        self._topic_partition = topic_partition
+        self._store = store
+        self._durability = durability
+        self._snapshots = snapshots
+        self._guard = guard
+        self._begun: set[int] = set()
+        """Bases of segments whose repair waits or runs."""
+        self.noted: Noted | None = None
+        self.damaged: Callable[[IndexKind], None] = _nobody
+
+    def answer(self, ask: Callable[[], Result]) -> Result:
+        """What `ask` returns. Raises BeingRepaired for an index in doubt, and what `ask` raises."""
+        while True:
+            try:
+                return ask()
+            except IndexInDoubt as doubt:
+                self.note(doubt)
+
+    def search(self, begin: Callable[[], Steps[Step, Sent, Result]]) -> Steps[Step, Sent, Result]:
+        """`answer` of a question that is answered in steps; after a repair it begins anew."""
+        while True:
+            try:
+                return (yield from begin())
+            except IndexInDoubt as doubt:
+                self.note(doubt)
+
+    def note(self, doubt: IndexInDoubt) -> None:
+        """See to the repair. Returns when it was done at once. Raises BeingRepaired if not."""
+        base = doubt.base_offset
+        if base not in self._begun:
+            self._begun.add(base)
+            if doubt.kind is not IndexKind.TRANSACTION:
+                self.damaged(doubt.kind)
+                _log.error("Damaged index, it is rebuilt from its log: %s", doubt)
+            else:
+                _log.info("Reading a log to know its aborted transactions: %s", doubt)
+            if self.noted is not None:
+                self.noted(doubt.fresh())
+        if self.noted is None:
+            with self._guard.writing():
+                perform(self.begin(doubt))
+            return
+        raise BeingRepaired(doubt.path)
+
+    def begin(self, doubt: IndexInDoubt) -> Job[Any] | None:
+        """The repair as a job; None when there is nothing to repair any more.
+
+        Completing it raises StorageError.
+        """
+        store = self._store
+        segment = store.segments.get(doubt.base_offset)
+        if segment is None or self._guard.offline is not None:
+            self._begun.discard(doubt.base_offset)
+            return None
+        before = store.segments.between(0, segment.base_offset)
+        at_most = [offset for offset in self._snapshots.offsets if offset <= segment.base_offset]
+        return RepairJob(
+            settle=self._settle,
+            fs=store.fs,
+            directory=store.directory,
+            segment=segment,
+            kind=doubt.kind,
+            size=segment.size,
+            sealed=segment is not store.segments.active,
+            generation=store.generation,
+            snapshots=tuple((offset, self._snapshots.path(offset)) for offset in at_most),
+            before=tuple((other.base_offset, other.size) for other in before),
+            names=tuple(temporary_file(path, store.unique()) for path in segment.paths[1:3]),
+        )
+
+    def _settle(self, job: "RepairJob", found: _Scanned | OSError) -> Job[Any] | None:
+        """Install what was found, or read on. Raises StorageError."""
+        segment, store = job.segment, self._store
+        stands = (
+            job.generation == store.generation
+            and store.segments.get(segment.base_offset) is segment
+            and self._guard.offline is None
+        )
+        if stands and not isinstance(found, OSError):
+            if segment.size - job.size > _GREW_BY:
+                return job.go_on(found.scan, segment.size)
+            try:
+                self._install(job, found)
+            except OSError as error:
+                found = error
+        self._begun.discard(segment.base_offset)
+        if isinstance(found, OSError):
+            job.discard()
+            if stands:
+                self._guard.fail(found)
+        elif not stands:
+            job.discard()
+        return None
+
+    def _install(self, job: "RepairJob", found: _Scanned) -> None:
+        segment, scan = job.segment, found.scan
+        if segment.size > job.size:
+            scan.run(segment.file, segment.size)
+            found = _Scanned(scan, aborted=job.compare(scan))
+        if job.kind is IndexKind.TRANSACTION:
+            if found.aborted is not None:
+                self.damaged(job.kind)
+                _log.error(
+                    "Damaged index, it is rebuilt from its log: %s held other aborted transactions "
+                    "than the %d that there are",
+                    segment.txn_index.path,
+                    len(found.aborted),
+                )
+                segment.rewrite_aborted(found.aborted)
+            segment.know_aborted(leaves_open=scan.leaves_open or not scan.whole)
+        else:
+            if segment is not self._store.segments.active:
+                scan.add_time_entry()
+            segment.install_indexes(scan, found.new_files)
+        self._durability.note_change(segment)
+        _log.info(
+            "The %s index of %s, segment %d, is that of its log again",
+            job.kind,
+            self._topic_partition,
+            segment.base_offset,
+        )
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class RepairJob:
+    """One segment that is read through (`storage.jobs`). Made by `IndexMender` only."""
+
+    settle: Callable[["RepairJob", _Scanned | OSError], Job[Any] | None]
+    fs: FileSystem
+    directory: str
+    segment: LogSegment
+    """For the completion; `run` sees the values below."""
+    kind: IndexKind
+    size: int
+    sealed: bool
+    generation: int
+    snapshots: tuple[tuple[int, str], ...]
+    before: tuple[tuple[int, int], ...]
+    names: tuple[str, ...]
+    path: str = ""
+    txn_path: str = ""
+    scan: IndexScan | None = None
+    written: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.path = self.path or self.segment.path
+        self.txn_path = self.txn_path or self.segment.paths[3]
+        self.scan = self.scan or self.segment.new_scan({})
+
+    def run(self) -> _Scanned | OSError:
+        """See `storage.jobs`."""
+        try:
+            return self._run()
+        except OSError as error:
+            return error
+
+    def _run(self) -> _Scanned:
+        scan = self.scan
+        assert scan is not None
+        if self.kind is IndexKind.TRANSACTION and not scan.position:
+            scan.begin_with(self._open_before())
+        file = self.fs.open(self.path, writable=False)
+        scan.run(file, self.size)
+        file.close()
+        if self.kind is IndexKind.TRANSACTION:
+            return _Scanned(scan, aborted=self.compare(scan))
+        if not self.sealed:
+            return _Scanned(scan)
+        scan.add_time_entry()
+        for name, content in zip(self.names, (scan.offset_entries, scan.time_entries), strict=True):
+            self._write(name, content)
+        return _Scanned(scan, (self.names[0], self.names[1]))
+
+    def _open_before(self) -> OpenTransactions:
+        base = self.segment.base_offset
+        return open_transactions(self.fs, self.directory, base, self.snapshots, self.before)
+
+    def compare(self, scan: IndexScan) -> tuple[AbortedTxn, ...] | None:
+        """What the transaction index should hold, None if it does. Raises OSError."""
+        if self.kind is not IndexKind.TRANSACTION:
+            return None
+        index = TransactionIndex(self.fs, self.txn_path, self.segment.base_offset)
+        there = index.all_aborted()
+        right = scan.aborted
+        if not scan.whole:
+            # The log says nothing from where it is damaged on.
+            right = [*right, *(txn for txn in there if txn.last_offset > scan.last_offset)]
+        wanted = b"".join(txn.pack() for txn in right)
+        return None if index.checksum == (len(wanted), crc32c(wanted)) else tuple(right)
+
+    def _write(self, name: str, content: bytes | bytearray) -> None:
+        self.written.append(name)
+        file = self.fs.open(name, create=True)
+        try:
+            file.pwrite(content, 0)
+            file.fsync()
+        finally:
+            file.close()
+
+    def go_on(self, scan: IndexScan, size: int) -> "RepairJob":
+        """The same from where it has ended, up to `size`."""
+        self.scan, self.size = scan, size
+        return self
+
+    def discard(self) -> None:
+        """It is not wanted any more."""
+        for name in self.written:
+            with suppress(OSError):
+                self.fs.unlink(name, missing_ok=True)
+
+    def complete(self, found: _Scanned | OSError, /) -> Job[Any] | None:
+        """See `storage.jobs`. Raises StorageError."""
+        return self.settle(self, found)

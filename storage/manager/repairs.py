@@ -1,0 +1,58 @@
+"""Indexes that were found damaged, until they are rebuilt: which, how many ever, one after another.
+
+A log tells of a doubt (`storage.log.mending`); the task that comes soon runs the repair in a worker
+and tells who waits for the records.
+"""
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable
+
+from protocol.types import TopicPartition
+from storage.errors import IndexInDoubt, IndexKind, StorageError
+from storage.jobs import Steps, Watched
+from storage.log.log import Log
+
+_log = logging.getLogger(__name__)
+
+
+class Repairs:
+    """See the module docstring."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[Log, IndexInDoubt]] = deque()
+        self._found: Counter[str] = Counter()
+        self.repaired: Callable[[TopicPartition], None] = _nobody
+        """Told that the records of a partition may be read again."""
+
+    @property
+    def found(self) -> dict[str, int]:
+        """Damaged indexes since the start, by kind."""
+        return dict(self._found)
+
+    def note(self, log: Log, doubt: IndexInDoubt) -> None:
+        """An index of `log` has to be held against it."""
+        self._waiting.append((log, doubt))
+
+    def count(self, kind: IndexKind) -> None:
+        """An index was damaged."""
+        self._found[kind.value] += 1
+
+    def repair(self) -> Steps:
+        """All that were found until now."""
+        while self._waiting:
+            log, doubt = self._waiting.popleft()
+            job = log.begin_index_repair(doubt)
+            if job is None:
+                continue
+
+            def failed(error: StorageError, log: Log = log) -> None:
+                _log.error("An index of %s could not be rebuilt: %s", log.topic_partition, error)
+
+            yield Watched(job, failed=failed)
+            self.repaired(log.topic_partition)
+        return None
+
+
+def _nobody(_: TopicPartition) -> None:
+    """Nobody waits."""

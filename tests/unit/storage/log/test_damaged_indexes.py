@@ -1,0 +1,573 @@
+"""Indexes that say something else than their log: found, rebuilt, and never believed."""
+
+import random
+from contextlib import suppress
+
+import pytest
+
+from config.broker_config import BrokerConfig
+from config.topic_config import TopicConfig
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.builder import build_batch
+from protocol.records.control import ControlType, build_end_transaction_marker
+from storage import log_tasks
+from storage.errors import BeingRepaired, IndexInDoubt, StorageError
+from storage.jobs import perform
+from storage.log.log import Log
+from storage.log.results import AppendOrigin, FetchIsolation, FileSlice
+from storage.log_manager import LogManager
+from tests.support.log_builder import DIRECTORY, TP, LogBuilder
+from tests.support.log_tasks import run_task
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_filesystem import MemoryFileSystem
+
+BASE = f"{DIRECTORY}/{0:020d}"
+COMMITTED = FetchIsolation.TXN_COMMITTED
+
+
+def sealed(**config: int) -> LogBuilder:
+    """Thirty batches of three records, ten milliseconds apart, in a segment that has ended."""
+    built = LogBuilder(index_interval_bytes=150, **config)
+    for _ in range(30):
+        built.append(3)
+        built.clock.advance(ms=10)
+    built.log.roll()
+    built.append(3)
+    built.stopped()
+    built.log.update_high_watermark(built.log.log_end_offset)
+    return built
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def first_offset_read(log: Log, offset: int) -> int:
+    info = log.read(offset, 1)
+    assert isinstance(info.records, FileSlice)
+    return int.from_bytes(info.records.read()[:8], "big")
+
+
+def answers(built: LogBuilder) -> list[object]:
+    """What readers find, by offset and by time."""
+    log = built.log
+    times = [log.offset_for_timestamp(built.clock.wall_ms() - 310 + n * 10) for n in range(32)]
+    return [*(first_offset_read(log, n) for n in range(93)), *times, log.max_timestamp()]
+
+
+def damaged_in_every_way(data: bytes) -> list[bytes]:
+    """One wrong bit each, cut to every length, emptied, with something behind."""
+    seed = random.Random(4)
+    bits = seed.sample(range(len(data) * 8), 40)
+    return [
+        *(flipped(data, bit) for bit in bits),
+        *(data[:size] for size in range(0, len(data), 13)),
+        data + seed.randbytes(24),
+        data + bytes(24),
+        data[::-1],
+        seed.randbytes(len(data)),
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_no_answer_changes_with_an_index_whatever_is_in_it(suffix: str) -> None:
+    built = sealed()
+    path = BASE + suffix
+    right, data = answers(built), built.fs.read_bytes(path)
+    assert len(data) > 100
+    rebuilt = 0
+    for damaged in damaged_in_every_way(data):
+        built.fs.write_bytes(path, damaged)
+        built.open()
+        built.log.update_high_watermark(built.log.log_end_offset)
+        assert answers(built) == right
+        rebuilt += built.fs.read_bytes(path) == data
+        built.fs.write_bytes(path, data)
+    assert rebuilt > 20, "the others lead to an earlier batch, which costs time only"
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_an_index_that_is_gone_is_made_again(suffix: str) -> None:
+    built = sealed()
+    right, data = answers(built), built.fs.read_bytes(BASE + suffix)
+    built.fs.unlink(BASE + suffix)
+    built.open()
+    built.log.update_high_watermark(built.log.log_end_offset)
+    assert answers(built) == right
+    assert built.fs.read_bytes(BASE + suffix) == data
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_active_segment_is_appended_to_whatever_its_indexes_say(clean: bool) -> None:
+    built = LogBuilder(index_interval_bytes=150)
+    for _ in range(30):
+        built.append(3)
+    built.stopped()
+    paths = [BASE + suffix for suffix in (".index", ".timeindex")]
+    good = {path: built.fs.read_bytes(path) for path in (*paths, BASE + ".log")}
+    for at in range(-64, 0, 7):
+        for path, data in good.items():
+            built.fs.write_bytes(path, data)
+        for path in paths:
+            damaged = flipped(good[path], len(good[path]) * 8 + at)
+            built.fs.write_bytes(path, damaged)
+        built.open(clean=clean)
+        assert built.log.log_end_offset == 90
+        for _ in range(10):
+            built.append(3)
+        built.log.roll()
+        built.append(1)
+        assert [first_offset_read(built.log, n) for n in range(120)] == [
+            n // 3 * 3 for n in range(120)
+        ]
+        for name in built.names():
+            if not name.endswith(".metadata"):
+                built.fs.unlink(f"{DIRECTORY}/{name}")
+
+
+def test_a_cut_record_file_is_corrupt_and_not_the_end_of_the_segment() -> None:
+    built = sealed()
+    log, size = built.log, built.fs.size(BASE + ".log")
+    file = built.fs.open(BASE + ".log")
+    file.truncate(size // 2)
+    with pytest.raises(KafkaError) as caught:
+        log.read(80, 100)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+    with pytest.raises(KafkaError) as caught:
+        log.offset_for_timestamp(built.clock.wall_ms() - 15)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+    assert first_offset_read(log, 91) == 90, "the next segment serves"
+
+
+def test_damaged_records_are_no_fault_of_the_index() -> None:
+    built = sealed()
+    data = bytearray(built.fs.read_bytes(BASE + ".log"))
+    data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
+    built.fs.write_bytes(BASE + ".log", bytes(data))
+    built.open()
+    built.log.update_high_watermark(built.log.log_end_offset)
+    assert first_offset_read(built.log, 20) == 18
+    for offset in (60, 80, 60):
+        with pytest.raises(KafkaError) as caught:
+            built.log.read(offset, 100)
+        assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+    assert first_offset_read(built.log, 91) == 90
+
+
+# --- while others look after it
+
+
+class Watched:
+    """A log whose repairs somebody else runs."""
+
+    def __init__(self, built: LogBuilder) -> None:
+        self.log = built.log
+        self.doubts: list[IndexInDoubt] = []
+        self.failed: list[OSError] = []
+        self.log.connect(
+            failed=lambda _, error: self.failed.append(error),
+            rolled=lambda _log, _offset: None,
+            in_doubt=lambda _log, doubt: self.doubts.append(doubt),
+        )
+
+    def repair(self) -> None:
+        for doubt in self.doubts:
+            perform(self.log.begin_index_repair(doubt))
+        self.doubts.clear()
+
+
+def broken(**config: int) -> LogBuilder:
+    """With positions of nonsense in its offset index."""
+    built = sealed(**config)
+    entries = built.fs.size(BASE + ".index") // 8
+    built.fs.write_bytes(
+        BASE + ".index",
+        b"".join((n * 3).to_bytes(4, "big") + b"\xf0\0\0\7" for n in range(1, entries + 1)),
+    )
+    built.open()
+    built.log.update_high_watermark(built.log.log_end_offset)
+    return built
+
+
+def test_readers_are_told_to_wait_and_one_repair_is_begun() -> None:
+    built = broken()
+    watched = Watched(built)
+    for _ in range(3):
+        with pytest.raises(BeingRepaired):
+            built.log.read(80, 100)
+    with pytest.raises(BeingRepaired):
+        built.log.offset_for_timestamp(built.clock.wall_ms() - 15)
+    assert len(watched.doubts) == 1
+    assert first_offset_read(built.log, 91) == 90
+    watched.repair()
+    assert first_offset_read(built.log, 80) == 78
+    assert watched.failed == []
+
+
+def test_what_comes_while_the_active_segment_is_repaired_is_indexed_as_well() -> None:
+    built = LogBuilder(index_interval_bytes=150)
+    for _ in range(30):
+        built.append(3)
+    built.stopped()
+    data = built.fs.read_bytes(BASE + ".index")
+    built.fs.write_bytes(BASE + ".index", flipped(data, 5 * 64 + 62))
+    built.open()
+    built.log.update_high_watermark(90)
+    watched = Watched(built)
+    with pytest.raises(BeingRepaired):
+        for offset in range(90):
+            built.log.read(offset, 100)
+    (doubt,) = watched.doubts
+    job = built.log.begin_index_repair(doubt)
+    assert job is not None
+    built.append(3)
+    found = job.run()
+    for _ in range(10):
+        built.append(3)
+    assert job.complete(found) is None
+    for _ in range(10):
+        built.append(3)
+    assert [first_offset_read(built.log, n) for n in range(150)] == [n // 3 * 3 for n in range(150)]
+    built.stopped()
+    table = built.log.segments.active.offset_index.as_array()
+    assert len(table) > len(data) // 8 + 8
+    built.log._check()
+
+
+def test_a_repair_that_was_overtaken_by_a_truncation_changes_nothing() -> None:
+    built = broken()
+    watched = Watched(built)
+    with pytest.raises(BeingRepaired):
+        built.log.read(80, 100)
+    job = built.log.begin_index_repair(watched.doubts[0])
+    assert job is not None
+    found = job.run()
+    built.log.truncate_to(40)
+    for _ in range(10):
+        built.append(3)
+    assert job.complete(found) is None
+    assert not [name for name in built.names() if name.endswith(".tmp")]
+    assert [first_offset_read(built.log, n) for n in range(36, 70)] == [
+        *(36, 36, 36, 40),
+        *(40 + n // 3 * 3 for n in range(30)),
+    ]
+
+
+def test_a_disk_that_fails_in_a_repair_is_a_failed_disk() -> None:
+    built = broken()
+    watched = Watched(built)
+    with pytest.raises(BeingRepaired):
+        built.log.read(80, 100)
+    built.fs.fail("pread", "*.log", times=None)
+    with pytest.raises(StorageError):
+        watched.repair()
+    assert len(watched.failed) == 1
+
+
+def test_an_interrupted_repair_leaves_nothing_behind() -> None:
+    built = broken()
+    watched = Watched(built)
+    with pytest.raises(BeingRepaired):
+        built.log.read(80, 100)
+    job = built.log.begin_index_repair(watched.doubts[0])
+    assert job is not None
+    job.run()
+    assert [name for name in built.names() if name.endswith(".tmp")]
+    built.killed(recovery_point=93)
+    assert not [name for name in built.names() if name.endswith(".tmp")]
+
+
+def test_an_index_that_is_cut_under_the_log_does_not_stop_a_truncation() -> None:
+    built = LogBuilder(index_interval_bytes=20)
+    for _ in range(400):
+        built.append()
+    for suffix in (".index", ".timeindex"):
+        built.fs.open(BASE + suffix).truncate(8)
+    assert built.log.truncate_to(350)
+    built.append()
+    assert [first_offset_read(built.log, n) for n in (0, 100, 349, 350)] == [0, 100, 349, 350]
+
+
+def test_a_doubt_that_is_met_again_and_again_holds_no_frames() -> None:
+    built = broken()
+    watched = Watched(built)
+    for _ in range(3):
+        with pytest.raises(BeingRepaired):
+            built.log.read(80, 100)
+    assert built.log.segments.first._suspect is not None
+    for doubt in (built.log.segments.first._suspect, *watched.doubts):
+        assert doubt.__traceback__ is None
+
+
+# --- aborted transactions
+
+
+class Transactions(LogBuilder):
+    """Producers 7 and 8 in their epoch 0."""
+
+    def write(self, producer: int, sequence: int) -> None:
+        self.append(
+            producer_id=producer, producer_epoch=0, base_sequence=sequence, transactional=True
+        )
+
+    def end(self, producer: int, kind: ControlType) -> None:
+        marker = build_end_transaction_marker(
+            kind,
+            producer_id=producer,
+            producer_epoch=0,
+            coordinator_epoch=0,
+            timestamp=self.clock.wall_ms(),
+        )
+        self.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+        self.log.update_high_watermark(self.log.log_end_offset)
+
+    def aborted(self, offset: int = 0) -> list[tuple[int, int, int, int]]:
+        info = self.log.read(offset, 1 << 20, COMMITTED)
+        return [
+            (one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
+            for one in info.aborted or ()
+        ]
+
+
+def with_transactions() -> Transactions:
+    """Two segments; one transaction begins in the first and is aborted in the second."""
+    built = Transactions()
+    built.write(7, 0)
+    built.write(8, 0)
+    built.end(7, ControlType.ABORT)
+    built.write(7, 1)
+    built.end(7, ControlType.COMMIT)
+    built.write(7, 2)
+    built.end(7, ControlType.ABORT)
+    built.log.roll()
+    built.write(8, 1)
+    built.end(8, ControlType.ABORT)
+    built.append()
+    built.stopped()
+    built.log.update_high_watermark(built.log.log_end_offset)
+    return built
+
+
+ABORTED = [(7, 0, 2, 1), (7, 5, 6, 1), (8, 1, 8, 9)]
+
+
+def test_aborted_transactions_are_shown_whatever_is_in_their_index() -> None:
+    built = with_transactions()
+    assert built.aborted() == ABORTED
+    second = f"{DIRECTORY}/{7:020d}"
+    for path in (f"{BASE}.txnindex", f"{second}.txnindex"):
+        data = built.fs.read_bytes(path)
+        for damaged in damaged_in_every_way(data):
+            built.fs.write_bytes(path, damaged)
+            built.open()
+            built.log.update_high_watermark(built.log.log_end_offset)
+            assert [one[:3] for one in built.aborted()] == [one[:3] for one in ABORTED]
+            built.fs.write_bytes(path, data)
+        built.fs.unlink(path)
+        built.open()
+        built.log.update_high_watermark(built.log.log_end_offset)
+        assert built.aborted() == ABORTED
+        assert built.fs.read_bytes(path) == data
+
+
+def test_a_damaged_offset_index_hides_no_aborted_transaction() -> None:
+    """It bounds which transactions may touch what is read."""
+    built = Transactions(index_interval_bytes=100)
+    for sequence in range(20):
+        built.write(7, sequence)
+        built.end(7, ControlType.ABORT)
+    built.log.roll()
+    built.append()
+    built.stopped()
+    built.log.update_high_watermark(built.log.log_end_offset)
+
+    def answers() -> list[list[int]]:
+        reads = (built.log.read(n, 300, COMMITTED) for n in range(0, 38, 2))
+        return [[one.first_offset for one in read.aborted or ()] for read in reads]
+
+    right, data = answers(), built.fs.read_bytes(f"{BASE}.index")
+    for damaged in damaged_in_every_way(data):
+        built.fs.write_bytes(f"{BASE}.index", damaged)
+        built.open()
+        built.log.update_high_watermark(built.log.log_end_offset)
+        for known, found in zip(right, answers(), strict=True):
+            assert set(known[:2]) <= set(found), "the slice holds two of them at least"
+        built.fs.write_bytes(f"{BASE}.index", data)
+
+
+def test_an_index_of_aborted_transactions_that_changes_while_it_is_used() -> None:
+    built = with_transactions()
+    assert built.aborted() == ABORTED
+    path = f"{BASE}.txnindex"
+    for damaged in (b"", built.fs.read_bytes(path)[:-34], built.fs.read_bytes(path)[:50]):
+        built.log.release()
+        built.fs.write_bytes(path, damaged)
+        assert built.aborted() == ABORTED
+
+
+def test_without_a_snapshot_the_segments_before_are_read() -> None:
+    built = with_transactions()
+    for name in built.names():
+        if name.endswith((".snapshot", ".txnindex")):
+            built.fs.unlink(f"{DIRECTORY}/{name}")
+    built.log.producers.snapshots.reload()
+    built.log.release()
+    for segment in built.log.segments:
+        segment.aborted_sum = None
+    assert built.aborted() == ABORTED
+
+
+def test_later_segments_are_not_read_where_no_transaction_is_open() -> None:
+    built = Transactions()
+    built.write(7, 0)
+    built.end(7, ControlType.ABORT)
+    for _ in range(5):
+        built.log.roll()
+        built.append()
+    built.stopped()
+    built.log.update_high_watermark(built.log.log_end_offset)
+    assert built.aborted() == [(7, 0, 1, 2)]
+    known = [segment.aborted_sum is not None for segment in built.log.segments]
+    assert known == [True] + [False] * 5
+
+
+@pytest.mark.parametrize("point", [None, 1])
+def test_a_transaction_that_begins_in_a_segment_that_was_looked_at_is_found(
+    point: int | None,
+) -> None:
+    """What was known of its end says nothing of what came after."""
+    built = Transactions()
+    built.append()
+    built.log.flush()
+    if point is None:
+        built.stopped()
+    else:
+        built.killed(recovery_point=point)
+    built.log.update_high_watermark(1)
+    built.append()
+    built.log.update_high_watermark(2)
+    assert built.aborted() == []
+    built.write(7, 0)
+    built.log.roll()
+    built.end(7, ControlType.ABORT)
+    assert built.aborted(2) == [(7, 2, 3, 4)]
+
+
+class Directory:
+    """A log manager, whose aborted transactions are noted when it stops."""
+
+    def __init__(self) -> None:
+        self.fs = MemoryFileSystem()
+        self.clock = ManualClock()
+        self.start()
+        log = self.manager.get_or_create_log(TP, bytes(range(16)), TopicConfig(), is_new=True)
+        for sequence, kind in enumerate((ControlType.ABORT, ControlType.COMMIT)):
+            batch = build_batch(
+                [(1, b"k", b"v", ())],
+                producer_id=7,
+                producer_epoch=0,
+                base_sequence=sequence,
+                transactional=True,
+            )
+            log.append_as_leader(batch, leader_epoch=0)
+            self.end(log, kind)
+            log.roll()
+
+    def end(self, log: Log, kind: ControlType) -> None:
+        marker = build_end_transaction_marker(
+            kind, producer_id=7, producer_epoch=0, coordinator_epoch=0, timestamp=1
+        )
+        log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+
+    def start(self) -> None:
+        config = BrokerConfig.parse({"log.dirs": "/logs"})
+        self.manager = LogManager(
+            config, self.clock, self.fs, random=random.Random(1), on_offline=lambda _: None
+        )
+        self.manager.startup(lambda _: TopicConfig())
+
+    def reads(self) -> list[int]:
+        """First offsets of the aborted transactions that a committed reader is told, at once."""
+        log = self.manager.get_log(TP)
+        assert log is not None
+        log.update_high_watermark(log.log_end_offset)
+        found = set()
+        for offset in range(0, log.log_end_offset, 2):
+            aborted = log.read(offset, 1 << 20, COMMITTED).aborted
+            assert aborted is not None
+            found |= {one.first_offset for one in aborted}
+        return sorted(found)
+
+    def reads_in_the_end(self) -> list[int]:
+        """The same, after it was told to wait."""
+        with pytest.raises(BeingRepaired):
+            self.reads()
+        for _ in range(3):
+            run_task(self.manager, log_tasks.REPAIR_INDEXES)
+            with suppress(BeingRepaired):
+                return self.reads()
+        raise AssertionError("one segment after the other")
+
+
+def test_after_an_orderly_stop_nothing_is_read_to_know_aborted_transactions() -> None:
+    directory = Directory()
+    directory.manager.shutdown()
+    directory.start()
+    assert directory.reads() == [0]
+
+
+@pytest.mark.parametrize("damaged", [None, b"", b"\0" * 34, b"\0" * 20])
+def test_what_was_noted_at_the_stop_tells_a_damaged_index(damaged: bytes | None) -> None:
+    directory = Directory()
+    directory.manager.shutdown()
+    if damaged is None:
+        directory.fs.unlink(f"{BASE}.txnindex")
+    else:
+        directory.fs.write_bytes(f"{BASE}.txnindex", damaged)
+    directory.start()
+    with pytest.raises(BeingRepaired):
+        directory.reads()
+    assert directory.manager.statistics().damaged_indexes == {}
+    run_task(directory.manager, log_tasks.REPAIR_INDEXES)
+    assert directory.manager.statistics().damaged_indexes == {"transaction": 1}
+    assert directory.reads() == [0]
+
+
+@pytest.mark.parametrize("content", [None, b"0\n1\nt 0 4 0:\n", b"0\n1\nt 0 4 0:?\n", b"\xff"])
+def test_without_a_usable_note_the_log_is_read_once(content: bytes | None) -> None:
+    directory = Directory()
+    directory.manager.shutdown()
+    path = "/logs/aborted-transactions-checkpoint"
+    if content is None:
+        directory.fs.unlink(path)
+    else:
+        directory.fs.write_bytes(path, content)
+    directory.start()
+    assert directory.reads_in_the_end() == [0]
+    assert directory.manager.statistics().damaged_indexes == {}, "it was only not known"
+
+
+def test_a_note_from_before_a_segment_grew_is_no_damage() -> None:
+    directory = Directory()
+    directory.manager.shutdown()
+    directory.start()
+    log = directory.manager.get_log(TP)
+    assert log is not None
+    batch = build_batch(
+        [(1, b"k", b"v", ())],
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=2,
+        transactional=True,
+    )
+    log.append_as_leader(batch, leader_epoch=0)
+    directory.end(log, ControlType.ABORT)
+    log.roll()
+    log.flush()
+    run_task(directory.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
+    directory.fs = directory.fs.crash(keep_unsynced=True)
+    directory.start()
+    assert directory.reads_in_the_end() == [0, 4]
+    assert directory.manager.statistics().damaged_indexes == {}

@@ -448,7 +448,7 @@ class _Loader:
             cut_indexes(segment, resume)
         if producers.map_end_offset != start:
             replay.rebuild(producers, self._store.segments, start, self._clock.wall_ms())
-        if resume is not None and resume.is_all:
+        if resume is not None and resume.is_all and not self._is_hole(segment, start, later):
             segment.release()
             return False
         cut = SegmentRecovery(segment, producers, self._epochs, resume).run()

@@ -500,6 +500,23 @@ def test_s_rec_3_below_the_recovery_point_a_segment_is_not_read() -> None:
     assert (log.log_end_offset, log.recovery_point) == (2, 0)
 
 
+def test_s_rec_3_what_was_lost_between_the_recovery_point_and_the_next_segment_ends_the_log() -> (
+    None
+):
+    built = LogBuilder()
+    built.append()
+    built.log.flush()
+    synced = built.log.size
+    built.append()
+    built.log.roll()
+    built.fs = built.fs.crash(keep_unsynced=True)
+    # The power took the second batch, and its entry, but not the names of the next segment's files.
+    for kind, size in (("log", synced), ("index", 0), ("timeindex", 12)):
+        built.fs.write_bytes(path(0, kind), built.fs.read_bytes(path(0, kind))[:size])
+    log = built.open(clean=False, recovery_point=1)
+    assert (log.log_end_offset, log.segment_count) == (1, 1)
+
+
 def flip(built: LogBuilder, position: int) -> None:
     file = built.fs.open(path(0))
     byte = file.pread(1, position)[0]

@@ -7,8 +7,10 @@ import pytest
 import trio
 import trio.testing
 
+from broker.network.asides import Asides
 from broker.replication.batch_opening import BatchOpener
-from broker.request import Pending
+from broker.request import Aside, Pending
+from broker.world.loop_watch import LoopWatch
 from broker.world.workers import InlineWorkers, WorkerDied
 from protocol.errors import ErrorCode
 from protocol.records.builder import assemble_batch, build_batch, encode_record
@@ -69,6 +71,7 @@ class Broker(RealBench):
         super().__init__()
         self.hands = Hands()
         self.opener = self.replicas.opener = BatchOpener(self.hands)
+        self.asides = Asides(self.clock, LoopWatch(self.clock))
         self.partitions = self.topic(partitions=2)
         for partition in self.partitions:
             partition._opener = self.opener
@@ -77,6 +80,8 @@ class Broker(RealBench):
         reply = self.produce(*args, **kwargs)
         if hasattr(reply, "cr_frame"):
             reply = await reply
+        if isinstance(reply, Aside):
+            return self.asides.begin(reply, lambda: "a test")
         version = args[1] if len(args) > 1 else 9
         return produced(reply, version) if hasattr(reply, "responses") else reply
 
@@ -85,9 +90,9 @@ def run(scenario: Callable[[Broker], Any]) -> None:
     async def main() -> None:
         broker = Broker()
         async with trio.open_nursery() as nursery:
-            await nursery.start(broker.opener.run)
+            await nursery.start(broker.asides.run)
             await scenario(broker)
-            await broker.opener.close()
+            await broker.asides.close()
 
     trio.run(main)
 
@@ -195,7 +200,7 @@ def test_a_stop_drops_what_has_not_begun_to_append() -> None:
     async def scenario(broker: Broker) -> None:
         pending = await broker.ask(HEAVY)
         await trio.testing.wait_all_tasks_blocked()
-        await broker.opener.close()
+        await broker.asides.close()
         assert not pending.done
         assert broker.partitions[0].log.log_end_offset == 0
 

@@ -8,7 +8,8 @@ Rules
 * A batch that does (`EffortSpent`) is opened in a child process, at low priority, with bounded
   memory (`protocol.records.opened`): a loop in Python would take the event loop's time in a thread.
   There is one at a time, so whoever sends such batches all day waits in a line of their own; nobody
-  else is in it, and no handler worker waits with them (Produce goes on aside).
+  else is in it (looks at what the log holds take turns with it, see `batch_looker`), and no handler
+  worker waits with them (Produce goes on aside).
 * Nothing of the log is touched. The append comes afterwards, in turn, with what was found.
 
 Belongs to the event loop. One for all partitions.

@@ -34,7 +34,6 @@ from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.log_mover import LogMover
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
-from broker.slow_answers import SlowAnswers
 from broker.world.loop_watch import LoopWatch
 from broker.world.transport import SYSTEM_DEFAULT
 from broker.world.world import World
@@ -123,7 +122,6 @@ class Parts:
         self.fetch_sessions = FetchSessionCache(
             clock, config.max_incremental_fetch_session_cache_slots, random=world.random
         )
-        self.slow_answers = SlowAnswers()
         looker = BatchLooker(workers)
         handlers = build_handlers(
             Services(
@@ -143,9 +141,8 @@ class Parts:
                 log_mover=self.log_mover,
                 volumes=world.fs,
                 workers=workers,
-                slow_answers=self.slow_answers,
                 looker=looker,
-                in_steps=InSteps(looker, self.slow_answers, clock),
+                in_steps=InSteps(looker, clock),
             )
         )
         self.channel = RequestChannel(

@@ -7,8 +7,15 @@ A handler is a plain callable `handler(ctx, request)` and never blocks. It retur
 * `None`: there is no reply (Produce with acks=0);
 * a `Pending`: the request is parked (long poll, rebalance). Nothing is held but the connection's
   place in line; whoever completes the `Pending` wakes it;
-* a coroutine: work that may wait for the disk or other brokers. The request channel gives it to
-  one of the handler workers.
+* a coroutine: work that may wait for the disk or other brokers, and is finished whatever becomes of
+  its client. It has the request's bytes until then. The request channel gives it to one of the
+  handler workers, or, where its API is no producer's or consumer's daily business, to a task aside;
+* an `Aside`: work that takes long (many turns, a child process). A task of its own does it, which
+  ends with the client; meanwhile the request is parked.
+
+What a coroutine or an `Aside` returns, and what a `Pending` is completed with, may be any of these
+again: a worker that finds that its request takes long hands it on as an `Aside`, a parked request
+goes on as one. Tasks aside are `broker.network.asides`.
 
 One connection has one request in work at a time, so replies keep the order of requests (S-NET-1).
 """
@@ -63,6 +70,19 @@ class LargeReply:
     """
 
     message: Any
+
+
+@dataclass(slots=True)
+class Aside:
+    """A reply that takes long to make. Holds no worker; ends with its client.
+
+    As with a `Pending`, byte slices of the request are not there any more when `work` begins. The
+    task is cancelled where it waits: what it must finish it shields. What it raises is answered, as
+    what a handler raises.
+    """
+
+    work: Callable[[], Coroutine[Any, Any, Any]]
+    """Begun once at most. It returns a reply of any kind."""
 
 
 class Pending:
@@ -124,7 +144,7 @@ class Pending:
 
 
 Reply = Any
-"""A message, a `LargeReply`, None, a `Pending`, or a coroutine that returns any of them."""
+"""A message, a `LargeReply`, None, a `Pending`, an `Aside` or a coroutine."""
 
 
 class Handler(Protocol):

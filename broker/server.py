@@ -228,11 +228,8 @@ class BrokerServer:
         await services.start(self.parts.transaction_coordinator.run)
         self._start_transactions()
         self._to_stop.callback(self.parts.transaction_coordinator.shutdown)
-        await services.start(self.parts.slow_answers.run)
-        await services.start(self.parts.replica_manager.opener.run)
-        self._to_stop.push_async_callback(self.parts.replica_manager.opener.close)
-        services.start_soon(self.parts.channel.run, name="handlers")
-        self._to_stop.callback(self.parts.channel.close)
+        await services.start(self.parts.channel.run, name="handlers")
+        self._to_stop.push_async_callback(self.parts.channel.close)
         await services.start(self.parts.socket_server.serve)
         self._to_stop.push_async_callback(self.parts.socket_server.close, STOP_REQUESTS_S)
         # Before the sockets close: members parked in a rebalance are told, instead of waited for.

@@ -25,7 +25,7 @@ from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
 from broker.request import RequestContext
-from broker.world.turns import CountedTurns
+from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -68,7 +68,7 @@ class AddPartitionsToTxnHandler:
     async def _in_turns(
         self, version: int, asked: list[Any], results: list[_Codes], gathering: Gathering
     ) -> Any:
-        turns = CountedTurns(FEW)
+        turns = Turns(items=FEW)
         for transaction, result in zip(asked, results, strict=True):
             self._handle(version, transaction, result, gathering.one_is_there)
             await turns.next()

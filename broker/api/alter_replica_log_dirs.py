@@ -18,7 +18,7 @@ Behaviour
 from typing import Any, Final, Protocol
 
 from broker.request import RequestContext
-from broker.world.turns import CountedTurns
+from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -55,7 +55,7 @@ class AlterReplicaLogDirsHandler:
         return _response({tp: self._move(tp, wished) for tp, wished in wishes.items()})
 
     async def _in_turns(self, wishes: dict[TopicPartition, str]) -> Any:
-        turns = CountedTurns(FEW)
+        turns = Turns(items=FEW)
         codes = {}
         for tp, directory in wishes.items():
             codes[tp] = self._move(tp, directory)

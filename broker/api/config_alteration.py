@@ -13,7 +13,7 @@ from broker.api import many
 from broker.api.config_changes import Change
 from broker.api.config_resources import ResourceType, check_broker_name, unsupported
 from broker.cluster.topic_names import invalid_name_reason
-from broker.world.turns import CountedTurns
+from broker.world.turns import Turns
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 
@@ -87,7 +87,7 @@ async def alter_each(
     resources: Sequence[Any], alter: Callable[[Any], Awaitable[None]]
 ) -> list[Altered]:
     """`alter` every resource; what it raises is the resource's own answer."""
-    turns = CountedTurns(RESOURCES_PER_TURN)
+    turns = Turns(items=RESOURCES_PER_TURN)
     named: Counter[tuple[int, str]] = Counter()
     for resource in resources:
         named[resource.resource_type, resource.resource_name] += 1

@@ -14,7 +14,7 @@ from broker.api import many
 from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext
-from broker.world.turns import CountedTurns
+from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 
@@ -51,7 +51,7 @@ class DeleteGroupsHandler:
                 settle(group_id, error.code)
 
         async def delete_in_turns() -> Any:
-            turns = CountedTurns(FEW)
+            turns = Turns(items=FEW)
             for group_id in wanted:
                 delete(group_id)
                 await turns.next()

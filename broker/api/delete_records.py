@@ -17,7 +17,7 @@ from typing import Any, Final
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.replica_manager import ReplicaManager
 from broker.request import RequestContext
-from broker.world.turns import CountedTurns
+from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -56,7 +56,7 @@ class DeleteRecordsHandler:
         )
 
     async def _in_turns(self, request: Any) -> Any:
-        turns = CountedTurns(FEW)
+        turns = Turns(items=FEW)
         topics = []
         for topic in request.topics:
             partitions = []

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
-from broker.world.turns import CountedTurns
+from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
 from protocol.types import ZERO_UUID
@@ -52,7 +52,7 @@ class DeleteTopicsHandler:
 
     async def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, when all topics are gone."""
-        turns = CountedTurns()
+        turns = Turns()
         asked = _asked(ctx, request)
         named: Counter[str | None] = Counter()
         for topic in asked:

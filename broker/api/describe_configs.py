@@ -35,7 +35,7 @@ from broker.api.config_resources import ResourceType, check_broker_name, unsuppo
 from broker.cluster.image import MetadataImage
 from broker.cluster.topic_names import invalid_name_reason
 from broker.request import LargeReply, RequestContext
-from broker.world.turns import CountedTurns
+from broker.world.turns import Turns
 from config.definition import ConfigError
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_configs import (
@@ -66,7 +66,7 @@ class DescribeConfigsHandler:
         return self._response(request, _different(request.resources))
 
     async def _in_turns(self, request: Any) -> Any:
-        turns = CountedTurns()
+        turns = Turns()
         different: dict[Any, Any] = {}
         for resource in request.resources:
             different.update(_different((resource,)))

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 from broker.api import many
 from broker.request import RequestContext
-from broker.world.turns import CountedTurns
+from broker.world.turns import Turns
 from broker.world.workers import Workers
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
@@ -149,7 +149,7 @@ class DescribeLogDirsHandler:
                 )
                 found.setdefault(log.dir.rpartition("/")[0], []).append((tp, described))
 
-        turns = CountedTurns(LOGS_PER_TURN)
+        turns = Turns(items=LOGS_PER_TURN)
         for log in list(self._log_manager.all_logs()):
             add(log, max(log.high_watermark - log.log_end_offset, 0), is_future=False)
             await turns.next()
@@ -181,7 +181,7 @@ def _wanted(request: Any) -> set[tuple[str, int]] | None:
 
 
 async def _topics(found: list[tuple[TopicPartition, Any]]) -> list[Any]:
-    turns = CountedTurns()
+    turns = Turns()
     by_topic: dict[str, list[Any]] = {}
     for tp, described in sorted(found, key=lambda pair: pair[0]):
         by_topic.setdefault(tp.topic, []).append(described)

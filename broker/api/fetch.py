@@ -44,8 +44,7 @@ from broker.replication.fetch_session import (
 from broker.replication.partition import Partition
 from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget, read_targets
 from broker.replication.replica_manager import ReplicaManager
-from broker.request import Pending, RequestContext
-from broker.slow_answers import SlowAnswers
+from broker.request import Aside, Pending, RequestContext
 from broker.world.clock import Clock
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
@@ -94,7 +93,6 @@ class FetchHandler:
         fetch_max_bytes: int,
         *,
         converter: DownConverter,
-        slow_answers: SlowAnswers,
         clock: Clock,
     ) -> None:
         self._replicas = replica_manager
@@ -103,11 +101,10 @@ class FetchHandler:
         self._sessions = sessions
         self._fetch_max_bytes = fetch_max_bytes
         self._converter = converter
-        self._slow_answers = slow_answers
         self._clock = clock
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, or a `Pending` that gets it."""
+        """The response, a `Pending` that gets it, or an `Aside` that makes it."""
         version = ctx.api_version
         named = 0
         for topic in request.topics:
@@ -130,7 +127,7 @@ class FetchHandler:
         ):
             reply = self._answer(version, context, params, read)
             if version < FIRST_VERSION_WITH_MAGIC_2:
-                return self._in_old_format(ctx, request, params, read, reply)
+                return self._in_old_format(version, params, read, reply)
             return reply
         return self._park(ctx, request, context, params, read)
 
@@ -154,12 +151,8 @@ class FetchHandler:
 
     def _in_turns(
         self, ctx: RequestContext, request: Any, context: FetchContext | None = None
-    ) -> Pending:
-        async def work() -> Any:
-            return await self._answer_in_turns(ctx, request, context)
-
-        failed = partial(self.error_response, ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
-        return self._slow_answers.begin(work, failed)
+    ) -> Aside:
+        return Aside(partial(self._answer_in_turns, ctx, request, context))
 
     async def _answer_in_turns(
         self, ctx: RequestContext, request: Any, context: FetchContext | None
@@ -220,8 +213,7 @@ class FetchHandler:
                 again = read_targets(context.targets, params, self._lookup, self._storage_failed)
                 reply = self._answer(ctx.api_version, context, params, again)
                 if ctx.api_version < FIRST_VERSION_WITH_MAGIC_2:
-                    self._in_old_format(ctx, request, params, again, reply, pending)
-                    return
+                    reply = self._in_old_format(ctx.api_version, params, again, reply)
             except Exception:  # a bug here must not fail the append that woke us
                 log.exception("A parked fetch failed")
                 reply = self.error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -331,28 +323,17 @@ class FetchHandler:
                     statistics.bytes_out += size
         return response
 
-    def _in_old_format(
-        self,
-        ctx: RequestContext,
-        request: Any,
-        params: FetchParams,
-        read: FetchRead,
-        reply: Any,
-        pending: Pending | None = None,
-    ) -> Any:
-        """The reply with message sets: a `Pending` (the one given) when there are records."""
+    def _in_old_format(self, version: int, params: FetchParams, read: FetchRead, reply: Any) -> Any:
+        """The reply with message sets: an `Aside` when there are records."""
         entries = _with_records(read)
         if not entries:
-            if pending is not None:
-                pending.complete(reply)
             return reply
 
         async def convert() -> Any:
-            await self._converter.convert(entries, _magic_of(ctx.api_version), params.max_bytes)
+            await self._converter.convert(entries, _magic_of(version), params.max_bytes)
             return reply
 
-        failed = partial(self.error_response, ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
-        return self._slow_answers.begin(convert, failed, pending)
+        return Aside(convert)
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
         """`code` for the whole request from v7 on, else for every partition."""

@@ -1,4 +1,4 @@
-"""Handlers as generators: most are done at once, others go on beside the requests to come.
+"""Handlers as generators: most are done at once, others go on aside.
 
     def _reply(self, ctx, request) -> Steps:
         for asked in request.asked:
@@ -10,12 +10,12 @@
 What `storage.log.times` says of a search holds here, for a whole reply.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from broker.replication.batch_looker import BatchLooker
-from broker.request import Reply
-from broker.slow_answers import SlowAnswers
+from broker.request import Aside, Reply
 from broker.world.turns import Turns
 from broker.world.workers import WorkerDied
 from protocol.records.errors import RecordsError
@@ -40,13 +40,12 @@ def batches_of(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
 class InSteps:
     """Replies that are made step by step. One per broker."""
 
-    def __init__(self, looker: BatchLooker, slow_answers: SlowAnswers, clock: Clock) -> None:
+    def __init__(self, looker: BatchLooker, clock: Clock) -> None:
         self._looker = looker
-        self._slow_answers = slow_answers
         self._clock = clock
 
-    def reply(self, steps: Steps, failed: Callable[[], Any]) -> Reply:
-        """The reply, or a `Pending` that gets it; `failed` makes the one that tells of a bug."""
+    def reply(self, steps: Steps) -> Reply:
+        """The reply, or an `Aside` that makes the rest of it."""
         try:
             for _ in range(_AT_ONCE):
                 step = next(steps)
@@ -54,11 +53,7 @@ class InSteps:
                     break
         except StopIteration as end:
             return end.value
-
-        async def rest() -> Any:
-            return await self._finish(steps, step)
-
-        return self._slow_answers.begin(rest, failed)
+        return Aside(partial(self._finish, steps, step))
 
     async def _finish(self, steps: Steps, step: OpenBatch | None) -> Any:
         turns = Turns(self._clock)

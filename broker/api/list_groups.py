@@ -17,7 +17,7 @@ from broker.api import many
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.values import ListedGroup as Listed
 from broker.request import RequestContext
-from broker.world.turns import CountedTurns
+from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 
@@ -49,7 +49,7 @@ class ListGroupsHandler:
         return ListGroupsResponse(groups=[_listed(group) for group in wanted])
 
     async def _in_turns(self, wanted: Iterator[Listed]) -> Any:
-        turns = CountedTurns()
+        turns = Turns()
         found = []
         for group in wanted:
             found.append(group)

@@ -25,7 +25,6 @@ partitions are asked, the reply is made in steps (`in_steps`).
 
 import logging
 from collections import Counter
-from functools import partial
 from typing import Any, Final
 
 from broker.api.in_steps import InSteps, Steps, batches_of
@@ -81,9 +80,8 @@ class ListOffsetsHandler:
         self._in_steps = in_steps
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """The response, or a `Pending` that gets it."""
-        failed = partial(self.error_response, ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
-        return self._in_steps.reply(self._reply(ctx, request), failed)
+        """The response, or an `Aside` that makes it."""
+        return self._in_steps.reply(self._reply(ctx, request))
 
     def _reply(self, ctx: RequestContext, request: Any) -> Steps:
         isolation = FetchIsolation.HIGH_WATERMARK

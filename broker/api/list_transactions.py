@@ -20,7 +20,7 @@ from broker.api import many
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.state import TransactionValue, state_from_label
 from broker.request import RequestContext
-from broker.world.turns import CountedTurns
+from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_transactions import ListTransactionsResponse, TransactionState
 from storage.clock import Clock
@@ -60,7 +60,7 @@ class ListTransactionsHandler:
 
 
 async def _in_turns(wanted: "_Filter", known: "_Transactions") -> Any:
-    turns = CountedTurns()
+    turns = Turns()
     found = []
     for one in known:
         if wanted.matches(*one):

@@ -28,7 +28,7 @@ from broker.api.endpoints import Endpoint, endpoint_for
 from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from broker.cluster.topic_names import invalid_name_reason
 from broker.request import RequestContext
-from broker.world.turns import CountedTurns
+from broker.world.turns import Turns
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.metadata import (
@@ -88,7 +88,7 @@ class MetadataHandler:
 
     async def _in_turns(self, ctx: RequestContext, request: Any) -> Any:
         """As `__call__`, for more topics than are gone through in one go."""
-        turns = CountedTurns()
+        turns = Turns()
         names: dict[str, None] = {}
         ids: dict[bytes, None] = {}
         missing = []
@@ -120,7 +120,7 @@ class MetadataHandler:
         find: Callable[[Any], TopicImage | None],
         unknown: Callable[[Any], Any],
     ) -> Any:
-        turns = CountedTurns()
+        turns = Turns()
         found, others = [], []
         for key in asked:
             topic = find(key)

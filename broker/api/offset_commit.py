@@ -28,7 +28,7 @@ from broker.coordinator.answers import AwaitedAnswer, ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.values import CommitRequest, PartitionCommit
 from broker.request import RequestContext
-from broker.world.turns import CountedTurns, wait_for_turn
+from broker.world.turns import Turns, wait_for_turn
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
     OffsetCommitResponse,
@@ -87,7 +87,7 @@ class OffsetCommitHandler:
         response.topics = []
         checked = CheckedCommits(self._groups.settings.metadata_max_length)
         make = OffsetCommitResponsePartition.cls
-        turns = CountedTurns()
+        turns = Turns()
         for asked in request.topics:
             results = await checked.check_in_turns(asked.partitions, *self._find(ctx, asked), make)
             response.topics.append(

@@ -12,8 +12,8 @@ Behaviour
 * Batches of 256 KB and more, and all that must queue behind them, are appended by a handler worker
   with the write in a thread (`Partition.wait_append_as_leader`); the request is then a coroutine.
 * A batch that takes more than a look at its records is opened by a handler worker, in a thread; if
-  it proves to be more work than that, aside, in a child process (`batch_opening`), and the request
-  is a `Pending`.
+  it proves to be more work than that, aside, in a child process (`batch_opening`), and the rest of
+  the request is an `Aside`.
 * A duplicate of an idempotent producer is answered with the offsets of the first time (S-APP-10).
 * Writing to internal topics is for `__admin_client` only: INVALID_TOPIC_EXCEPTION (S-APP-11).
 * A transactional batch is appended only when its partition was added to the transaction (KIP-890;
@@ -44,7 +44,7 @@ from broker.replication.delayed_produce import Awaited, DelayedProduce
 from broker.replication.failures import REFUSALS, Refusal, refusal_of
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.replication.replica_manager import ReplicaManager
-from broker.request import Pending, RequestContext
+from broker.request import Aside, Pending, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -235,9 +235,7 @@ class ProduceHandler:
                     each._replace(records=memoryview(bytearray(each.records)))
                     for each in progress.later[at:]
                 ]
-                work = partial(self._append_aside, ctx, request, progress, rest)
-                pending = self._replicas.opener.aside(work)
-                return await work() if pending is None else pending
+                return Aside(partial(self._append_aside, ctx, request, progress, rest))
         return self._answer(ctx, request, progress)
 
     async def _append_aside(
@@ -248,11 +246,10 @@ class ProduceHandler:
             await self._append_one(ctx, request, progress, rest[0], heavy=True)
             for later in rest[1:]:
                 await self._append_one(ctx, request, progress, later, heavy=None)
-            reply = self._answer(ctx, request, progress)
-        except Exception:  # a bug is answered, as in any handler (decision 7)
-            log.exception("Unexpected error while appending a batch that was opened aside")
-            reply = self.error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
-        return await reply.wait_reply() if isinstance(reply, Pending) else reply
+        except BaseException:  # the client goes meanwhile, for one
+            self._wake_appended(progress)
+            raise
+        return self._answer(ctx, request, progress)
 
     async def _append_one(
         self,
@@ -298,6 +295,11 @@ class ProduceHandler:
         if progress.awaited and request.acks == ALL_IN_SYNC:
             return self._park(request, progress.awaited, response)
         return response
+
+    def _wake_appended(self, progress: _Progress) -> None:
+        """There is no answer, but what was appended is there for others."""
+        for partition in progress.appended:
+            self._wake(partition)
 
     def _park(self, request: Any, awaited: list[Awaited], response: Any) -> Any:
         pending = Pending()

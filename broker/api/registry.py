@@ -74,7 +74,6 @@ if TYPE_CHECKING:
     from broker.replication.log_mover import LogMover
     from broker.replication.replica_manager import ReplicaManager
     from broker.request import Handler
-    from broker.slow_answers import SlowAnswers
     from broker.world.clock import Clock
     from broker.world.workers import Workers
     from config.broker_config import BrokerConfig
@@ -104,7 +103,6 @@ class Services:
     volumes: "Volumes"
     """The file system, asked for the size of volumes."""
     workers: "Workers"
-    slow_answers: "SlowAnswers"
     looker: "BatchLooker"
     in_steps: "InSteps"
 
@@ -133,7 +131,6 @@ _TABLE: Final = (
             s.fetch_sessions,
             s.config.fetch_max_bytes,
             converter=DownConverter(s.looker, s.replica_manager.storage_failed),
-            slow_answers=s.slow_answers,
             clock=s.clock,
         ),
     ),

@@ -33,7 +33,7 @@ from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
 from broker.request import RequestContext
-from broker.world.turns import CountedTurns, wait_for_turn
+from broker.world.turns import Turns, wait_for_turn
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
@@ -100,7 +100,7 @@ class TxnOffsetCommitHandler:
         response.topics = []
         checked = CheckedCommits(self._groups.settings.metadata_max_length)
         make = TxnOffsetCommitResponsePartition.cls
-        turns = CountedTurns()
+        turns = Turns()
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for asked in request.topics:
             topic = self._image.topic(asked.name)

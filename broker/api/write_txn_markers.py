@@ -23,7 +23,7 @@ from typing import Any, Final
 from broker.api.gathering import Gathering
 from broker.coordinator.marker_writer import Marker, MarkerWriter
 from broker.request import RequestContext
-from broker.world.turns import CountedTurns
+from broker.world.turns import Turns
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -71,7 +71,7 @@ class WriteTxnMarkersHandler:
             gathering.one_is_there()
 
         async def write_in_turns() -> Any:
-            turns = CountedTurns(FEW)
+            turns = Turns(items=FEW)
             for tp, marker, result in work:
                 self._writer.write(tp, marker, partial(written, result))
                 await turns.next()

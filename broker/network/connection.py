@@ -12,7 +12,8 @@ Rules:
 
 * One request is in work at a time, replies keep the order of requests (S-NET-1).
 * The buffer belongs to the request in work until its handler has returned (for a coroutine: until
-  it is done): handlers patch batches in place. While a reply is parked the buffer is given back.
+  it is done): handlers patch batches in place. While a request is parked, or its reply made aside,
+  the buffer is given back.
 * Bad bytes end the connection, with one line in the log.
 
 Its parts: what has come (`receive_buffer`), what becomes of a frame (`request_handling`), what is
@@ -24,7 +25,7 @@ import logging
 import struct
 from functools import partial
 from types import CoroutineType
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -36,10 +37,10 @@ from broker.network.parking import wait_parked
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel
-from broker.network.request_handling import LargeRequest, RequestHandling, Waiting, named
+from broker.network.request_handling import WAITS, LargeRequest, RequestHandling, Waiting, named
 from broker.network.request_memory import Claim, RequestMemory
 from broker.network.sender import DiskReader, ShortFile
-from broker.request import ConnectionInfo, LargeReply, Pending
+from broker.request import Aside, ConnectionInfo, LargeReply, Pending
 from broker.world.loop_watch import NOTED_S
 from broker.world.transport import Stream
 from protocol.errors import ProtocolError
@@ -306,8 +307,8 @@ class Connection:
 
         `room` is what a large request takes; while its reply is parked it takes none.
         """
-        route, context, request, reply, since = waiting
-        metrics, replies = route.metrics, self._replies
+        route, context, request, reply, _ = waiting
+        replies = self._replies
         if replies.turn:
             try:
                 if not replies.send_nowait(now):
@@ -315,25 +316,11 @@ class Connection:
             except BaseException:
                 waiting.discard()
                 raise
-        monotonic = self._monotonic
         if reply.__class__ is LargeRequest:
             return await self._finish_large(waiting, end, now)
-        if reply.__class__ is CoroutineType:
-            work = await self._channel.send(reply, route, partial(named, route, context))
-            metrics.queue += work.started - since
-            since = monotonic()
-            metrics.local += since - work.started
-            reply, error = work.reply, work.error
-            del work
-            if error is not None:
-                reply = self._handling.error_reply(route, context, request, error)
-        if reply.__class__ is Pending:
-            if not reply.done:
-                await self._wait_parked(reply, end, room)
-                end = 0
-                metrics.remote += monotonic() - since
-            reply = reply.reply
-        self._activity.last = monotonic()
+        if reply.__class__ in WAITS:
+            reply, end = await self._outcome(waiting, end, room)
+        self._activity.last = self._monotonic()
         if context.large or reply.__class__ is LargeReply:
             with self._channel.large.reply_room(self.abort) as reply_room:
                 await self._handling.answer_in_turns(route, context, request, reply, reply_room)
@@ -346,6 +333,36 @@ class Connection:
         else:
             self._handling.answer(route, context, request, reply)
         return end
+
+    async def _outcome(self, waiting: Waiting, end: int, room: Room | None) -> tuple[Any, int]:
+        """What the reply comes to that is to be waited for, and where the request ends now.
+
+        What is done or completed may have to be waited for again (`broker.request`).
+        """
+        route, context, request, reply, since = waiting
+        metrics, monotonic = route.metrics, self._monotonic
+        what = partial(named, route, context)
+        while (kind := reply.__class__) in WAITS:
+            error = None
+            if kind is CoroutineType:
+                work = await self._channel.send(reply, route, what)
+                metrics.queue += work.started - since
+                since = monotonic()
+                metrics.local += since - work.started
+                reply, error = work.reply, work.error
+            else:
+                pending = reply if kind is Pending else self._channel.begin(reply, what)
+                if not pending.done:
+                    await self._wait_parked(pending, end, room)
+                    end = 0
+                    parked, since = since, monotonic()
+                    metrics.remote += since - parked
+                reply = pending.reply
+                if kind is Aside:
+                    error = pending.error
+            if error is not None:
+                reply = self._handling.error_reply(route, context, request, error)
+        return reply, end
 
     async def _wait_parked(self, reply: Pending, end: int, room: Room | None) -> None:
         """Meanwhile the buffer, the request's memory and its room are somebody else's."""

@@ -6,7 +6,6 @@ that is the back pressure on clients. A connection that ends does not cancel its
 client asked for and a worker began is finished (an append half done is nobody's wish).
 """
 
-import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,13 +13,9 @@ from typing import Any
 
 import trio
 
-from broker.request import Pending
-from broker.world.loop_watch import LoopWatch, attributed
-from broker.world.turns import wait_for_turn
-from protocol.errors import KafkaError
+from broker.network.work import Work
+from broker.world.loop_watch import LoopWatch
 from storage.clock import Clock
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,37 +32,6 @@ class HandlerPoolStatistics:
     """Working time of all workers since the start."""
 
 
-class Work:
-    """One coroutine on its way through the pool."""
-
-    __slots__ = ("_event", "abandoned", "coroutine", "error", "reply", "started", "what")
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]) -> None:
-        self.coroutine = coroutine
-        self.what = what
-        """Names it, when it holds the loop."""
-        self.reply: Any = None
-        self.error: Exception | None = None
-        self.started = 0.0
-        """Monotonic seconds at which a worker took it."""
-        self.abandoned = False
-        """The connection ended meanwhile: nobody takes the reply."""
-        self._event = trio.Event()
-
-    async def wait_finished(self) -> None:
-        """Returns when `reply` or `error` is set."""
-        await self._event.wait()
-
-    def finish(self) -> None:
-        """Wake who waits."""
-        if self.abandoned:
-            if isinstance(self.reply, Pending):
-                self.reply.abandon()
-            if self.error is not None and not isinstance(self.error, KafkaError):
-                logger.error("A request whose client had gone failed", exc_info=self.error)
-        self._event.set()
-
-
 class HandlerPool:
     """A bounded queue and its workers."""
 
@@ -81,7 +45,6 @@ class HandlerPool:
         self._send, self._receive = trio.open_memory_channel[Work](queued_max)
         self._busy = 0
         self._busy_s = 0.0
-        self._closed = False
 
     async def submit(self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]) -> Work:
         """Queue it (waits while the queue is full) and wait until it is finished."""
@@ -91,29 +54,7 @@ class HandlerPool:
         except BaseException:
             coroutine.close()
             raise
-        try:
-            await work.wait_finished()
-        except BaseException:
-            work.abandoned = True
-            raise
-        return work
-
-    async def submit_apart(
-        self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]
-    ) -> Work:
-        """Have it done by a task of its own, no worker, and wait until it is finished.
-
-        There are as many of them as connections at most.
-        """
-        if self._nursery is None or self._closed:
-            return await self.submit(coroutine, what)
-        work = Work(coroutine, what)
-        self._nursery.start_soon(self._do_apart, work)
-        try:
-            await work.wait_finished()
-        except BaseException:
-            work.abandoned = True
-            raise
+        await work.wait_reply()
         return work
 
     async def run(self) -> None:
@@ -143,32 +84,16 @@ class HandlerPool:
 
     def close(self) -> None:
         """No new work; workers end when the queue is empty."""
-        self._closed = True
         self._send.close()
-
-    async def _do_apart(self, work: Work) -> None:
-        try:
-            await wait_for_turn()
-            work.started = self._clock.monotonic()
-            work.reply = await attributed(work.coroutine, self._watch, work.what)
-        except Exception as error:  # noqa: BLE001 - the connection answers it (decision 7)
-            work.error = error
-        finally:
-            work.coroutine.close()  # nothing, unless it was never begun
-            work.finish()
 
     async def _worker(self) -> None:
         async for work in self._receive:
-            started = work.started = self._clock.monotonic()
             self._busy += 1
             try:
-                work.reply = await attributed(work.coroutine, self._watch, work.what)
-            except Exception as error:  # noqa: BLE001 - the connection answers it (decision 7)
-                work.error = error
+                await work.perform(self._clock, self._watch)
             finally:
                 self._busy -= 1
-                self._busy_s += self._clock.monotonic() - started
-                work.finish()
+                self._busy_s += self._clock.monotonic() - work.started
             if self._surplus > 0:
                 self._surplus -= 1
                 return

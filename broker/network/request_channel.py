@@ -4,18 +4,22 @@ A `Route` is everything a connection needs for one API and version: handler, cod
 made at the first request of that version and kept, so the hot path is one dictionary lookup.
 
 A handler that answers at once runs in the connection's own task (a task switch would cost more than
-the request); one that returns a coroutine goes through the `HandlerPool`. Either way it is counted
-here.
+the request); what it returns to be done goes to the `HandlerPool` or to the `Asides`. Either way it
+is counted here.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics, Work
+import trio
+
+from broker.network.asides import Asides
+from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics
 from broker.network.large_messages import LargeMessages
 from broker.network.request_metrics import RequestMetrics, RequestTimes
-from broker.request import Handler
+from broker.network.work import Work
+from broker.request import Aside, Handler
 from broker.world.clock import Clock
 from broker.world.loop_watch import LoopWatch
 from protocol.api_keys import ApiKey
@@ -41,7 +45,7 @@ _IN_WORKERS = frozenset(
     )
 )
 """What producers and consumers wait for all day: its coroutines share the workers. Those of the
-others have tasks of their own, because they wait for each other (changes of topics are made one
+others are finished aside, because they wait for each other (changes of topics are made one
 after the other) or go in turns: in a worker they would keep appends from running."""
 
 MOST_ELEMENTS: Final[Mapping[int, int]] = {
@@ -74,13 +78,13 @@ class Route:
     """How one version of one API is served."""
 
     __slots__ = (
-        "apart",
         "build_into",
         "codec",
         "codec_of_reply",
         "error_response",
         "flexible_header",
         "handler",
+        "in_workers",
         "may_carry_files",
         "metrics",
         "most_elements",
@@ -93,7 +97,7 @@ class Route:
         self.parse_at = self.codec.parse_small_at
         self.build_into = self.codec_of_reply.build_into
         self.most_elements = MOST_ELEMENTS.get(key, MAX_ELEMENTS)
-        self.apart = key not in _IN_WORKERS
+        self.in_workers = key in _IN_WORKERS
         self.handler: Callable[[Any, Any], Any] = handler
         self.error_response = handler.error_response
         self.flexible_header = response_header_is_flexible(key, version)
@@ -140,6 +144,7 @@ class RequestChannel:
         self.pool = HandlerPool(
             workers=workers, queued_max=queued_max, clock=clock, watch=self.watch
         )
+        self.asides = Asides(clock, self.watch)
 
     def route(self, key: int, version: int) -> Route | None:
         """Who serves it; None when nobody does."""
@@ -161,21 +166,29 @@ class RequestChannel:
     async def send(
         self, work: Coroutine[Any, Any, Any], route: Route, what: Callable[[], str]
     ) -> Work:
-        """Have it done, by a worker or by a task of its own; returns when it is.
+        """Have a handler's coroutine done, by a worker or aside; returns when it is.
 
         `what` names it for the log.
         """
-        if route.apart:
-            return await self.pool.submit_apart(work, what)
-        return await self.pool.submit(work, what)
+        if route.in_workers:
+            return await self.pool.submit(work, what)
+        return await self.asides.finish(work, what)
 
-    async def run(self) -> None:
-        """The workers; until cancelled or closed."""
-        await self.pool.run()
+    def begin(self, aside: Aside, what: Callable[[], str]) -> Work:
+        """Have it done aside; the work is pending."""
+        return self.asides.begin(aside, what)
 
-    def close(self) -> None:
-        """No new work."""
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """The workers and what is done aside; until cancelled or closed."""
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.asides.run)
+            nursery.start_soon(self.pool.run)
+            task_status.started()
+
+    async def close(self) -> None:
+        """No new work; returns when nothing is done aside any more."""
         self.pool.close()
+        await self.asides.close()
 
     def statistics(self) -> RequestChannelStatistics:
         """A snapshot."""

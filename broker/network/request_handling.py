@@ -14,7 +14,7 @@ from broker.network.activity import Activity
 from broker.network.large_messages import ReplyRoom, Room
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel, Route
-from broker.request import ConnectionInfo, LargeReply, Pending, RequestContext
+from broker.request import Aside, ConnectionInfo, LargeReply, Pending, RequestContext
 from broker.world.loop_watch import NOTED_S
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -31,7 +31,9 @@ class LargeRequest(NamedTuple):
     end: int
 
 
-_WAITS: Final = frozenset((Pending, CoroutineType, LargeReply))
+WAITS: Final = frozenset((Pending, Aside, CoroutineType))
+"""Kinds of reply that are not there yet (`broker.request`)."""
+_NOT_READY: Final = WAITS | {LargeReply}
 
 STEPS_PER_LOOK: Final = 16
 """Elements between two looks at the clock: some ten microseconds."""
@@ -44,7 +46,7 @@ class Waiting(NamedTuple):
     context: RequestContext
     request: Any
     reply: Any
-    """A `Pending`, a coroutine, a `LargeReply` or a `LargeRequest`; of a large request anything."""
+    """Any kind but a ready message, or a `LargeRequest`; of a large request anything."""
     since: float
     """Monotonic seconds at which the handler returned it."""
 
@@ -119,7 +121,7 @@ class RequestHandling:
         metrics.local += finished - started
         if finished - started >= NOTED_S:
             self._channel.watch.note(started, finished, partial(named, route, context))
-        if reply.__class__ in _WAITS:
+        if reply.__class__ in _NOT_READY:
             return Waiting(route, context, request, reply, finished)
         self.answer(route, context, request, reply)
         return None

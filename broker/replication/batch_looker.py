@@ -1,6 +1,7 @@
 """Looking into batches of the log beside the event loop: for old formats, and for a record's time.
 
-What is produced is opened by `batch_opening`.
+What is produced is opened by `batch_opening`, which has a line of its own before the same child
+process: the two have their turns one after the other, however many wait in either.
 
 A loop over records takes the loop's time in a thread, too, so it is done in a child process, which
 reads the batches itself: to send it a hundred megabytes would keep the interpreter's lock for a

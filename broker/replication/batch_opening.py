@@ -8,20 +8,19 @@ Rules
 * A batch that does (`EffortSpent`) is opened in a child process, at low priority, with bounded
   memory (`protocol.records.opened`): a loop in Python would take the event loop's time in a thread.
   There is one at a time, so whoever sends such batches all day waits in a line of their own; nobody
-  else is in it, and no handler worker waits with them (`aside`).
+  else is in it (looks at what the log holds take turns with it, see `batch_looker`), and no handler
+  worker waits with them (Produce goes on aside).
 * Nothing of the log is touched. The append comes afterwards, in turn, with what was found.
 
 Belongs to the event loop. One for all partitions.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import trio
 
-from broker.request import Pending
 from broker.world.workers import WorkerDied, Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.effort import Effort, EffortSpent
@@ -60,8 +59,6 @@ class BatchOpener:
         self._workers = workers
         self._threads = trio.CapacityLimiter(THREADS)
         self._process = trio.CapacityLimiter(1)
-        self._nursery: trio.Nursery | None = None
-        self._ended = trio.Event()
         self._in_threads = self._in_processes = self._waiting = 0
 
     async def open(self, opening: Opening) -> Opened:
@@ -90,50 +87,11 @@ class BatchOpener:
             self._waiting -= 1
         return _opened(found)
 
-    # ------------------------------------------------------------------ requests that wait long
-
-    def aside(self, work: Callable[[], Awaitable[Any]]) -> Pending | None:
-        """Have `work` make a reply without a handler worker; None when nobody can (not running).
-
-        `work` is dropped when its client goes before it has begun to change anything: it is
-        cancelled where it waits.
-        """
-        if self._nursery is None:
-            return None
-        pending = Pending()
-        scope = trio.CancelScope()
-        pending.on_abandon = scope.cancel
-        self._nursery.start_soon(_answer, work, pending, scope)
-        return pending
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve `aside` until cancelled or closed."""
-        try:
-            async with trio.open_nursery() as self._nursery:
-                self._nursery.start_soon(trio.sleep_forever)
-                task_status.started()
-        finally:
-            self._nursery = None
-            self._ended.set()
-
-    async def close(self) -> None:
-        """What has not begun to append never will."""
-        if self._nursery is not None:
-            self._nursery.cancel_scope.cancel()
-            await self._ended.wait()
-
     def statistics(self) -> OpeningStatistics:
         """A snapshot."""
         return OpeningStatistics(
             in_threads=self._in_threads, in_processes=self._in_processes, waiting=self._waiting
         )
-
-
-async def _answer(
-    work: Callable[[], Awaitable[Any]], pending: Pending, scope: trio.CancelScope
-) -> None:
-    with scope:
-        pending.complete(await work())
 
 
 def _attempt(opening: Opening) -> Opened | KafkaError:

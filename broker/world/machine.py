@@ -29,6 +29,7 @@ class MachineWorkers:
     def __init__(self, *, processes: int = 1) -> None:
         self._processes = processes
         self._pool: ProcessPoolExecutor | None = None
+        self._free = trio.CapacityLimiter(processes)
         self._opening = trio.Lock()
 
     async def in_thread(
@@ -41,16 +42,16 @@ class MachineWorkers:
         return await trio.to_thread.run_sync(work, *values, limiter=limiter)
 
     async def in_process(self, work: Callable[..., Result], *values: Any) -> Result:
-        """See `Workers`."""
+        """See `Workers`. Who waits for a free process can be cancelled, and has sent nothing."""
         from concurrent.futures.process import BrokenProcessPool
 
-        await trio.lowlevel.checkpoint_if_cancelled()
         try:
-            pool = self._pool or await self._open_pool()
-            future = pool.submit(work, *values)
-            with trio.CancelScope(shield=True):
-                await _wait_done(future)
-            return future.result()
+            async with self._free:
+                pool = self._pool or await self._open_pool()
+                future = pool.submit(work, *values)
+                with trio.CancelScope(shield=True):
+                    await _wait_done(future)
+                return future.result()
         except BrokenProcessPool as error:
             self.close()  # the next work gets new ones
             raise WorkerDied(str(error)) from error

@@ -45,13 +45,19 @@ async def wait_for_turn() -> None:
         pass  # the next one is woken, and runs in the next pass
 
 
+def _no_time() -> float:
+    return 0.0
+
+
 class Turns:
     """One piece of work. Event loop only."""
 
-    __slots__ = ("_began", "_items", "_monotonic")
+    __slots__ = ("_began", "_items", "_monotonic", "_most")
 
-    def __init__(self, clock: Clock) -> None:
-        self._monotonic = clock.monotonic
+    def __init__(self, clock: Clock | None = None, *, items: int = ITEMS) -> None:
+        """A turn is so many items at most; only they count where there is no clock."""
+        self._monotonic = _no_time if clock is None else clock.monotonic
+        self._most = items
         self._began = self._monotonic()
         self._items = 0
 
@@ -67,25 +73,9 @@ class Turns:
     def is_over(self) -> bool:
         """Between two items: whether others should have their turn."""
         self._items += 1
-        return self._items >= ITEMS or self._monotonic() - self._began >= TURN_S
+        return self._items >= self._most or self._monotonic() - self._began >= TURN_S
 
     def begin(self) -> None:
         """A turn begins now."""
         self._items = 0
         self._began = self._monotonic()
-
-
-class CountedTurns:
-    """`Turns` for who has no clock: a turn is so many items, of which the cost is known."""
-
-    __slots__ = ("_items", "_left")
-
-    def __init__(self, items: int = ITEMS) -> None:
-        self._items = self._left = items
-
-    async def next(self) -> None:
-        """See `Turns.next`."""
-        self._left -= 1
-        if self._left <= 0:
-            await wait_for_turn()
-            self._left = self._items

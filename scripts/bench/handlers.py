@@ -28,7 +28,6 @@ from broker.replication.fetch_session import FetchSessionCache
 from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
 from broker.request import Pending, RequestContext
-from broker.slow_answers import SlowAnswers
 from broker.world.clock import SystemClock
 from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig
@@ -77,7 +76,6 @@ class Broker:
             self.sessions,
             57671680,
             converter=DownConverter(BatchLooker(InlineWorkers()), self.replicas.storage_failed),
-            slow_answers=SlowAnswers(),
             clock=clock,
         )
 

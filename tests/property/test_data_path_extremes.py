@@ -14,8 +14,8 @@ from protocol.messages import (
     offset_for_leader_epoch,
     produce,
 )
-from tests.support.answers_at_once import in_steps
 from tests.support.broker_bench import batch, context
+from tests.support.made_aside import in_steps
 from tests.support.real_bench import RealBench
 
 INT64 = st.sampled_from((0, 1, 2, 5, -1, -2, -3, -4, -5, -6, -7, 2**63 - 1, -(2**63), 10**12))

@@ -2,8 +2,6 @@
 
 from random import Random
 
-import trio
-
 from broker.api.fetch import FetchHandler
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
@@ -18,8 +16,8 @@ from protocol.messages.fetch import (
     ForgottenTopic,
     ReplicaState,
 )
-from tests.support.answers_at_once import AnswersAtOnce
 from tests.support.broker_bench import Bench, batch, context
+from tests.support.made_aside import made
 
 IDS = 13
 
@@ -43,7 +41,6 @@ class Asked:
             self.sessions,
             fetch_max_bytes,
             converter=self.converter,
-            slow_answers=AnswersAtOnce(),
             clock=self.bench.clock,
         )
 
@@ -113,10 +110,8 @@ class Asked:
         return self.handler(context(version), codec.parse(bytearray(codec.build(self.message))))
 
     def fetch(self, *args, **kwargs):
-        reply = self.raw(*args, **kwargs)
-        if isinstance(reply, Pending):
-            assert reply.done, "the fetch was parked"
-            reply = reply.reply
+        reply = made(self.raw(*args, **kwargs))
+        assert not isinstance(reply, Pending), "the fetch was parked"
         return through(reply, self.version)
 
     def park(self, *args, **kwargs):
@@ -127,7 +122,7 @@ class Asked:
 
     def done(self, pending):
         assert pending.done
-        return through(trio.run(pending.wait_reply), self.version)
+        return through(made(pending), self.version)
 
     def nothing_is_parked(self):
         statistics = self.bench.purgatories.fetch.statistics()

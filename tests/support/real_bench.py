@@ -9,7 +9,6 @@ from broker.api.transaction_gate import TransactionGate
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.down_converter import DownConverter
 from broker.replication.fetch_session import FetchSessionCache
-from broker.request import Pending
 from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
@@ -27,8 +26,8 @@ from protocol.messages.produce import (
 )
 from protocol.records.record import iter_records
 from storage.log_manager import LogManager
-from tests.support.answers_at_once import AnswersAtOnce, in_steps
 from tests.support.broker_bench import Bench, context
+from tests.support.made_aside import in_steps, made
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.transaction_harness import TransactionHarness
@@ -59,7 +58,6 @@ class RealBench(Bench):
             self.sessions,
             57671680,
             converter=DownConverter(BatchLooker(InlineWorkers()), self.replicas.storage_failed),
-            slow_answers=AnswersAtOnce(),
             clock=self.clock,
         )
         self.list_handler = ListOffsetsHandler(self.replicas, in_steps(self.clock))
@@ -84,9 +82,7 @@ class RealBench(Bench):
             topics=[FetchTopic(topic=topic, partitions=[asked])],
         )
         codec = FetchRequest.codec(version)
-        reply = self.fetch_handler(context(version), codec.parse(codec.build(message)))
-        if isinstance(reply, Pending) and reply.done:
-            reply = reply.reply
+        reply = made(self.fetch_handler(context(version), codec.parse(codec.build(message))))
         return fetched(reply, version) if hasattr(reply, "responses") else reply
 
     def values(self, offset, *args, **kwargs):
@@ -104,7 +100,7 @@ class RealBench(Bench):
         message = ListOffsetsRequest(
             replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])], **fields
         )
-        told = self.list_handler(context(version), message).topics[0].partitions[0]
+        told = made(self.list_handler(context(version), message)).topics[0].partitions[0]
         return told.error_code, told.timestamp, told.offset
 
 

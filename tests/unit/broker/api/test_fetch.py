@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from broker.api import fetch
+from broker.request import Aside
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
 from protocol.records.batch import iter_batches
@@ -13,6 +14,7 @@ from protocol.records.legacy import iter_message_set
 from storage.errors import StorageError
 from tests.support.broker_bench import batch, context
 from tests.support.fetch_bench import IDS, Asked, only, partitions_of, through, topic_id
+from tests.support.made_aside import made
 
 
 def base_offsets(partition):
@@ -410,9 +412,8 @@ def test_a_fetch_of_many_partitions_is_answered_in_turns(version):
     asked = Asked(partitions=4)
     for index in range(4):
         asked.append(b"%d" % index, index=index)
-    started = asked.handler._slow_answers.started
     response = asked.fetch(dict.fromkeys(range(4), 0), version)
-    assert asked.handler._slow_answers.started > started
+    assert isinstance(asked.raw(dict.fromkeys(range(4), 0), version), Aside)
     assert [p.partition_index for p in partitions_of(response)] == [0, 1, 2, 3]
     assert all(len(p.records) for p in partitions_of(response))
 
@@ -424,9 +425,9 @@ def test_a_session_of_many_partitions_is_read_in_turns():
     first = asked.fetch(dict.fromkeys(range(4), 0), session=(0, 0), max_wait=0)
     assert len(partitions_of(first)) == 4
     asked.append(index=3)
-    started = asked.handler._slow_answers.started
-    again = asked.fetch({1: 1}, session=(first.session_id, 1))
-    assert asked.handler._slow_answers.started == started + 1
+    aside = asked.raw({1: 1}, session=(first.session_id, 1))
+    assert isinstance(aside, Aside)
+    again = through(made(aside), asked.version)
     assert [p.partition_index for p in partitions_of(again)] == [3]
     wrong = asked.fetch({}, session=(first.session_id, 7))
     assert wrong.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH

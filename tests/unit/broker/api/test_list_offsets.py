@@ -6,6 +6,7 @@ import trio
 from broker.api.in_steps import InSteps
 from broker.api.list_offsets import ListOffsetsHandler
 from broker.replication.batch_looker import BatchLooker
+from broker.request import Aside
 from broker.world.workers import InlineWorkers
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
@@ -15,8 +16,8 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from storage.errors import StorageError
-from tests.support.answers_at_once import in_steps
 from tests.support.broker_bench import NOW, Bench, batch, context
+from tests.support.made_aside import in_steps, made
 
 
 class Asked:
@@ -50,7 +51,7 @@ class Asked:
         codec = ListOffsetsRequest.codec(version)
         self.message = codec.parse(codec.build(message))
         codec = ListOffsetsResponse.codec(version)
-        response = codec.parse(codec.build(self.handler(context(version), self.message)))
+        response = codec.parse(codec.build(made(self.handler(context(version), self.message))))
         return response.topics[0].partitions
 
     def one(self, *args, **kwargs):
@@ -179,21 +180,9 @@ def test_error_response_blames_every_partition():
     assert [p.error_code for p in response.topics[0].partitions] == [42, 42]
 
 
-class Slow:
-    """`SlowAnswers` that notes what it is given, and does it in the test's own loop."""
-
-    def __init__(self):
-        self.works = []
-
-    def begin(self, work, failed, pending=None):
-        self.works.append(work)
-        return self.works
-
-
 def test_many_partitions_are_gone_through_beside_other_requests():
     bench = Bench()
     bench.topic(partitions=2000)
-    slow = Slow()
     turns = []
 
     class Counting(InSteps):
@@ -209,7 +198,7 @@ def test_many_partitions_are_gone_through_beside_other_requests():
             return await super()._finish(counted(), step)
 
     opener = BatchLooker(InlineWorkers())
-    handler = ListOffsetsHandler(bench.replicas, Counting(opener, slow, bench.clock))
+    handler = ListOffsetsHandler(bench.replicas, Counting(opener, bench.clock))
 
     def asked(count):
         partitions = [
@@ -221,8 +210,8 @@ def test_many_partitions_are_gone_through_beside_other_requests():
 
     few = handler(context(7), asked(100))
     assert len(few.topics[0].partitions) == 100
-    assert not slow.works
-    handler(context(7), asked(2000))
-    reply = trio.run(slow.works[0])
+    aside = handler(context(7), asked(2000))
+    assert isinstance(aside, Aside)
+    reply = trio.run(aside.work)
     assert [p.error_code for p in reply.topics[0].partitions] == [0] * 2000
     assert len(turns) > 1800

@@ -11,8 +11,8 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.support.answers_at_once import in_steps
 from tests.support.broker_bench import Bench, batch, context
+from tests.support.made_aside import in_steps, made
 
 
 def ask(bench, epochs, version=4, current=-1, topic="t", error=None):
@@ -34,7 +34,7 @@ def ask(bench, epochs, version=4, current=-1, topic="t", error=None):
     message = codec.parse(codec.build(message))
     handler = OffsetForLeaderEpochHandler(bench.replicas, in_steps(bench.clock))
     if error is None:
-        response = handler(context(version), message)
+        response = made(handler(context(version), message))
     else:
         response = handler.error_response(context(version), message, error)
     codec = OffsetForLeaderEpochResponse.codec(version)

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from broker.network import buffers
-from broker.request import Pending, RequestContext
+from broker.request import Aside, Pending, RequestContext
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
@@ -123,6 +123,91 @@ def test_a_coroutine_is_run_by_a_worker_and_may_end_in_a_parked_reply(net: Net) 
             await wait_until(lambda: bool(pendings))
             pendings[0].complete(HeartbeatResponse(throttle_time_ms=1))
             assert (await client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 1
+
+    net.run(main)
+
+
+@pytest.mark.parametrize("by", ["handler", "worker", "parked", "aside"])
+def test_an_aside_is_made_without_a_worker_whoever_returns_it(net: Net, by: str) -> None:
+    go = trio.Event()
+
+    def work(ctx: RequestContext, request: Any) -> Any:
+        if ctx.correlation_id == 9:
+            return echo(ctx, request)
+
+        async def make() -> Any:
+            await go.wait()
+            return echo(ctx, request)
+
+        async def later() -> Any:
+            return Aside(make)
+
+        if by == "parked":
+            parked = Pending()
+            parked.complete(Aside(make))
+            return parked
+        return {"handler": Aside(make), "aside": Aside(later)}.get(by) or later()
+
+    async def main() -> None:
+        async with running_server(net, {HEARTBEAT: work}, workers=1, queued_max=1) as harness:
+            clients = [await harness.connect() for _ in range(4)]
+            for number, client in enumerate(clients):
+                await client.send(heartbeat(number, number) + heartbeat(9, 7))
+            await net.settle()
+            await trio.sleep(0.02)
+            assert harness.channel.pool.statistics().busy == 0
+            assert harness.channel.asides.working == 4
+            go.set()
+            for number, client in enumerate(clients):
+                response = await client.response(HEARTBEAT, 4, number)
+                assert response.throttle_time_ms == number
+                await client.response(HEARTBEAT, 4, 9)
+            times = harness.channel.statistics().requests["Heartbeat"]
+            assert times.remote_s > 0.04
+            assert harness.channel.asides.working == 0
+
+    net.run(main)
+
+
+def test_an_aside_ends_with_its_client(net: Net) -> None:
+    ended: list[str] = []
+
+    def work(ctx: RequestContext, request: Any) -> Any:
+        async def make() -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                ended.append("aside")
+
+        return Aside(make)
+
+    async def main() -> None:
+        async with running_server(net, {HEARTBEAT: work}) as harness:
+            client = await harness.connect()
+            await client.send(heartbeat(1))
+            await wait_until(lambda: harness.channel.asides.working == 1)
+            await net.settle()
+            client.close()
+            await wait_until(lambda: ended == ["aside"])
+
+    net.run(main)
+
+
+def test_what_an_aside_raises_is_answered(net: Net) -> None:
+    def work(ctx: RequestContext, request: Any) -> Any:
+        async def make() -> None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR) if ctx.correlation_id else ValueError("bug")
+
+        return Aside(make)
+
+    async def main() -> None:
+        async with running_server(net, {HEARTBEAT: work}) as harness:
+            client = await harness.connect()
+            await client.send(heartbeat(0) + heartbeat(1))
+            response = await client.response(HEARTBEAT, 4, 0)
+            assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+            response = await client.response(HEARTBEAT, 4, 1)
+            assert response.error_code == ErrorCode.NOT_COORDINATOR
 
     net.run(main)
 

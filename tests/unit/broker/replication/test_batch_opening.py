@@ -7,14 +7,17 @@ import pytest
 import trio
 import trio.testing
 
+from broker.network.asides import Asides
 from broker.replication.batch_opening import BatchOpener
-from broker.request import Pending
+from broker.request import Aside, Pending
+from broker.world.loop_watch import LoopWatch
 from broker.world.workers import InlineWorkers, WorkerDied
 from protocol.errors import ErrorCode
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import assemble_batch, build_batch, encode_record
 from protocol.records.compression import CompressionType, compress
 from protocol.records.message_set import build_message_set
-from tests.support.broker_bench import NOW
+from tests.support.broker_bench import NOW, context
 from tests.support.real_bench import RealBench, produced
 
 
@@ -69,6 +72,7 @@ class Broker(RealBench):
         super().__init__()
         self.hands = Hands()
         self.opener = self.replicas.opener = BatchOpener(self.hands)
+        self.asides = Asides(self.clock, LoopWatch(self.clock))
         self.partitions = self.topic(partitions=2)
         for partition in self.partitions:
             partition._opener = self.opener
@@ -77,6 +81,8 @@ class Broker(RealBench):
         reply = self.produce(*args, **kwargs)
         if hasattr(reply, "cr_frame"):
             reply = await reply
+        if isinstance(reply, Aside):
+            return self.asides.begin(reply, lambda: "a test")
         version = args[1] if len(args) > 1 else 9
         return produced(reply, version) if hasattr(reply, "responses") else reply
 
@@ -85,9 +91,9 @@ def run(scenario: Callable[[Broker], Any]) -> None:
     async def main() -> None:
         broker = Broker()
         async with trio.open_nursery() as nursery:
-            await nursery.start(broker.opener.run)
+            await nursery.start(broker.asides.run)
             await scenario(broker)
-            await broker.opener.close()
+            await broker.asides.close()
 
     trio.run(main)
 
@@ -195,9 +201,32 @@ def test_a_stop_drops_what_has_not_begun_to_append() -> None:
     async def scenario(broker: Broker) -> None:
         pending = await broker.ask(HEAVY)
         await trio.testing.wait_all_tasks_blocked()
-        await broker.opener.close()
+        await broker.asides.close()
         assert not pending.done
         assert broker.partitions[0].log.log_end_offset == 0
+
+    run(scenario)
+
+
+def test_what_was_appended_wakes_others_also_when_the_client_goes() -> None:
+    async def scenario(broker: Broker) -> None:
+        woken: list[Any] = []
+        broker.produce_handler._wake = woken.append
+        data = [PartitionProduceData(index=1, records=MEDIUM)]
+        data.append(PartitionProduceData(index=0, records=HEAVY))
+        message = ProduceRequest(
+            acks=1, timeout_ms=0, topic_data=[TopicProduceData(name="t", partition_data=data)]
+        )
+        codec = ProduceRequest.codec(9)
+        request = codec.parse(bytearray(codec.build(message)))
+        aside = await broker.produce_handler(context(9), request)
+        work = broker.asides.begin(aside, lambda: "a test")
+        await trio.testing.wait_all_tasks_blocked()
+        assert (broker.partitions[1].log.log_end_offset, woken) == (3_000, [])
+        work.abandon()
+        broker.hands.may_work.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert woken == [broker.partitions[1]]
 
     run(scenario)
 

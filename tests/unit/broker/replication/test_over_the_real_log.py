@@ -21,6 +21,13 @@ from tests.support.real_bench import RealBench, fetched, produced
 CODECS = list(CompressionType)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def libraries_are_loaded():
+    """Else the first batch that needs one goes through a worker, in whichever test it comes."""
+    import numpy  # noqa: F401
+    import zstandard  # noqa: F401
+
+
 def made(config=None, partitions=1, **where):
     bench = RealBench(**where)
     bench.topic("t", partitions, config=config)

@@ -2,7 +2,7 @@
 
 import trio
 
-from broker.world.turns import ITEMS, TURN_S, CountedTurns, Turns
+from broker.world.turns import ITEMS, TURN_S, Turns
 from tests.support.manual_clock import ManualClock
 
 
@@ -57,7 +57,7 @@ def test_turns_without_a_clock_are_so_many_items() -> None:
     done: list[int] = []
 
     async def main() -> None:
-        turns = CountedTurns(4)
+        turns = Turns(items=4)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(other)
             for number in range(12):
@@ -76,7 +76,7 @@ def test_of_many_long_works_one_goes_on_in_a_pass_of_the_loop() -> None:
 
     async def work() -> None:
         nonlocal turns_since
-        turns = CountedTurns(1)
+        turns = Turns(items=1)
         for _ in range(5):
             await turns.next()
             turns_since += 1

@@ -3,11 +3,13 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from broker.world.machine import NICE, MachineWorkers
 from broker.world.workers import InlineWorkers, WorkerDied, Workers, perform, perform_all
@@ -154,3 +156,15 @@ def test_cancelled_between_steps_nothing_more_is_begun() -> None:
 
     trio.run(cancelled)
     assert "complete b1" in notes and "run c1" not in notes
+
+
+def test_who_waits_for_the_process_can_be_cancelled(machine: MachineWorkers) -> None:
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(machine.in_process, time.sleep, 0.3)
+            await trio.testing.wait_all_tasks_blocked()
+            with trio.move_on_after(0.01) as waiting:
+                await machine.in_process(time.sleep, 0)
+            assert waiting.cancelled_caught
+
+    trio.run(main)

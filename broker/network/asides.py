@@ -1,0 +1,98 @@
+"""Work that is done aside: by a task of its own, no handler worker.
+
+Whoever waits for others, or goes in turns, would keep one of the few workers meanwhile, and appends
+from running. Rules
+
+* A connection has one request in work, so there are never more tasks than connections, but for
+  those whose client has gone and which must be finished.
+* Each begins behind all other long work (`wait_for_turn`), and its steps are attributed.
+* The reply `Aside` ends with its client: its task is cancelled where it waits. What must be
+  finished once it was begun (an append) shields itself. The coroutine of a handler is finished,
+  whatever becomes of its client (`broker.request` has both).
+* At the stop connections go first, so what is left here is nobody's: `close` cancels it, and waits
+  for what is shielded. Parts that it uses are stopped afterwards.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import trio
+
+from broker.network.work import Work
+from broker.request import Aside
+from broker.world.loop_watch import LoopWatch
+from broker.world.turns import wait_for_turn
+from storage.clock import Clock
+
+
+class Asides:
+    """One per broker. Event loop only."""
+
+    def __init__(self, clock: Clock, watch: LoopWatch) -> None:
+        self._clock = clock
+        self._watch = watch
+        self._nursery: trio.Nursery | None = None
+        self._ended = trio.Event()
+        self._working = 0
+
+    @property
+    def working(self) -> int:
+        """How many are begun and not done."""
+        return self._working
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Where the tasks live, until cancelled or closed. Run once."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(trio.sleep_forever)
+                task_status.started()
+        finally:
+            self._nursery = None
+            self._ended.set()
+
+    async def close(self) -> None:
+        """Nothing new; returns when all are cancelled or finished."""
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+            await self._ended.wait()
+
+    def begin(self, aside: Aside, what: Callable[[], str]) -> Work:
+        """Have it done, as long as its client is there. Raises ClosedResourceError."""
+        self._check_open()
+        work = Work(aside.work(), what)
+        scope = trio.CancelScope()
+        work.on_abandon = scope.cancel
+        return self._begin(work, scope)
+
+    async def finish(self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]) -> Work:
+        """Have it done, and wait for that; done also if nobody waits any more.
+
+        Raises ClosedResourceError.
+        """
+        try:
+            self._check_open()
+        except trio.ClosedResourceError:
+            coroutine.close()
+            raise
+        work = self._begin(Work(coroutine, what), trio.CancelScope())
+        await work.wait_reply()
+        return work
+
+    def _check_open(self) -> None:
+        if self._nursery is None or self._nursery.cancel_scope.cancel_called:
+            raise trio.ClosedResourceError("nothing is done aside before the start or at the stop")
+
+    def _begin(self, work: Work, scope: trio.CancelScope) -> Work:
+        assert self._nursery is not None
+        self._working += 1
+        self._nursery.start_soon(self._perform, work, scope, name="aside")
+        return work
+
+    async def _perform(self, work: Work, scope: trio.CancelScope) -> None:
+        try:
+            with scope:
+                await wait_for_turn()
+                await work.perform(self._clock, self._watch)
+        finally:
+            work.coroutine.close()  # nothing, unless it was never begun
+            self._working -= 1

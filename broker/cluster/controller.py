@@ -8,7 +8,8 @@ Rules
 3. A deletion that a crash cuts short is finished at the next start (`topic_deletion`).
 4. What has begun is finished: the client's going away does not cancel a change half-way.
 5. At a start a partition whose log cannot be opened (failed disk) has no leader; the rest serves on
-   (`leadership`). New partitions are opened all or none: the refusal leaves nothing behind.
+   (`leadership`). New partitions are opened all or none: the refusal leaves nothing behind. When
+   the disk failed they stay, without leaders, and the refusal says so.
 
 Start-up, called by `broker.server`: `load` (before the logs are loaded: they need the topics'
 configs), `lead` (after), `register` (when the sockets are bound). Refusals are `KafkaError`s. After
@@ -37,6 +38,7 @@ from broker.cluster.leadership import (
     Replicas,
     above_the_logs,
     elected,
+    expect_leaders,
     expect_no_logs,
     lead_partitions,
 )
@@ -280,6 +282,10 @@ class Controller:
             self._image.set_topic(opened)
             results[name] = opened
             log.info("Created topic %s with %d partitions", name, len(opened.partitions))
+            try:
+                expect_leaders(opened, opened.partitions)
+            except KafkaError as error:
+                results[name] = error
 
     async def ensure_topics(self, names: Sequence[str]) -> dict[str, KafkaError]:
         """Have topics that are missing made on the broker's defaults; why those that are not.
@@ -381,6 +387,7 @@ class Controller:
                 )
                 self._image.set_topic(grown)
         log.info("Topic %s has %d partitions now", name, count)
+        expect_leaders(grown, added)
 
     async def alter_topic_config(
         self,

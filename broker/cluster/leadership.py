@@ -17,6 +17,7 @@ from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, Topic
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
+from storage.errors import OutOfResources, StorageError
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +134,10 @@ async def lead_partitions(
 ) -> TopicImage:
     """Open and serve `partitions` of `topic`; the topic as it is after failures.
 
-    New ones all or none: raises what is wrong with the first that cannot be opened.
+    New ones are opened all or none, and what is wrong with the first that cannot be opened is
+    raised. But not when a disk failed: what was made on it cannot be taken away, and a second
+    directory of the same partition, on another disk, would keep the next start from knowing which
+    is the partition. So the topic stays, as it would if the disk failed a moment later.
     """
     failed: dict[int, PartitionImage] = {}
     for index, partition in partitions.items():
@@ -143,9 +147,10 @@ async def lead_partitions(
         try:
             replicas.make_leader(tp, topic.topic_id, partition.leader_epoch, config, is_new)
         except Exception as error:
-            if is_new:
+            if is_new and not _is_failed_disk(error):
                 _close_new(replicas, topic.name, partitions)
-            if is_new or not isinstance(error, KafkaError):
+                raise
+            if not isinstance(error, KafkaError):
                 raise
             log.error("Partition %s-%d has no leader: %s", topic.name, index, error)
             failed[index] = replace(partition, leader=NO_LEADER, offline_replicas=(broker_id,))
@@ -153,6 +158,21 @@ async def lead_partitions(
     if not failed:
         return topic
     return replace(topic, partitions={**topic.partitions, **failed})
+
+
+def _is_failed_disk(error: Exception) -> bool:
+    return isinstance(error, StorageError) and not isinstance(error, OutOfResources)
+
+
+def expect_leaders(topic: TopicImage, indexes: Iterable[int]) -> None:
+    """Raises KAFKA_STORAGE_ERROR when one of these new partitions could not be opened."""
+    for index in indexes:
+        if topic.partitions[index].offline_replicas:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"Partition {topic.name}-{index} is made, but its disk failed: it has no leader "
+                "until the broker starts with a disk that works.",
+            )
 
 
 def _close_new(replicas: Replicas, name: str, partitions: Mapping[int, PartitionImage]) -> None:

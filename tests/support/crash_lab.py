@@ -11,7 +11,9 @@ log held before and after. `expectation(at)` is what a start after a power loss 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
+from typing import TypeVar
 
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
@@ -34,6 +36,8 @@ from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
 from tests.support.recording_filesystem import RecordingFileSystem
+
+Answer = TypeVar("Answer")
 
 TP = TopicPartition("t", 0)
 TOPIC_ID = bytes(range(16))
@@ -400,12 +404,22 @@ def abandon(manager: LogManager) -> None:
     manager.release_locks()
 
 
-def batches_of(log: Log) -> list[Sent]:
-    """What a reader finds from the log start on."""
+def _answered(manager: LogManager, question: Callable[[], Answer]) -> Answer:
+    """Asked again while indexes are repaired, which are few."""
+    for _ in range(50):
+        try:
+            return question()
+        except BeingRepaired:
+            perform_all(manager.repairs.repair())
+    raise AssertionError("repaired again and again")
+
+
+def batches_of(log: Log, manager: LogManager) -> list[Sent]:
+    """What a reader finds from the log start on. It waits while an index is repaired."""
     found: list[Sent] = []
     offset = log.log_start_offset
     while True:
-        info = log.read(offset, 1 << 20, FetchIsolation.LOG_END)
+        info = _answered(manager, partial(log.read, offset, 1 << 20, FetchIsolation.LOG_END))
         if not info.records:
             return found
         data = info.records.read() if isinstance(info.records, FileSlice) else info.records
@@ -425,7 +439,7 @@ def verify(
     log = manager.get_or_create_log(TP, TOPIC_ID, config)
     log.update_high_watermark(log.log_end_offset)
     log._check()
-    found = batches_of(log)
+    found = batches_of(log, manager)
     start, end = log.log_start_offset, log.log_end_offset
     assert expected.promised_start <= start <= expected.start, (start, expected)
     assert end <= expected.end, (end, expected)
@@ -436,7 +450,7 @@ def verify(
     _check_producers(log, line)
     _check_indexes(log)
     truth = Truth(line=line, start=start, end=end, flushed=end, promised_start=start)
-    _append_on(log)
+    _append_on(manager, log)
     abandon(manager)
     return truth
 
@@ -471,11 +485,7 @@ def _check_times(manager: LogManager, log: Log, found: list[Sent]) -> None:
     ]
     for stamp in {stamp for _, stamp in records[:: max(1, len(records) // 4)]}:
         first = next(record for record in records if record[1] >= stamp)
-        try:
-            got = log.offset_for_timestamp(stamp)
-        except BeingRepaired:
-            perform_all(manager.repairs.repair())
-            got = log.offset_for_timestamp(stamp)
+        got = _answered(manager, partial(log.offset_for_timestamp, stamp))
         assert got is not None
         assert (got.offset, got.timestamp) == first, (stamp, got, first)
 
@@ -532,7 +542,7 @@ def _shown(entry) -> tuple:
     )
 
 
-def _append_on(log: Log) -> None:
+def _append_on(manager: LogManager, log: Log) -> None:
     """A few appends over a roll, a flush, and all is still well."""
     end = log.log_end_offset
     known = log.producers.entry(PLAIN)
@@ -552,4 +562,4 @@ def _append_on(log: Log) -> None:
     log.flush()
     assert log.recovery_point == end + 2
     log._check()
-    assert [batch.base for batch in batches_of(log)][-2:] == [end, end + 1]
+    assert [batch.base for batch in batches_of(log, manager)][-2:] == [end, end + 1]

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from broker.cluster.image import PartitionImage
+from broker.cluster.image import NO_LEADER, PartitionImage
 from broker.cluster.metadata_store import Create
 from broker.cluster.topic_plan import NewTopic
 from broker.cluster.tree_values import encode_topic
@@ -364,7 +364,6 @@ def test_a_partition_whose_disk_failed_has_no_leader_and_the_rest_serves_on() ->
 @pytest.mark.parametrize(
     "error",
     [
-        StorageError("/d", "gone"),
         OutOfResources("/d", OSError(errno.EMFILE, "Too many open files")),
         ValueError("a bug, or a config that nobody checked"),
     ],
@@ -386,12 +385,36 @@ def test_a_topic_that_cannot_be_opened_is_not_made(error: Exception) -> None:
     trio.run(scenario)
 
 
+def test_what_was_made_on_a_disk_that_failed_stays_and_is_no_success() -> None:
+    """A second directory of the partition, on another disk, would stop the next start."""
+
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        cluster.replicas.fail[TopicPartition("t", 1)] = StorageError("/d", "gone")
+        with pytest.raises(KafkaError, match="its disk failed") as refused:
+            await cluster.controller.create_topic(NewTopic(name="t", partitions=3))
+        assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        topic = cluster.image.topic("t")
+        assert topic is not None
+        assert [topic.partitions[index].leader for index in range(3)] == [0, NO_LEADER, 0]
+        assert await cluster.store.get("/brokers/topics/t") is not None
+        cluster.replicas.fail[TopicPartition("t", 3)] = StorageError("/d", "gone")
+        with pytest.raises(KafkaError, match="t-3 is made, but its disk failed"):
+            await cluster.controller.create_partitions("t", 5)
+        topic = cluster.image.topic("t")
+        assert topic is not None
+        assert [topic.partitions[index].leader for index in (3, 4)] == [NO_LEADER, 0]
+
+    trio.run(scenario)
+
+
 def test_partitions_that_cannot_be_opened_are_not_added() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
         await cluster.controller.create_topic(NewTopic(name="t", partitions=2))
-        cluster.replicas.fail[TopicPartition("t", 3)] = StorageError("/d", "gone")
-        with pytest.raises(StorageError):
+        shortage = OutOfResources("/d", OSError(errno.EMFILE, "Too many open files"))
+        cluster.replicas.fail[TopicPartition("t", 3)] = shortage
+        with pytest.raises(OutOfResources):
             await cluster.controller.create_partitions("t", 4)
         topic = cluster.image.topic("t")
         assert topic is not None

@@ -29,7 +29,7 @@ from storage.errors import BeingRepaired
 from storage.log.log import Log
 from storage.log.results import AppendOrigin, FetchIsolation, FileSlice, StartOffsetReason
 from storage.log_manager import LogManager, OfflineDir
-from storage.paths import META_PROPERTIES
+from storage.paths import LOG_START_OFFSET_CHECKPOINT, META_PROPERTIES
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -196,7 +196,8 @@ def check(
         if not own:
             start, end = log.log_start_offset, log.log_end_offset
             assert (refused, end) == (False, max(values) + 1), (tp, path)
-            assert start in (0, 3), "its checkpoint may be the damaged file"
+            # A bit makes another digit of a digit, and nothing in that file says that it is wrong.
+            assert start == 3 or path.endswith(LOG_START_OFFSET_CHECKPOINT), (tp, path, start)
         if own and path.endswith(".log") and not clean:
             # Recovery after a crash ends this segment where it is damaged, and says so; a marker
             # that went with it may have ended a transaction.

@@ -2,7 +2,6 @@
 
   scripts/fuzz --frames 1000000         a million of them, on all cores
   scripts/fuzz --seed 7 --chunk 12      one chunk again: the same frames, the same broker
-  scripts/fuzz --all                    also those that are known to hurt (tests/frames/known.py)
 
 The exit code is 0 when nothing was found.
 """
@@ -35,7 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--frames", type=int, default=100_000, metavar="COUNT")
     parser.add_argument("--chunk", type=int, metavar="K", help="this one only")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--all", action="store_true", help="also what is known to hurt")
     parser.add_argument(
         "--turn",
         type=float,
@@ -44,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="longest turn of the loop, CPU seconds",
     )
     arguments = parser.parse_args(argv)
-    limits = Limits(turn_s=arguments.turn, skip_known=not arguments.all)
+    limits = Limits(turn_s=arguments.turn)
     numbers = range(-(-arguments.frames // CHUNK_FRAMES))
     if arguments.chunk is not None:
         numbers = range(arguments.chunk, arguments.chunk + 1)
@@ -99,8 +97,6 @@ def show(console: Console, total: Result, took_s: float, jobs: int) -> None:
         f"{total.silent} waited for or silent; {total.acknowledged} records of a good client; "
         f"at most {total.rss_bytes >> 20} MB after a chunk"
     )
-    for reason, count in sorted(total.skipped.items()):
-        console.print(f"not sent, known: {reason} ({count})", markup=False, soft_wrap=True)
     console.print("longest turns of the loop, CPU:")
     for turn_s, text in total.turns[:5]:
         console.print(

@@ -36,6 +36,8 @@ from storage.clock import Clock
 
 VERSIONS: Final = (0, 7)
 
+_FIRST_VERSION_WITH_CONFIGS: Final = 5
+
 
 class TopicCreator(Protocol):
     """What is needed of `broker.cluster.controller.Controller`."""
@@ -86,13 +88,15 @@ class CreateTopicsHandler:
             found = refused.get(name) or results[name]
             if isinstance(found, KafkaError):
                 return _refusal(name, found.code, str(found))
-            return self._made(found, validate_only=request.validate_only)
+            return self._made(ctx.api_version, found, validate_only=request.validate_only)
 
         return many.reply(
             CreateTopicsResponse(topics=many.results(list(asked), result)), len(asked)
         )
 
-    def _made(self, made: TopicImage, *, validate_only: bool) -> Any:
+    def _made(self, version: int, made: TopicImage, *, validate_only: bool) -> Any:
+        told = version >= _FIRST_VERSION_WITH_CONFIGS
+        entries = topic_entries(made.config, self._configs) if told else ()
         return CreatableTopicResult(
             name=made.name,
             topic_id=ZERO_UUID if validate_only else made.topic_id,
@@ -107,7 +111,7 @@ class CreateTopicsHandler:
                     config_source=entry.source,
                     is_sensitive=entry.sensitive,
                 )
-                for entry in topic_entries(made.config, self._configs)
+                for entry in entries
             ],
         )
 

@@ -90,6 +90,9 @@ TOPICS_AT_ONCE: Final = 64
 PARTITIONS_AT_ONCE: Final = 256
 """New topics that are written together have no more partitions than this, if they are several: one
 sync for all of them, and others may change something afterwards."""
+_TOPICS_A_TURN: Final = 16
+"""To plan a topic with configs of its own takes a good part of a millisecond."""
+
 _PARTITIONS_PER_LOOK: Final = 64
 
 
@@ -221,7 +224,7 @@ class Controller:
         """
         check_partitions_wished(wishes, self._log_configs.broker)
         results: dict[str, TopicImage | KafkaError] = {}
-        turns = Turns(self._clock)
+        turns = Turns(self._clock, items=_TOPICS_A_TURN)
         for some in _batches(wishes, self._log_configs.broker.num_partitions):
             async with self._changing:
                 planned: dict[str, TopicImage] = {}

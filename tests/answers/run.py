@@ -12,7 +12,6 @@ from tests.answers.accepted import Asked, accepted_reason
 from tests.answers.cases import Case, cases_of, common_versions, pairs_of
 from tests.answers.differences import Difference, differences
 from tests.answers.pair import Outcome, Pair
-from tests.frames.known import known_reason
 from tests.frames.valid import Names
 
 GROUPS_OF_THEIR_OWN = frozenset(
@@ -56,7 +55,6 @@ class Comparison:
 
     cases: int = 0
     same: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
     accepted: Counter[str] = field(default_factory=Counter)
     """Cases with accepted differences only, by the first reason."""
     findings: list[Finding] = field(default_factory=list)
@@ -85,7 +83,6 @@ class Comparison:
             f"{sum(self.accepted.values())} with accepted differences, "
             f"{len(self.findings)} with others"
         ]
-        lines += [f"  not sent: {why} ({count})" for why, count in sorted(self.skipped.items())]
         lines += [f"  {count:5} {why}" for why, count in self.accepted.most_common()]
         return lines
 
@@ -131,10 +128,6 @@ def compare(
             if key in GROUPS_OF_THEIR_OWN:
                 names = [one.about(group=f"{topic}-{number}") for one in names]
             requests = case.request(names[0]), case.request(names[1])
-            reason = known_reason(key, requests[1])
-            if reason is not None:
-                comparison.skipped[reason] += 1
-                continue
             both = pair.ask(key, version, requests)
             asked = Asked(key, version, requests[1], len(case.changes), *both)
             same = comparison.note(case.text(names[1]), asked)

@@ -40,7 +40,6 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from protocol.messages.registry import request_codec, response_codec
 from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
-from tests.frames.known import known_reason
 from tests.frames.valid import Names, advertised_versions
 from tests.fuzz.findings import Finding, Findings, is_server_error, place_of
 from tests.fuzz.frames import Frame, FrameSource
@@ -78,7 +77,6 @@ class Limits:
     frame_s: float = 20.0
     """Wall time after which the frame is given up, and with it the broker."""
     memory_bytes: int = 300 << 20
-    skip_known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +93,6 @@ class Result:
     """What was seen."""
 
     frames: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
     answers: int = 0
     closed: int = 0
     silent: int = 0
@@ -121,8 +118,6 @@ class Result:
         self.silent += other.silent
         self.acknowledged += other.acknowledged
         self.rss_bytes = max(self.rss_bytes, other.rss_bytes)
-        for reason, count in other.skipped.items():
-            self.skipped[reason] = self.skipped.get(reason, 0) + count
         for turn in other.turns:
             self.note_turn(*turn)
         self.findings.merge(other.findings)
@@ -227,11 +222,6 @@ class _Part:
     async def _one(self, broker: WholeBroker) -> None:
         assert self._names is not None
         frame = self._frame = self._source.next(self._names)
-        if self._limits.skip_known:
-            reason = known_reason(frame.key, frame.request)
-            if reason is not None:
-                self._result.skipped[reason] = self._result.skipped.get(reason, 0) + 1
-                return
         self._result.frames += 1
         self._turns.take()
         signal.setitimer(signal.ITIMER_REAL, self._limits.frame_s, _AGAIN_S)

@@ -24,7 +24,7 @@ def run(seed: int, frames: int, limits: Limits = GENEROUS) -> Result:
 def test_some_hundred_frames() -> None:
     result = run(1, 300)
     assert not result.findings, "\n".join(result.findings.lines())
-    assert result.frames + sum(result.skipped.values()) == 300
+    assert result.frames == 300
     assert result.answers > 150
     assert result.acknowledged == 6
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -172,6 +173,17 @@ class Side:
         )
         answer = eventually(lambda: _fine(self.call(ApiKey.INIT_PRODUCER_ID, 4, request, 5)))
         return names.about(producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
+
+    def wait_settled(self, transactional_id: str) -> None:
+        """Until all markers of the last transaction are written."""
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+
+        def attempt() -> Any:
+            answer = self.call(ApiKey.DESCRIBE_TRANSACTIONS, 0, request)
+            (one,) = answer.transaction_states
+            return None if one.transaction_state.startswith("Prepare") else one
+
+        eventually(attempt)
 
     def find_coordinators(self) -> None:
         """So that the internal topics are there."""

@@ -429,6 +429,9 @@ def transaction_walk(rng: Random) -> Iterator[Step]:
             yield rng.choice((fetch_step, list_offsets_step))(rng)
 
 
+ENDS_TRANSACTIONS = (ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN)
+"""After these, markers are written when the answer is gone: what comes next would be a race."""
+
 WALKS: dict[str, Walk] = {
     "log": log_walk,
     "group": group_walk,
@@ -467,3 +470,6 @@ def walk(
         for state, outcome in zip(states, both, strict=True):
             if outcome.kind == "answer":
                 step.learn(state, outcome.answer)
+        if step.key in ENDS_TRANSACTIONS:
+            for side, state in zip(pair.sides, states, strict=True):
+                side.wait_settled(state.names.transactional_id)

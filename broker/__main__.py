@@ -130,16 +130,17 @@ def _run(arguments: Arguments) -> int:
         for listener in bound:
             print(f"Listening on {listener}", flush=True)  # noqa: T201
 
-    def started() -> None:
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
-        gc.enable()
-        sys.setswitchinterval(_SWITCH_INTERVAL_S)
-
     world = machine_world(config)
 
     async def live() -> bool:
+        def started() -> None:
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(*_GC_THRESHOLDS)
+            gc.enable()
+            sys.setswitchinterval(_SWITCH_INTERVAL_S)
+            server.watch.begin_turn()  # nobody has waited for that collection: it is no long turn
+
         server = BrokerServer(
             config,
             world,

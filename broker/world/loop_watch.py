@@ -76,6 +76,11 @@ class LoopWatch(Instrument):
         """A turn begins."""
         self._began = self.monotonic()
 
+    def begin_turn(self) -> None:
+        """What this turn has done so far does not count."""
+        self._began = self.monotonic()
+        self._noted_s = 0.0
+
     def before_io_wait(self, timeout: float) -> None:
         """A turn ends."""
         now = self.monotonic()

@@ -14,6 +14,7 @@ that stores batches as they come never needs them to start.
 
 import struct
 import zlib
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final
 
@@ -177,13 +178,25 @@ def _snappy(data: BytesLike) -> bytes:
 
 
 def _unsnappy(data: BytesLike, max_size: int) -> bytes:
-    view = memoryview(data)
-    if bytes(view[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
-        return unsnappy_block(view, max_size, max_size)
     pieces: list[bytes] = []
     left = max_size
-    at = XERIAL_HEADER.size
-    end = len(view)
+    for block in snappy_blocks(data):
+        piece = unsnappy_block(block, left, max_size)
+        left -= len(piece)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def snappy_blocks(data: BytesLike) -> Iterator[memoryview]:
+    """The raw blocks of a framed stream; one that is not framed is one block.
+
+    Raises InvalidRecord when the frame ends too early.
+    """
+    view = memoryview(data)
+    if bytes(view[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
+        yield view
+        return
+    at, end = XERIAL_HEADER.size, len(view)
     if end < at:
         raise failed("snappy", "premature end of header")
     while at < end:
@@ -196,11 +209,8 @@ def _unsnappy(data: BytesLike, max_size: int) -> bytes:
         at += INT32.size
         if size < 0 or size > end - at:
             raise failed("snappy", "block longer than the stream")
-        piece = unsnappy_block(view[at : at + size], left, max_size)
-        left -= len(piece)
+        yield view[at : at + size]
         at += size
-        pieces.append(piece)
-    return b"".join(pieces)
 
 
 def unsnappy_block(block: memoryview, left: int, max_size: int) -> bytes:

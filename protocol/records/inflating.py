@@ -16,14 +16,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from protocol.records.compression import (
-    INT32,
     MAX_DECOMPRESSED_SIZE,
-    XERIAL_HEADER,
-    XERIAL_MAGIC,
     BytesLike,
     CompressionType,
     failed,
     mend_lz4_header,
+    snappy_blocks,
     too_large,
     unsnappy_block,
 )
@@ -37,7 +35,6 @@ _INPUT: Final = 64 * 1024
 _SNAPPY_RATIO: Final = 22
 """A copy of 64 bytes takes three; snappy has nothing that stands for more."""
 
-_ZSTD_FRAME: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE: Final = b"\x2a\x4d\x18"  # behind a byte of 0x50 to 0x5f
 _ZSTD_BLOCK_MAX: Final = 128 * 1024
 _ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = 0, 1, 2
@@ -108,29 +105,8 @@ def _gunzip(data: BytesLike, chunk: int) -> Iterator[bytes]:
 
 
 def _unsnappy(data: BytesLike, max_size: int) -> Iterator[bytes]:
-    view = memoryview(data)
-    if bytes(view[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
-        yield _snappy_block(view, max_size)
-        return
-    at, end = XERIAL_HEADER.size, len(view)
-    if end < at:
-        raise failed("snappy", "premature end of header")
-    while at < end:
-        if end - at < INT32.size:
-            raise failed("snappy", "premature end of block length")
-        if bytes(view[at : at + 8]) == XERIAL_MAGIC:
-            at += XERIAL_HEADER.size  # streams may be concatenated (snappy-java 1.1.2+)
-            continue
-        (size,) = INT32.unpack_from(view, at)
-        at += INT32.size
-        if size < 0 or size > end - at:
-            raise failed("snappy", "block longer than the stream")
-        yield _snappy_block(view[at : at + size], max_size)
-        at += size
-
-
-def _snappy_block(block: memoryview, max_size: int) -> bytes:
-    return unsnappy_block(block, min(max_size, _SNAPPY_RATIO * len(block)), max_size)
+    for block in snappy_blocks(data):
+        yield unsnappy_block(block, min(max_size, _SNAPPY_RATIO * len(block)), max_size)
 
 
 def _unlz4(data: BytesLike, chunk: int) -> Iterator[bytes]:

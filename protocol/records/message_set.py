@@ -176,12 +176,8 @@ def iter_legacy_records(
     base = 0
     # A format 1 wrapper with offset 0 is how some librdkafka versions send it: 0 is its base.
     if outer.magic == 1 and outer.offset != 0:
+        check_wrapper_offset(outer, inner[-1])
         base = outer.offset - inner[-1].offset
-        if base < 0:
-            raise InvalidRecord(
-                f"Found invalid wrapper offset in compressed v1 message set: {outer.offset} is "
-                f"less than the last inner message offset {inner[-1].offset} and it is not zero"
-            )
     log_dated = outer.timestamp_type is TimestampType.LOG_APPEND_TIME
     for message in inner:
         timestamp = outer.timestamp if log_dated and message.magic else message.timestamp
@@ -206,12 +202,39 @@ def inner_checksums(buf: BytesLike, pos: int) -> list[tuple[int, bool]]:
     return checksums
 
 
-def _inner_messages(outer: Message, max_size: int, *, check_crc: bool) -> list[Message]:
+def content_of(outer: Message) -> bytes:
+    """The compressed messages in a wrapper. Raises InvalidRecord where there can be none."""
     if outer.codec == CompressionType.ZSTD:
         raise InvalidRecord(f"zstd cannot be used in a message set of magic {outer.magic}")
     if outer.value is None:
         raise InvalidRecord("Found invalid compressed record set with null value")
-    data = decompress(outer.codec, outer.value, magic=outer.magic, max_size=max_size)
+    return outer.value
+
+
+def check_inner(outer: Message, message: Message) -> None:
+    """Raises InvalidRecord for a message that may not stand in that wrapper."""
+    if message.magic != outer.magic:
+        raise InvalidRecord(
+            f"Compressed message magic {message.magic} does not match wrapper magic {outer.magic}"
+        )
+    if message.codec:
+        raise InvalidRecord("Inner messages must not be compressed")
+
+
+def check_wrapper_offset(outer: Message, last: Message) -> None:
+    """Raises InvalidRecord for a format 1 wrapper whose offset is not that of its last message.
+
+    A wrapper with offset 0 is how some librdkafka versions send it.
+    """
+    if outer.magic == 1 and outer.offset != 0 and outer.offset < last.offset:
+        raise InvalidRecord(
+            f"Found invalid wrapper offset in compressed v1 message set: {outer.offset} is less "
+            f"than the last inner message offset {last.offset} and it is not zero"
+        )
+
+
+def _inner_messages(outer: Message, max_size: int, *, check_crc: bool) -> list[Message]:
+    data = decompress(outer.codec, content_of(outer), magic=outer.magic, max_size=max_size)
     messages: list[Message] = []
     at = 0
     # Kafka's stream reader ends silently at a partial inner message.
@@ -220,13 +243,7 @@ def _inner_messages(outer: Message, max_size: int, *, check_crc: bool) -> list[M
         if length >= MIN_LEGACY_SIZE and at + LOG_OVERHEAD + length > len(data):
             break
         message = Message(data, at)
-        if message.magic != outer.magic:
-            raise InvalidRecord(
-                f"Compressed message magic {message.magic} does not match wrapper magic "
-                f"{outer.magic}"
-            )
-        if message.codec:
-            raise InvalidRecord("Inner messages must not be compressed")
+        check_inner(outer, message)
         if check_crc and zlib.crc32(memoryview(data)[at + 16 : at + message.size]) != message.crc:
             raise CorruptBatch(f"Inner message {len(messages)} is corrupt (stored crc differs)")
         messages.append(message)

@@ -18,7 +18,13 @@ from protocol.records.effort import Effort
 from protocol.records.errors import CorruptBatch, InvalidRecord
 from protocol.records.header import LOG_OVERHEAD, MAGIC_OFFSET, MIN_LEGACY_SIZE, TimestampType
 from protocol.records.inflating import inflate
-from protocol.records.message_set import Message, frames
+from protocol.records.message_set import (
+    Message,
+    check_inner,
+    check_wrapper_offset,
+    content_of,
+    frames,
+)
 from protocol.records.rest import Rest
 
 MOST_MESSAGES: Final = 250_000
@@ -133,22 +139,13 @@ def _messages(
             yield timestamp, last.key, last.value
         if last is None:
             raise InvalidRecord("Found invalid compressed record set with no inner records")
-        # A format 1 wrapper with offset 0 is how some librdkafka versions send it.
-        if outer.magic == 1 and outer.offset != 0 and outer.offset < last.offset:
-            raise InvalidRecord(
-                f"Found invalid wrapper offset in compressed v1 message set: {outer.offset} is "
-                f"less than the last inner message offset {last.offset} and it is not zero"
-            )
+        check_wrapper_offset(outer, last)
 
 
 def _inner(outer: Message, effort: Effort) -> Iterator[Message]:
-    if outer.codec == CompressionType.ZSTD:
-        raise InvalidRecord(f"zstd cannot be used in a message set of magic {outer.magic}")
-    if outer.value is None:
-        raise InvalidRecord("Found invalid compressed record set with null value")
     rest = Rest()
     count = 0
-    for piece in inflate(outer.codec, outer.value, magic=outer.magic, chunk=_PIECE):
+    for piece in inflate(outer.codec, content_of(outer), magic=outer.magic, chunk=_PIECE):
         effort.spend_bytes(len(piece))
         if not rest.add(piece):
             continue
@@ -168,13 +165,7 @@ def _inner(outer: Message, effort: Effort) -> Iterator[Message]:
                 break
             effort.spend_steps(1)
             message = Message(data, at)
-            if message.magic != outer.magic:
-                raise InvalidRecord(
-                    f"Compressed message magic {message.magic} does not match wrapper magic "
-                    f"{outer.magic}"
-                )
-            if message.codec:
-                raise InvalidRecord("Inner messages must not be compressed")
+            check_inner(outer, message)
             if zlib.crc32(memoryview(data)[at + MAGIC_OFFSET : at + size]) != message.crc:
                 raise CorruptBatch(f"Inner message {count} is corrupt (stored crc differs)")
             yield message

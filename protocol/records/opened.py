@@ -27,9 +27,6 @@ from protocol.records.varint import read_varint
 if TYPE_CHECKING:
     from protocol.records.scan_numpy import Ints, RecordColumns
 
-_LONGEST_LENGTH = 5
-"""Bytes of the longest varint that a record begins with."""
-
 
 class Chunk(NamedTuple):
     """Some records of a batch, one after the other, unread."""

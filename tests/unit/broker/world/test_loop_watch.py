@@ -55,6 +55,18 @@ def test_the_longest_turn_is_that_of_the_last_minute_or_two(watched: Watched) ->
     assert watched.watch.statistics().long_turns == 0
 
 
+def test_what_a_turn_has_done_before_it_is_begun_anew_does_not_count(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    watched.watch.after_io_wait(0)
+    watched.work(0.2, "collecting what start-up left")
+    watched.watch.begin_turn()
+    watched.clock.advance(0.003)
+    watched.watch.before_io_wait(0)
+    assert watched.watch.statistics().longest_turn_s == pytest.approx(0.003)
+    assert not caplog.records
+
+
 def test_turns_above_50_ms_are_counted_and_told(
     watched: Watched, caplog: pytest.LogCaptureFixture
 ) -> None:

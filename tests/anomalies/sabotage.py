@@ -141,7 +141,15 @@ def command(kind: str) -> tuple[str, ...]:
 
 WANTED: Final[Mapping[str, frozenset[Anomaly]]] = {
     "fencing": frozenset((Anomaly.ABORTED_READ, Anomaly.LOST_WRITE, Anomaly.UNCOMMITTED_READ)),
-    "takeover": frozenset((Anomaly.ABORTED_READ, Anomaly.LOST_WRITE, Anomaly.UNCOMMITTED_READ)),
+    "takeover": frozenset(
+        (
+            Anomaly.ABORTED_READ,
+            Anomaly.LOST_WRITE,
+            Anomaly.UNCOMMITTED_READ,
+            # The new owner's first sequence numbers are the zombie's: answered as its duplicates.
+            Anomaly.INCONSISTENT_OFFSET,
+        )
+    ),
     "lso": frozenset((Anomaly.ABORTED_READ, Anomaly.UNCOMMITTED_READ)),
     "aborted": frozenset((Anomaly.ABORTED_READ,)),
     "reaching-in": frozenset((Anomaly.ABORTED_READ,)),

@@ -1,6 +1,6 @@
 """The proof of the checker: on brokers without a guarantee the same workload must find it missing.
 
-Each run ends as soon as the anomaly is found; a bound of half a minute is generous.
+Each run ends as soon as the anomaly is found: after 1 to 20 s, by the luck of a zombie's timing.
 """
 
 import time
@@ -27,7 +27,8 @@ from tests.anomalies.workload.crowd import (
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-LIMIT_S = 30
+FOUND_WITHIN_S = 120
+"""An end for a broker that hides what it lacks."""
 _LOOK_EVERY_S = 1.0
 _UNSETTLED_NS = 300_000_000
 """Events of the last moment may not all be written yet."""
@@ -92,7 +93,7 @@ def test_the_checker_finds_what_a_sabotaged_broker_lacks(
 ) -> None:
     plan = RunPlan(
         seed=1,
-        seconds=LIMIT_S,
+        seconds=FOUND_WITHIN_S,
         crowd=crowd,
         faults=faults,
         nemesis=nemesis,
@@ -129,7 +130,7 @@ def test_a_repeated_end_of_an_older_transaction_ends_the_next_one(tmp_path: Path
     watch = UntilFound(frozenset((Anomaly.ABORTED_READ, Anomaly.UNCOMMITTED_READ)))
     plan = RunPlan(
         seed=1,
-        seconds=LIMIT_S,
+        seconds=FOUND_WITHIN_S,
         crowd=OLDER_SENDERS,
         faults=REPEATED_ENDS,
         nemesis=QUIET,

@@ -1,7 +1,8 @@
 """Opens all logs at start-up: in workers, with a line in the log every so often.
 
-Each log directory has `num.recovery.threads.per.data.dir` workers (S-REC-8). What they open nobody
-else knows yet; the manager takes it over on the loop when all are done.
+Each log directory has up to `num.recovery.threads.per.data.dir` workers (S-REC-8): one at first,
+another whenever the logs take long. What they open nobody else knows yet; the manager takes it over
+on the loop when all are done.
 """
 
 import logging
@@ -21,13 +22,25 @@ logger = logging.getLogger(__name__)
 
 PROGRESS_S: Final = 5.0
 
-LONG_S: Final = 3.0
-"""A start that takes longer syncs what it recovers and writes down how far it has come, every so
-often: should it be killed, the next one goes on there. A shorter one leaves that to the flusher."""
+QUICK_LOG_S: Final = 0.005
+"""A log that takes less is opened by Python code that reads small files. A second thread would wait
+for the interpreter's lock: two of them take 1.4 times as long as one. Logs that take longer wait
+for the disk, or for checksums of much data, and there the second one helps."""
 
-CLEAN_LOGS_AT_A_TIME: Final = 32
-"""After a clean stop a log is opened in as much time as a hop to a thread takes, so that a worker
-is given several. A log that has to be recovered may take minutes: it is given alone."""
+LONG_S: Final = 0.5
+"""A start that takes longer syncs the logs that are not quick, once they are recovered. A shorter
+one leaves that to the flusher."""
+
+WRITE_DOWN_EVERY_S: Final = 3.0
+"""And that often it writes down how far it has come: should it be killed, the next one goes on
+there."""
+
+LOOK_EVERY_S: Final = 0.05
+"""For so long a worker opens logs before it says which (a log may take as much time as a hop to a
+thread does), and that often a directory is asked whether it needs another worker."""
+
+MOST_AT_A_TIME: Final = 256
+"""Logs that a worker opens before it says so, however quick they are."""
 
 
 async def load_all_logs(
@@ -74,41 +87,60 @@ class _Opening:
         """Until the last one. Cancelled: what a worker is at is waited for."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._report)
-            nursery.start_soon(self._write_down)
+            nursery.start_soon(self._keep_written_down)
             async with trio.open_nursery() as openers:
                 for queue in self._queues.values():
-                    for _ in range(min(self._threads_per_dir, len(queue))):
-                        openers.start_soon(self._open, queue)
+                    openers.start_soon(self._open, queue)
+                    nursery.start_soon(self._send_more, queue, openers)
             nursery.cancel_scope.cancel()
+        if self._takes_long:
+            await self._write_down()
+
+    async def _send_more(self, queue: deque[LoadJob], openers: trio.Nursery) -> None:
+        """To a directory whose logs take long."""
+        for workers in range(1, self._threads_per_dir):
+            is_quick = True
+            while is_quick:
+                left = len(queue)
+                await self._clock.sleep(LOOK_EVERY_S)
+                if not queue:
+                    return
+                is_quick = (left - len(queue)) * QUICK_LOG_S > workers * LOOK_EVERY_S
+            openers.start_soon(self._open, queue)
 
     async def _open(self, queue: deque[LoadJob]) -> None:
         while queue:
-            jobs = [queue.popleft() for _ in range(self._share_of(queue))]
-            for job in jobs:
-                job.sync = self._takes_long
-            outcomes = await self._workers.in_thread(_run_all, jobs, limiter=self._limiter)
-            for job, outcome in zip(jobs, outcomes, strict=True):
+            done = await self._workers.in_thread(self._open_some, queue, limiter=self._limiter)
+            for job, outcome in done:
                 job.complete(outcome)
-            self._done += len(jobs)
+            self._done += len(done)
 
-    def _share_of(self, queue: deque[LoadJob]) -> int:
-        """How many logs a worker takes; few at the end, so that no worker is long alone."""
-        if not queue[0].clean:  # and so is its whole directory
-            return 1
-        return max(1, min(CLEAN_LOGS_AT_A_TIME, len(queue) // (4 * self._threads_per_dir)))
+    def _open_some(self, queue: deque[LoadJob]) -> list[tuple[LoadJob, Log | OSError]]:
+        """In a thread."""
+        end = self._clock.monotonic() + LOOK_EVERY_S
+        done: list[tuple[LoadJob, Log | OSError]] = []
+        while len(done) < MOST_AT_A_TIME and (not done or self._clock.monotonic() < end):
+            try:
+                job = queue.popleft()
+            except IndexError:  # another worker has taken the last one
+                break
+            if self._takes_long:
+                job.sync_above_s = QUICK_LOG_S
+            done.append((job, job.run()))
+        return done
+
+    async def _keep_written_down(self) -> None:
+        """Ended by its caller: what it is at is waited for, as it must not come after the end."""
+        await self._clock.sleep(LONG_S)
+        self._takes_long = True
+        while True:
+            await self._clock.sleep(WRITE_DOWN_EVERY_S)
+            await self._write_down()
 
     async def _write_down(self) -> None:
-        """Ended by its caller: what it is at is waited for, as it must not come after the end."""
-        while True:
-            await self._clock.sleep(LONG_S)
-            self._takes_long = True
-            await perform_all(self._workers, self._manager.checkpoint_loading())
+        await perform_all(self._workers, self._manager.checkpoint_loading())
 
     async def _report(self) -> None:
         while True:
             await self._clock.sleep(PROGRESS_S)
             logger.info("Loading logs: %d of %d done", self._done, self._all)
-
-
-def _run_all(jobs: Sequence[LoadJob]) -> list[Log | OSError]:
-    return [job.run() for job in jobs]

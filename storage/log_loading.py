@@ -7,14 +7,15 @@
 
 A job touches its own partition directory and nothing else; its outcome is kept in it until
 `finish_loading` takes it over. `synced_to` says how far it has come: who loads for long writes that
-down every so often (`LogManager.checkpoint_loading`) and has what is recovered synced (`sync`), so
-that a crash in the middle does not make the next start begin anew. A disk error is an outcome, too:
-it takes the log directory offline then, and the others go on (S-REC-7).
+down every so often (`LogManager.checkpoint_loading`) and has what took long to recover synced
+(`sync_above_s`), so that a crash in the middle does not make the next start begin anew. A disk
+error is an outcome, too: it takes the log directory offline then, and the others go on (S-REC-7).
 
 `storage.manager.loading` makes these, and `storage.check`.
 """
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -66,8 +67,8 @@ class LoadJob:
     """What its transaction indexes have to hold."""
     is_future: bool = False
     """It is the copy of a log that was being moved here."""
-    sync: bool = False
-    """Sync what is recovered; set before `run`."""
+    sync_above_s: float = math.inf
+    """Sync what takes at least so long to recover; set before `run`."""
     synced_to: int = 0
     """The recovery point that a checkpoint may name now; set by `run`, in its thread."""
     log: Log | None = None
@@ -83,7 +84,7 @@ class LoadJob:
                 log_start_offset=self.log_start_offset,
                 topic_id=read_topic_id(self.fs, self.directory),
                 producer_expiration_ms=self.producer_expiration_ms,
-                sync=self.sync,
+                sync_above_s=self.sync_above_s,
                 synced=self._synced,
                 aborted=self.aborted,
             )

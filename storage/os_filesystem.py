@@ -19,7 +19,6 @@ import fcntl
 import mmap
 import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -243,8 +242,10 @@ class OsFileSystem:
         found = []
         with self._spares.call(lambda: os.scandir(path)) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):
+                try:
                     found.append((entry.name, entry.stat().st_size))
+                except FileNotFoundError:
+                    continue
         return dict(sorted(found))
 
     def make_dirs(self, path: str) -> None:

@@ -29,6 +29,7 @@ OSError; damaged data is repaired, not reported by exception.
 """
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -100,8 +101,9 @@ class LoadOptions:
     """From the checkpoint; 0 when it names none."""
     recovery_point: int = 0
     """From the checkpoint: everything below was synced."""
-    sync: bool = False
-    """Sync what was recovered, so that the recovery point is the end of the log."""
+    sync_above_s: float = math.inf
+    """Sync what took at least so long to recover: the recovery point is the end of the log then,
+    and the next start is spared it."""
     synced: Callable[[int], None] | None = None
     """Told, in the middle of much work, below which offset all is recovered and synced."""
     topic_id: bytes = ZERO_UUID
@@ -122,10 +124,11 @@ def load_log(
 
     `random` may be shared by logs that are loaded in several threads.
     """
+    begin = clock.monotonic()
     loader = _Loader(fs, clock, directory, topic_partition, options, random)
     log = loader.load()
     unsynced = log.log_end_offset - log.recovery_point
-    wanted = options.sync or loader.takes_long
+    wanted = loader.takes_long or clock.monotonic() - begin >= options.sync_above_s
     if unsynced >= options.config.flush_messages or (unsynced and wanted):
         try:
             log.flush()
@@ -228,7 +231,7 @@ class _Loader:
         bases = {stem: int(stem) for stem in stems if is_offset_prefix(stem)}
         for name in sizes:
             stem, dot, rest = name.partition(".")
-            if dot + rest in INDEX_SUFFIXES and is_offset_prefix(stem) and stem not in bases:
+            if stem not in bases and dot + rest in INDEX_SUFFIXES and is_offset_prefix(stem):
                 _log.warning(
                     "Found an orphaned index file %s, with no corresponding log file.", name
                 )

@@ -21,7 +21,6 @@ from storage.paths import (
     SNAPSHOT_SUFFIX,
     file_name,
     join,
-    parse_segment_file,
     snapshot_file,
     temporary_file,
 )
@@ -69,11 +68,10 @@ class SnapshotFiles:
             names = self._fs.list_dir(self.directory)
         found = []
         for name in names:
-            if not name.endswith(SNAPSHOT_SUFFIX):
-                continue
-            file = parse_segment_file(name)
-            if file is not None:
-                found.append(file.base_offset)
+            if name.endswith(SNAPSHOT_SUFFIX):
+                digits = name[: -len(SNAPSHOT_SUFFIX)]
+                if digits.isdigit() and digits.isascii():
+                    found.append(int(digits))
         self._offsets = sorted(found)
 
     @property

@@ -616,12 +616,21 @@ def test_s_rec_10_what_took_long_to_recover_is_synced_to_its_end() -> None:
     assert (log.recovery_point, log.is_synced) == (24, True)
 
 
-def test_s_rec_10_a_start_may_sync_what_it_has_recovered() -> None:
+@pytest.mark.parametrize(("above_s", "point"), [(2, 24), (3, 16)])
+def test_s_rec_10_a_start_may_sync_what_took_long_to_recover(above_s: float, point: int) -> None:
     built = filled()
     built.fs = built.fs.crash(keep_unsynced=True)
-    options = LoadOptions(config=built.config, clean=False, sync=True)
-    log = load_log(built.fs, built.clock, DIRECTORY, TP, options, Random(0))
-    assert (log.recovery_point, log.is_synced) == (24, True)
+
+    class Clock(ManualClock):
+        """Each look takes a second: at the begin, at the one segment and at the end."""
+
+        def monotonic(self) -> float:
+            self.advance(1)
+            return super().monotonic()
+
+    options = LoadOptions(config=built.config, clean=False, recovery_point=16, sync_above_s=above_s)
+    log = load_log(built.fs, Clock(), DIRECTORY, TP, options, Random(0))
+    assert (log.recovery_point, log.is_synced) == (point, point == 24)
 
 
 def test_s_txn_6_an_aborted_transaction_below_the_recovery_point_stays_aborted() -> None:

@@ -32,6 +32,8 @@ _head_of: Final = Struct("2Bx5B").unpack_from
 and, if the key is null, two of the value's length. The attributes are left out."""
 _later_head_of: Final = Struct("<2BxBH3B").unpack_from
 """The same with two bytes of offset delta."""
+_LEAST_RECORD: Final = 7
+"""Bytes of an empty record."""
 _MOST_HEADERS: Final = 8
 _MOST_COLUMNS: Final = 8
 """Bytes of a timestamp delta before its last one: with more, a sum could leave 64 bits."""
@@ -134,6 +136,40 @@ def is_odd(payload: bytes) -> bool:
         return size != table[payload[third]][payload[third + 1]]
     except IndexError:
         return False
+
+
+def delta_of_one(payload: bytes) -> int | None:
+    """The timestamp delta of the one sound record that fills `payload`; None where it could not be
+    seen: it has headers, or an unusual delta, or eight kilobytes and more."""
+    size = len(payload)
+    # In what is shorter than that, no length of three bytes or more can be taken for one of two.
+    if not _LEAST_RECORD <= size < _TWO_BYTES:
+        return None
+    length, delta_at = payload[0], 2
+    if length > 0x7F:
+        length += (payload[1] << 7) - 0x80
+        delta_at = 3
+    delta = payload[delta_at]
+    if length != 2 * (size - delta_at + 1) or delta > 0x7F or payload[delta_at + 1]:
+        return None
+    at = delta_at + 2
+    try:
+        key = payload[at]
+        if key > 0x7F:
+            return None
+        at += 1 if key & 1 else 1 + (key >> 1)
+        value = payload[at]
+        if value < 0x80:
+            at += 1 if value & 1 else 1 + (value >> 1)
+        elif value & 1:
+            return None
+        else:
+            at += 2 + ((value + (payload[at + 1] << 7) - 0x80) >> 1)
+        if payload[at] or at + 1 != size:
+            return None
+    except IndexError:
+        return None
+    return (delta >> 1) ^ -(delta & 1)
 
 
 def greatest_delta_of(payload: bytes, count: int) -> int | None:  # noqa: C901, PLR0912  calls cost more than the rest

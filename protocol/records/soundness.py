@@ -22,7 +22,7 @@ from protocol.records.effort import Effort
 from protocol.records.errors import InvalidRecord
 from protocol.records.inflating import inflate
 from protocol.records.opened import open_records
-from protocol.records.runs import greatest_delta_of, is_odd, is_regular
+from protocol.records.runs import delta_of_one, greatest_delta_of, is_odd, is_regular
 from protocol.records.scan_fields import Fields
 from protocol.types import NO_TIMESTAMP
 
@@ -65,6 +65,11 @@ def sound_max_timestamp(payload: bytes, header: BatchHeader) -> int | None:
     """The max timestamp of `payload`, the plain records of a batch with this header, if they are
     seen to be sound; None: look closer (`check_batch`)."""
     claimed, base, count = header.max_timestamp, header.base_timestamp, header.record_count
+    if count == 1 and base > -_ANY_BASE:
+        delta = delta_of_one(payload)
+        if delta is not None:
+            latest = base + delta
+            return latest if latest > NO_TIMESTAMP else NO_TIMESTAMP
     if not (NO_TIMESTAMP <= claimed < _ANY_BASE and -_ANY_BASE < base < _ANY_BASE):
         return None
     if count >= FEW and not is_odd(payload) and is_regular(payload, count, claimed - base):

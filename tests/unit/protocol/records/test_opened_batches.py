@@ -12,7 +12,7 @@ from protocol.records.effort import Effort, EffortSpent
 from protocol.records.errors import InvalidRecord
 from protocol.records.opened import open_records
 from protocol.records.record import iter_records
-from protocol.records.runs import greatest_delta_of, is_regular
+from protocol.records.runs import delta_of_one, greatest_delta_of, is_regular
 from protocol.records.soundness import (
     MOST_FAULTS,
     Findings,
@@ -281,6 +281,44 @@ def test_no_changed_byte_of_odd_records_is_overlooked() -> None:
                 again = list(iter_records(data[:BATCH_OVERHEAD] + bytes(changed)))
                 assert [row.offset for row in again] == list(range(67))
                 assert latest == max(row.timestamp for row in again)
+
+
+@pytest.mark.parametrize("key", [None, b"", b"k", b"k" * 63])
+@pytest.mark.parametrize("value", [None, b"", b"v", b"v" * 63, b"v" * 64, b"v" * 8000])
+@pytest.mark.parametrize("delta", [0, -1, 63, -64])
+def test_one_record_needs_no_closer_look(
+    key: bytes | None, value: bytes | None, delta: int
+) -> None:
+    assert delta_of_one(encode_record(0, delta, key, value)) == delta
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "size"),
+    [(None, b"v" * 3, 0), (b"k", b"v" * 70, 0), (None, None, 0), (b"", b"v" * 8100, 40)],
+)
+def test_no_changed_byte_of_one_record_is_overlooked(
+    key: bytes | None, value: bytes | None, size: int
+) -> None:
+    payload = encode_record(0, 3, key, value)
+    data = batch_of(payload, 1)
+    for at in range(min(len(payload), size or len(payload))):
+        for byte in range(256):
+            changed = payload[:at] + bytes((byte,)) + payload[at + 1 :]
+            delta = delta_of_one(changed)
+            if delta is not None:
+                (again,) = iter_records(data[:BATCH_OVERHEAD] + changed)
+                assert (again.offset, again.timestamp) == (0, T + delta)
+    for cut in range(len(payload)):
+        assert delta_of_one(payload[:cut]) is None
+    assert delta_of_one(payload + b"\0") is None
+
+
+def test_a_length_of_three_bytes_is_not_taken_for_one_of_two() -> None:
+    # Its first two bytes say 8,198 if the second one's high bit counts, and all else fits that.
+    fields = bytes((0, 0, 0, 1, 0xFE, 0x7F)) + bytes(8191) + b"\0"
+    payload = bytes((0x8C, 0x80)) + fields
+    assert 0x0C + (0x80 << 7) == 2 * len(fields)
+    assert delta_of_one(payload) is None
 
 
 def test_a_byte_too_many_or_too_few() -> None:

@@ -317,7 +317,7 @@ def test_a_length_of_three_bytes_is_not_taken_for_one_of_two() -> None:
     # Its first two bytes say 8,198 if the second one's high bit counts, and all else fits that.
     fields = bytes((0, 0, 0, 1, 0xFE, 0x7F)) + bytes(8191) + b"\0"
     payload = bytes((0x8C, 0x80)) + fields
-    assert 0x0C + (0x80 << 7) == 2 * len(fields)
+    assert 2 * len(fields) == 0x0C + (0x80 << 7)
     assert delta_of_one(payload) is None
 
 

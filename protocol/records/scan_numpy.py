@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from protocol.records.effort import Effort
 from protocol.records.errors import InvalidRecord
-from protocol.records.scan_fields import NO_RECORDS, TimestampScan
 from protocol.records.varint import read_varint
 
 Ints = npt.NDArray[np.int64]
@@ -58,16 +57,11 @@ class ManyFields:
         self.offset_deltas = offset_deltas
         self.key_lengths = key_lengths
 
-    def timestamp_summary(self, base_offset: int) -> TimestampScan:
+    def time_range(self) -> tuple[int, int]:
         """As `Fields` says."""
         if not len(self.timestamps):
-            return NO_RECORDS
-        first_greatest = int(self.timestamps.argmax())
-        return TimestampScan(
-            int(self.timestamps.min()),
-            int(self.timestamps[first_greatest]),
-            base_offset + first_greatest,
-        )
+            return -1, -1
+        return int(self.timestamps.min()), int(self.timestamps.max())
 
     def keyless(self) -> tuple[int, ...]:
         """As `Fields` says."""

@@ -180,14 +180,10 @@ def _judge(
             raise InvalidRecord(
                 f"Record {first + wrong} of the batch has the offset delta of another one"
             )
-        dated = fields.timestamp_summary(0)
-        greatest = max(greatest, dated.maximum)
+        earliest, latest = fields.time_range()
+        greatest = max(greatest, latest)
         if rules.need_keys and len(keyless) < MOST_FAULTS:
             keyless += (first + index for index in fields.keyless())
-        if (
-            bounded
-            and not least <= dated.minimum <= dated.maximum <= most
-            and len(outside) < MOST_FAULTS
-        ):
+        if bounded and not least <= earliest <= latest <= most and len(outside) < MOST_FAULTS:
             outside += (first + index for index in fields.outside(least, most))
     return Findings(greatest, tuple(keyless[:MOST_FAULTS]), tuple(outside[:MOST_FAULTS]))

@@ -76,11 +76,6 @@ class Deletions:
         self._files: list[tuple[int, str]] = []
         """Both are heaps of (when due, path)."""
 
-    @property
-    def waiting_directories(self) -> int:
-        """How many deleted logs are still on the disk."""
-        return len(self._directories)
-
     def add_log(self, directory: str) -> None:
         """The `-delete` directory of a log that is out of service."""
         heapq.heappush(self._directories, (self._clock.wall_ms() + self.delay_ms, directory))

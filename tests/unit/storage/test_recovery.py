@@ -291,7 +291,7 @@ def test_s_idem_1_a_producer_that_was_forgotten_and_began_again_is_not_remembere
     for sequence in (0, 1, 2):
         built.append(producer_id=7, producer_epoch=0, base_sequence=sequence)
     built.log.truncate_to(2)
-    built.log.producers.remove_expired(built.clock.wall_ms() + 2**40)
+    assert sum(built.log.producers.expire(built.clock.wall_ms() + 2**40)) == 1
     assert built.log.producers.is_empty
     assert built.append(producer_id=7, producer_epoch=0, base_sequence=0).first_offset == 2
     if clean:
@@ -341,7 +341,7 @@ def test_s_idem_3_a_producer_whose_segments_are_gone_outlives_starts_and_truncat
     known = built.log.producers.entry(7)
     assert known is not None
     assert known.current_txn_first_offset == 0
-    assert built.log.producers.first_undecided_offset == 0
+    assert built.log.producers.first_unstable_offset == 0
 
 
 @pytest.mark.parametrize("still_there", [True, False])

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 class BatchLooker:
-    """Runs functions over batches of the log in a child process. One per broker, event loop only."""
+    """Runs functions over batches of the log in a child process. One per broker; loop only."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers

@@ -30,7 +30,6 @@ from protocol.records.compression import (
     BytesLike,
     CompressionType,
     compress,
-    decompress,
 )
 from protocol.records.errors import (
     CorruptBatch,
@@ -47,6 +46,7 @@ from protocol.records.header import (
     BatchHeader,
     TimestampType,
 )
+from protocol.records.inflating import decompress
 from protocol.records.value import Record
 
 _PREFIX: Final = struct.Struct(">qiIBB")  # offset, size, crc, magic, attributes

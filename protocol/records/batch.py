@@ -16,10 +16,10 @@
    57  record count      i32
    61  records
 
-Produce reads exactly one header per partition, so `read_header` is one unpack into a slotted
-object. All functions take any bytes-like buffer and a position and copy nothing; patches need a
-writable one. A header is a reading of the bytes at one moment: a patch function updates the header
-it was given.
+Produce reads one header per partition, so `read_header` is one unpack into a slotted object. All
+functions take any bytes-like buffer and a position, and copy nothing; patches need a writable
+buffer. A header is what the bytes said when it was read, so a patch function updates the header
+that it is given.
 """
 
 import struct
@@ -85,9 +85,9 @@ _pack_place = struct.Struct(">qii").pack_into
 
 
 def read_header(buf: BytesLike, pos: int = 0) -> BatchHeader:
-    """The header at `pos`. Raises CorruptBatch when the bytes end early or size or magic is
-    nonsense.
+    """The header at `pos`.
 
+    Raises CorruptBatch when the bytes end early, or size or magic is nonsense.
     Magic 0 and 1 cost more: a compressed wrapper is opened to learn its first offset.
     """
     header = BatchHeader.__new__(BatchHeader)
@@ -193,8 +193,7 @@ def set_log_append_time(
     """Marks the v2 batch as dated by the log: attribute bit 3, max timestamp `now_ms`, new CRC.
 
     The base timestamp and the records stay untouched; readers use the max timestamp for every
-    record
-    (S-APP-4). Updates `header`.
+    record (S-APP-4). Updates `header`.
     """
     set_max_timestamp(buf, pos, header, TimestampType.LOG_APPEND_TIME, now_ms)
 

@@ -74,9 +74,9 @@ _BY_NAME: Final = {codec.name.lower(): codec for codec in CompressionType}
 def compress(
     codec: CompressionType, data: BytesLike, level: int | None = None, *, magic: int = 2
 ) -> bytes:
-    """`data` in `codec`'s frame. `level` as in `compression.<codec>.level`; None is Kafka's
-    default.
+    """`data` in `codec`'s frame.
 
+    `level` is that of `compression.<codec>.level`; with None it is Kafka's default.
     Raises UnsupportedCompression for zstd below magic 2 (KIP-110 forbids it).
     """
     if codec == CompressionType.NONE:

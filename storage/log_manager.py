@@ -91,7 +91,7 @@ class LogManagerStatistics:
 
 
 class LogManager:
-    """See the module docstring."""
+    """All logs of a broker, and the coordinator of the parts that look after them."""
 
     def __init__(
         self,

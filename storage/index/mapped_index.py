@@ -55,7 +55,7 @@ _NONE: Final = (-1, b"")
 
 
 class MappedIndex:
-    """Base of OffsetIndex and TimeIndex; see the module's essay."""
+    """Base of OffsetIndex and TimeIndex: their entries as a sorted, memory-mapped array."""
 
     ENTRY_SIZE: ClassVar[int]
 

@@ -55,7 +55,7 @@ class RemoveJob:
 
 
 class Deletions:
-    """See the module docstring. Times are milliseconds."""
+    """The files and directories that wait to be removed. Times are milliseconds."""
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 
 class ProducerStateManager:
-    """The producers of one partition; see the module's essay.
+    """The producers of one partition, as its log knows them.
 
     `directory` is the partition's. `names` are its file names where the caller has listed it
     already; otherwise it is listed here (OSError). `random`: see `SnapshotFiles`. Nothing is loaded

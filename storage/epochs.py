@@ -99,11 +99,6 @@ class LeaderEpochCache:
         """The first epoch that still has records."""
         return EpochEntry(self._epochs[0], self._starts[0]) if self._epochs else None
 
-    def next_epoch(self, epoch: int) -> int | None:
-        """The smallest known epoch above `epoch`."""
-        slot = bisect_right(self._epochs, epoch)
-        return self._epochs[slot] if slot < len(self._epochs) else None
-
     def epoch_for_offset(self, offset: int) -> int | None:
         """The epoch in which the record at `offset` was written; None below the first."""
         slot = bisect_right(self._starts, offset)

@@ -13,7 +13,6 @@ Event loop only.
 """
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final
 
 import trio
@@ -56,12 +55,7 @@ class Room:
     def __enter__(self) -> "Room":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shrink(0)
 
 
@@ -96,12 +90,7 @@ class ReplyRoom:
     def __enter__(self) -> "ReplyRoom":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._building:
             self._building = False
             self._all.end_reply(None)

@@ -61,11 +61,10 @@ def test_s_read_12_without_epochs_everything_is_undefined(fs: MemoryFileSystem) 
     assert not fs.exists(PATH)
 
 
-def test_neighbours_and_offsets(cache: LeaderEpochCache) -> None:
+def test_the_epoch_of_an_offset(cache: LeaderEpochCache) -> None:
     assert [cache.epoch_for_offset(o) for o in (9, 10, 19, 20, 49, 50, 10**9)] == [
         *(None, 2, 2, 4, 4, 7, 7),
     ]
-    assert [cache.next_epoch(epoch) for epoch in (4, 5, 7)] == [7, 7, None]
     assert cache.earliest_entry == EpochEntry(2, 10)
 
 

@@ -59,27 +59,38 @@ def inflate(
     Raises InvalidRecord, as soon as it shows, when `data` is not what the codec says, ends early or
     inflates to more than `max_size` bytes; UnsupportedCompression for an unknown codec.
     """
-    if codec == CompressionType.NONE:
-        view = memoryview(data)
-        pieces: Iterator[BytesLike] = (view[at : at + chunk] for at in range(0, len(view), chunk))
-    elif codec == CompressionType.GZIP:
-        pieces = _gunzip(data, chunk)
-    elif codec == CompressionType.SNAPPY:
-        pieces = _unsnappy(data, max_size)
-    elif codec == CompressionType.LZ4:
-        pieces = _unlz4(data if magic else _mended_lz4(data), chunk)
-    elif codec == CompressionType.ZSTD:
-        pieces = _unzstd(data, chunk)
-    else:
-        raise UnsupportedCompression(f"Unknown compression type id: {codec}")
-    return _bounded(pieces, max_size)
+    return _bounded(_pieces(codec, data, magic, chunk, max_size), max_size)
 
 
 def decompress(
     codec: int, data: BytesLike, *, magic: int = 2, max_size: int = MAX_DECOMPRESSED_SIZE
 ) -> bytes:
     """The plain bytes behind `data`. Raises as `inflate`."""
-    return b"".join(inflate(codec, data, magic=magic, max_size=max_size))
+    pieces: list[BytesLike] = []
+    left = max_size
+    for piece in _pieces(codec, data, magic, CHUNK, max_size):
+        left -= len(piece)
+        if left < 0:
+            raise _too_large(max_size)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _pieces(
+    codec: int, data: BytesLike, magic: int, chunk: int, max_size: int
+) -> Iterator[BytesLike]:
+    if codec == CompressionType.GZIP:
+        return _gunzip(data, chunk)
+    if codec == CompressionType.SNAPPY:
+        return _unsnappy(data, max_size)
+    if codec == CompressionType.LZ4:
+        return _unlz4(data if magic else _mended_lz4(data), chunk)
+    if codec == CompressionType.ZSTD:
+        return _unzstd(data, chunk)
+    if codec == CompressionType.NONE:
+        view = memoryview(data)
+        return (view[at : at + chunk] for at in range(0, len(view), chunk))
+    raise UnsupportedCompression(f"Unknown compression type id: {codec}")
 
 
 def _failed(codec: str, why: object) -> InvalidRecord:
@@ -107,9 +118,9 @@ def _gunzip(data: BytesLike, chunk: int) -> Iterator[bytes]:
     at = 0
     try:
         while True:
-            rest = inflater.unconsumed_tail
+            rest: BytesLike = inflater.unconsumed_tail
             if not rest:
-                rest = bytes(view[at : at + _INPUT])
+                rest = view[at : at + _INPUT]
                 at += len(rest)
             piece = inflater.decompress(rest, chunk)
             if inflater.eof:
@@ -127,14 +138,16 @@ def _gunzip(data: BytesLike, chunk: int) -> Iterator[bytes]:
 
 
 def _unsnappy(data: BytesLike, max_size: int) -> Iterator[bytes]:
-    from cramjam import DecompressionError, snappy
+    import cramjam
 
+    snappy = cramjam.snappy
     try:
         for block in _snappy_blocks(data):
-            if snappy.decompress_raw_len(block) > min(max_size, _SNAPPY_RATIO * len(block)):
+            size = snappy.decompress_raw_len(block)
+            if size > _SNAPPY_RATIO * len(block) or size > max_size:
                 raise _too_large(max_size)
             yield bytes(snappy.decompress_raw(block))
-    except DecompressionError as error:
+    except cramjam.DecompressionError as error:
         raise _failed("snappy", error) from None
 
 

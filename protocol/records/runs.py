@@ -25,7 +25,7 @@ from protocol.records.errors import InvalidRecord
 from protocol.records.varint import read_varint, read_varlong
 
 _LONG: Final = 8
-"""Records that runs must have on average, the first run aside; else the quick look gives up."""
+"""Records that runs must have on average, the first run aside, or the quick look gives up."""
 _head_of: Final = Struct("2Bx5B").unpack_from
 """Of a record with two bytes of length and one of either delta: these, the byte of the key's length
 and, if the key is null, two of the value's length. The attributes are left out."""
@@ -125,8 +125,8 @@ def _is_regular(  # noqa: C901, PLR0912  calls cost more than the rest
 
 
 def is_odd(payload: bytes) -> bool:
-    """A cheap guess that `is_regular` would look in vain: the second record and the third one differ
-    in size."""
+    """A cheap guess that `is_regular` would look in vain: the second and the third record differ in
+    size."""
     try:
         table = distances()
         second = table[payload[0]][payload[1]]
@@ -176,7 +176,7 @@ def greatest_delta_of(payload: bytes, count: int) -> int | None:  # noqa: C901, 
     fill `payload`; None where it could not be seen.
 
     For records of odd sizes, one by one. Most of them (less than 8 KB, a short key or none, no
-    headers) take the quick way: one call takes all structural bytes up to the value, and tables tell
+    headers) take the quick way: one call reads all structural bytes up to the value, and tables say
     what a length of one or two bytes stands for.
     """
     if count > _TWO_BYTES:

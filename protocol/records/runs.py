@@ -47,12 +47,12 @@ _LOW: Final = bytes(2 * d & 0x7F | 0x80 for d in range(_TWO_BYTES))
 _HIGH: Final = bytes(2 * d >> 7 for d in range(_TWO_BYTES))
 _MIDDLE: Final = bytes(2 * d >> 7 | 0x80 for d in range(_TWO_BYTES))
 _CONTINUED: Final = bytes(range(0x80, 0x100))
-_NOT_ABOVE: Final = tuple(
+NOT_ABOVE: Final = tuple(
     bytes(byte for byte in range(0x80) if byte & 1 or byte >> 1 <= greatest)
     for greatest in range(_ONE_BYTE)
 )
 """By a greatest timestamp delta: the one-byte deltas that are not above it."""
-_LOW_NOT_ABOVE: Final = tuple(bytes(byte | 0x80 for byte in row) for row in _NOT_ABOVE)
+_LOW_NOT_ABOVE: Final = tuple(bytes(byte | 0x80 for byte in row) for row in NOT_ABOVE)
 """The same for the first of two bytes, where the second ones are equal."""
 _LESS_OR_LIKE: Final = tuple(bytes(range(byte + 1)) for byte in range(0x80))
 
@@ -390,7 +390,7 @@ def greatest_of_column(
         if column == column[:1] * len(column):
             return _unzigzag(column[0])
         if 0 <= claimed < _ONE_BYTE:
-            if column.translate(None, _NOT_ABOVE[claimed]):
+            if column.translate(None, NOT_ABOVE[claimed]):
                 return claimed + 1
             return claimed if 2 * claimed in column else claimed - 1
         return max(map(_unzigzag, set(column)))

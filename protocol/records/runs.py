@@ -138,33 +138,42 @@ def is_odd(payload: bytes) -> bool:
         return False
 
 
-def delta_of_one(payload: bytes) -> int | None:
+def delta_of_one(payload: bytes) -> int | None:  # noqa: C901  calls cost more than the rest
     """The timestamp delta of the one sound record that fills `payload`; None where it could not be
-    seen: it has headers, or an unusual delta, or eight kilobytes and more."""
+    seen: it has headers, or an unusual delta, or two megabytes and more."""
     size = len(payload)
-    # In what is shorter than that, no length of three bytes or more can be taken for one of two.
-    if not _LEAST_RECORD <= size < _TWO_BYTES:
+    if size < _LEAST_RECORD:
         return None
-    length, delta_at = payload[0], 2
+    length, at = payload[0], 1
     if length > 0x7F:
-        length += (payload[1] << 7) - 0x80
-        delta_at = 3
-    delta = payload[delta_at]
-    if length != 2 * (size - delta_at + 1) or delta > 0x7F or payload[delta_at + 1]:
-        return None
-    at = delta_at + 2
+        more, at = payload[1], 2
+        length += (more << 7) - 0x80
+        if more > 0x7F:
+            more, at = payload[2], 3
+            length += (more << 14) - 0x4000
+            if more > 0x7F:
+                return None
     try:
+        delta = payload[at + 1]
+        if length != 2 * (size - at) or delta > 0x7F or payload[at + 2]:
+            return None
+        at += 3
         key = payload[at]
         if key > 0x7F:
             return None
         at += 1 if key & 1 else 1 + (key >> 1)
         value = payload[at]
-        if value < 0x80:
-            at += 1 if value & 1 else 1 + (value >> 1)
-        elif value & 1:
-            return None
-        else:
-            at += 2 + ((value + (payload[at + 1] << 7) - 0x80) >> 1)
+        at += 1
+        if value > 0x7F:
+            more = payload[at]
+            at += 1
+            value += (more << 7) - 0x80
+            if more > 0x7F:
+                more = payload[at]
+                at += 1
+                value += (more << 14) - 0x4000  # a fourth byte: more than the record has
+        if not value & 1:
+            at += value >> 1
         if payload[at] or at + 1 != size:
             return None
     except IndexError:

@@ -138,7 +138,7 @@ def is_odd(payload: bytes) -> bool:
         return False
 
 
-def delta_of_one(payload: bytes) -> int | None:  # noqa: C901  calls cost more than the rest
+def delta_of_one(payload: bytes) -> int | None:
     """The timestamp delta of the one sound record that fills `payload`; None where it could not be
     seen: it has headers, or an unusual delta, or two megabytes and more."""
     size = len(payload)

@@ -68,7 +68,7 @@ KEYS = (
     key("log.preallocate", BOOLEAN, False, MEDIUM, "Reserve the whole segment file when it is made.", None, CLUSTER_WIDE),
     key("log.initial.task.delay.ms", LONG, 30000, LOW, "How long after start the log tasks run for the first time.", at_least(0)),
     inert("log.dir.failure.timeout.ms", LONG, 30000, LOW, "How long a broker that cannot report a failed directory goes on.", at_least(1)),
-    key("num.recovery.threads.per.data.dir", INT, 2, HIGH, "Threads per directory that load logs at start and sync them at the end.", at_least(1), CLUSTER_WIDE),
+    key("num.recovery.threads.per.data.dir", INT, 2, HIGH, "Most threads per directory that load logs at start and sync them at the end.", at_least(1), CLUSTER_WIDE),
     key("auto.create.topics.enable", BOOLEAN, True, HIGH, "Create a topic when a client asks for one that does not exist and allows it."),
     key("delete.topic.enable", BOOLEAN, True, HIGH, "Allow topics to be deleted."),
     key("min.insync.replicas", INT, 1, HIGH, "In-sync replicas that a write with acks=all needs.", at_least(1), CLUSTER_WIDE),

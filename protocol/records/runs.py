@@ -46,12 +46,12 @@ _LOW: Final = bytes(2 * d & 0x7F | 0x80 for d in range(_TWO_BYTES))
 _HIGH: Final = bytes(2 * d >> 7 for d in range(_TWO_BYTES))
 _MIDDLE: Final = bytes(2 * d >> 7 | 0x80 for d in range(_TWO_BYTES))
 _CONTINUED: Final = bytes(range(0x80, 0x100))
-_NOT_ABOVE: Final = tuple(
+NOT_ABOVE: Final = tuple(
     bytes(byte for byte in range(0x80) if byte & 1 or byte >> 1 <= greatest)
     for greatest in range(_ONE_BYTE)
 )
 """By a greatest timestamp delta: the one-byte deltas that are not above it."""
-_LOW_NOT_ABOVE: Final = tuple(bytes(byte | 0x80 for byte in row) for row in _NOT_ABOVE)
+_LOW_NOT_ABOVE: Final = tuple(bytes(byte | 0x80 for byte in row) for row in NOT_ABOVE)
 """The same for the first of two bytes, where the second ones are equal."""
 _LESS_OR_LIKE: Final = tuple(bytes(range(byte + 1)) for byte in range(0x80))
 
@@ -139,31 +139,40 @@ def is_odd(payload: bytes) -> bool:
 
 def delta_of_one(payload: bytes) -> int | None:
     """The timestamp delta of the one sound record that fills `payload`; None where it could not be
-    seen: it has headers, or an unusual delta, or eight kilobytes and more."""
+    seen: it has headers, or an unusual delta, or two megabytes and more."""
     size = len(payload)
-    # In what is shorter than that, no length of three bytes or more can be taken for one of two.
-    if not _LEAST_RECORD <= size < _TWO_BYTES:
+    if size < _LEAST_RECORD:
         return None
-    length, delta_at = payload[0], 2
+    length, at = payload[0], 1
     if length > 0x7F:
-        length += (payload[1] << 7) - 0x80
-        delta_at = 3
-    delta = payload[delta_at]
-    if length != 2 * (size - delta_at + 1) or delta > 0x7F or payload[delta_at + 1]:
-        return None
-    at = delta_at + 2
+        more, at = payload[1], 2
+        length += (more << 7) - 0x80
+        if more > 0x7F:
+            more, at = payload[2], 3
+            length += (more << 14) - 0x4000
+            if more > 0x7F:
+                return None
     try:
+        delta = payload[at + 1]
+        if length != 2 * (size - at) or delta > 0x7F or payload[at + 2]:
+            return None
+        at += 3
         key = payload[at]
         if key > 0x7F:
             return None
         at += 1 if key & 1 else 1 + (key >> 1)
         value = payload[at]
-        if value < 0x80:
-            at += 1 if value & 1 else 1 + (value >> 1)
-        elif value & 1:
-            return None
-        else:
-            at += 2 + ((value + (payload[at + 1] << 7) - 0x80) >> 1)
+        at += 1
+        if value > 0x7F:
+            more = payload[at]
+            at += 1
+            value += (more << 7) - 0x80
+            if more > 0x7F:
+                more = payload[at]
+                at += 1
+                value += (more << 14) - 0x4000  # a fourth byte: more than the record has
+        if not value & 1:
+            at += value >> 1
         if payload[at] or at + 1 != size:
             return None
     except IndexError:
@@ -390,7 +399,7 @@ def greatest_of_column(
         if column == column[:1] * len(column):
             return _unzigzag(column[0])
         if 0 <= claimed < _ONE_BYTE:
-            if column.translate(None, _NOT_ABOVE[claimed]):
+            if column.translate(None, NOT_ABOVE[claimed]):
                 return claimed + 1
             return claimed if 2 * claimed in column else claimed - 1
         return max(map(_unzigzag, set(column)))

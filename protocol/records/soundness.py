@@ -2,7 +2,8 @@
 
 Three ways give the same answer. The cheapest that serves is taken:
 
-1. records of one layout at a glance, few of odd sizes one by one (`runs`): what producers send;
+1. at a glance what producers send: a batch of a shape that was seen before (`layouts`), a single
+   record, or records of one layout (`runs`); some records of odd sizes one by one (`runs`);
 2. a small batch whole, by field (`scan`);
 3. any other in chunks (`opened`), with bounded memory.
 
@@ -28,6 +29,7 @@ from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
 from protocol.records.effort import Effort
 from protocol.records.errors import InvalidRecord
 from protocol.records.inflating import inflate
+from protocol.records.layouts import Layouts
 from protocol.records.opened import open_chunks
 from protocol.records.runs import delta_of_one, greatest_delta_of, is_odd, is_regular
 from protocol.records.scan_fields import Fields
@@ -43,6 +45,8 @@ ONE_BY_ONE = 2000
 """Plain records of odd sizes, at most, that are read one by one in one go."""
 MOST_FAULTS = 1000
 """Records that are blamed one by one: enough to find what is wrong with a producer."""
+
+_layouts = Layouts()
 
 _ANY_BASE = 1 << 62
 """Base timestamps up to here, and deltas as far as `runs` reads them, add up within 64 bits."""
@@ -79,9 +83,12 @@ def sound_max_timestamp(payload: bytes, header: BatchHeader) -> int | None:
         if delta is not None:
             latest = base + delta
             return latest if latest > NO_TIMESTAMP else NO_TIMESTAMP
+    elif claimed >= 0 and payload and _layouts.is_known(payload, count, claimed - base):
+        return claimed
     if not (NO_TIMESTAMP <= claimed < _ANY_BASE and -_ANY_BASE < base < _ANY_BASE):
         return None
     if count >= FEW and not is_odd(payload) and is_regular(payload, count, claimed - base):
+        _layouts.learn(payload, count)
         return claimed
     if count > ONE_BY_ONE:
         return None

@@ -1,6 +1,6 @@
 """What a Produce request costs in Python, from the received bytes to the reply: counted, not timed.
 
-    .venv/bin/python scripts/bench/produce_path.py [--partitions 4] [--batch 16000] [--top 25]
+    .venv/bin/python scripts/bench/produce_path.py [--partitions 4] [--batch 16000] [--record 100]
 
 A connection serves requests of an idempotent producer, from a stream that is always readable.
 Counted are byte codes per request, by function: the same figure on an idle and on a crowded
@@ -38,6 +38,7 @@ from protocol.records.builder import build_batch
 from storage.os_filesystem import OsFile
 
 VERSION = 12
+TIME = 1_700_000_000_000
 SEQUENCE_AT, CRC_AT, CRC_FROM = 53, 17, 21
 INFO = ConnectionInfo(
     connection_id="bench",
@@ -52,10 +53,12 @@ INFO = ConnectionInfo(
 class Client:
     """A stream: receives `count` requests, one at a time; takes and forgets replies."""
 
-    def __init__(self, topic: str, partitions: int, size: int, count: int) -> None:
+    def __init__(self, topic: str, partitions: int, size: int, record: int, count: int) -> None:
+        value = os.urandom(min(record or size, size))
+        records = size // len(value)
         batch = bytearray(
             build_batch(
-                [(1_700_000_000_000, None, os.urandom(size), ())],
+                [(TIME + at // 40, None, value, ()) for at in range(records)],
                 producer_id=7,
                 producer_epoch=0,
                 base_sequence=0,
@@ -82,17 +85,18 @@ class Client:
             self._positions.append(at)
             at = self.frame.find(batch, at + 1)
         self._heads = []
-        for sequence in range(count):
+        for sequence in range(0, count * records, records):
             struct.pack_into(">i", batch, SEQUENCE_AT, sequence)
             self._heads.append(crc32c(memoryview(batch)[CRC_FROM:]))
         self._sent = 0
+        self._records = records
 
     def recv_into(self, view: memoryview) -> int:
         if self._sent == len(self._heads):
             return 0
         for at in self._positions:
             struct.pack_into(">I", self.frame, at + CRC_AT, self._heads[self._sent])
-            struct.pack_into(">i", self.frame, at + SEQUENCE_AT, self._sent)
+            struct.pack_into(">i", self.frame, at + SEQUENCE_AT, self._sent * self._records)
         view[: len(self.frame)] = self.frame
         self._sent += 1
         return len(self.frame)
@@ -107,7 +111,7 @@ class Client:
 def serve(broker: Broker, topic: str, args: argparse.Namespace, count: int) -> None:
     """All requests of one client."""
     broker.topic(topic, args.partitions)
-    client: Any = Client(topic, args.partitions, args.batch, count)
+    client: Any = Client(topic, args.partitions, args.batch, args.record, count)
     channel = RequestChannel(
         {ApiKey.PRODUCE: broker.produce}, {ApiKey.PRODUCE: (0, VERSION)}, clock=SystemClock()
     )
@@ -130,6 +134,7 @@ def main() -> int:
     )
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--batch", type=int, default=16_000, help="bytes, at most 128 KB in all")
+    parser.add_argument("--record", type=int, default=0, help="bytes of each; 0: one in a batch")
     parser.add_argument("--top", type=int, default=25)
     args = parser.parse_args()
     args.counter = None

@@ -285,7 +285,9 @@ def test_no_changed_byte_of_odd_records_is_overlooked() -> None:
 
 
 @pytest.mark.parametrize("key", [None, b"", b"k", b"k" * 63])
-@pytest.mark.parametrize("value", [None, b"", b"v", b"v" * 63, b"v" * 64, b"v" * 8000])
+@pytest.mark.parametrize(
+    "value", [None, b"", b"v", b"v" * 63, b"v" * 64, b"v" * 8000, b"v" * 900_000]
+)
 @pytest.mark.parametrize("delta", [0, -1, 63, -64])
 def test_one_record_needs_no_closer_look(
     key: bytes | None, value: bytes | None, delta: int
@@ -295,7 +297,7 @@ def test_one_record_needs_no_closer_look(
 
 @pytest.mark.parametrize(
     ("key", "value", "size"),
-    [(None, b"v" * 3, 0), (b"k", b"v" * 70, 0), (None, None, 0), (b"", b"v" * 8100, 40)],
+    [(None, b"v" * 3, 0), (b"k", b"v" * 70, 0), (None, None, 0), (b"", b"v" * 8200, 40)],
 )
 def test_no_changed_byte_of_one_record_is_overlooked(
     key: bytes | None, value: bytes | None, size: int
@@ -314,11 +316,13 @@ def test_no_changed_byte_of_one_record_is_overlooked(
     assert delta_of_one(payload + b"\0") is None
 
 
-def test_a_length_of_three_bytes_is_not_taken_for_one_of_two() -> None:
-    # Its first two bytes say 8,198 if the second one's high bit counts, and all else fits that.
-    fields = bytes((0, 0, 0, 1, 0xFE, 0x7F)) + bytes(8191) + b"\0"
-    payload = bytes((0x8C, 0x80)) + fields
-    assert 2 * len(fields) == 0x0C + (0x80 << 7)
+def test_a_length_of_four_bytes_is_not_taken_for_one_of_three() -> None:
+    # The first three bytes say the right size, if the third one's high bit counts.
+    value = 1 << 20
+    fields = bytes((0, 0, 0, 1)) + encode_varint(value - 1) + bytes(value - 1) + b"\0"
+    length = 2 * len(fields)
+    payload = bytes((length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14)) + fields
+    assert payload[2] > 0x7F
     assert delta_of_one(payload) is None
 
 

@@ -49,6 +49,7 @@ async def start_metrics(
         channel=parts.channel.statistics,
         background=parts.background.statistics,
         deadlines=parts.deadlines.statistics,
+        opening=parts.replica_manager.opener.statistics,
         loop=parts.watch.statistics,
     )
     process = ProcessFamilies()

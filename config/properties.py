@@ -5,8 +5,6 @@ value; of a key that is given twice the later one wins. The parser is the javapr
 (`config.java_properties`), imported when a file is read.
 """
 
-from collections.abc import Iterable
-
 from config.definition import ConfigError
 
 
@@ -30,8 +28,3 @@ def parse_override(text: str) -> tuple[str, str]:
     if not separator or not key:
         raise ConfigError(f"Invalid command line properties: {text}")
     return key, value.strip()
-
-
-def parse_overrides(texts: Iterable[str]) -> dict[str, str]:
-    """All `--override` arguments; the later one wins."""
-    return dict(parse_override(text) for text in texts)

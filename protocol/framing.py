@@ -29,11 +29,8 @@ _V1_SIZE = 10
 _CONTROLLED_SHUTDOWN = int(ApiKey.CONTROLLED_SHUTDOWN)
 
 _read_size = struct.Struct(">i").unpack_from
-_write_size = struct.Struct(">i").pack
 _read_v0 = struct.Struct(">hhi").unpack_from
 _read_v1 = struct.Struct(">hhih").unpack_from
-_write_header_v0 = struct.Struct(">i").pack
-_write_header_v1 = struct.Struct(">iB").pack
 
 
 class RequestHeader(NamedTuple):
@@ -111,21 +108,9 @@ def parse_request_header(buf: Any, mv: memoryview, start: int, end: int) -> Requ
     return RequestHeader(key, version, correlation_id, client_id, offset)
 
 
-def response_header(correlation_id: int, flexible: bool) -> bytes:
-    """A response header: v1 when `flexible`, else v0."""
-    if flexible:
-        return _write_header_v1(correlation_id, 0)
-    return _write_header_v0(correlation_id)
-
-
 def response_header_is_flexible(api_key: int, api_version: int) -> bool:
     """Whether the response to this request has header v1. Raises KeyError for an unknown key."""
     return api_key != ApiKey.API_VERSIONS and SPECS[api_key].flexible(api_version)
-
-
-def frame_prefix(size: int) -> bytes:
-    """The size field of a frame of `size` bytes."""
-    return _write_size(size)
 
 
 def _parse_header_v0(buf: Any, start: int, end: int) -> RequestHeader:

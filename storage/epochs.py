@@ -80,11 +80,6 @@ class LeaderEpochCache:
         self.latest = table[0][-1] if table[0] else NO_LEADER_EPOCH
 
     @property
-    def is_dirty(self) -> bool:
-        """Whether a flush has something to write."""
-        return self._table != self._written
-
-    @property
     def is_empty(self) -> bool:
         """Whether no epoch is known: a log of old message formats, or a new one."""
         return not self._epochs
@@ -100,31 +95,9 @@ class LeaderEpochCache:
         return self._epochs[-1] if self._epochs else None
 
     @property
-    def latest_entry(self) -> EpochEntry | None:
-        """The epoch being written and where it began."""
-        return EpochEntry(self._epochs[-1], self._starts[-1]) if self._epochs else None
-
-    @property
     def earliest_entry(self) -> EpochEntry | None:
         """The first epoch that still has records."""
         return EpochEntry(self._epochs[0], self._starts[0]) if self._epochs else None
-
-    def previous_epoch(self, epoch: int) -> int | None:
-        """The largest known epoch below `epoch`."""
-        slot = bisect_left(self._epochs, epoch)
-        return self._epochs[slot - 1] if slot else None
-
-    def next_epoch(self, epoch: int) -> int | None:
-        """The smallest known epoch above `epoch`."""
-        slot = bisect_right(self._epochs, epoch)
-        return self._epochs[slot] if slot < len(self._epochs) else None
-
-    def start_offset_of(self, epoch: int) -> int | None:
-        """Where `epoch` began; None when it is not known."""
-        slot = bisect_left(self._epochs, epoch)
-        if slot < len(self._epochs) and self._epochs[slot] == epoch:
-            return self._starts[slot]
-        return None
 
     def epoch_for_offset(self, offset: int) -> int | None:
         """The epoch in which the record at `offset` was written; None below the first."""

@@ -95,13 +95,6 @@ class InvalidProducerEpoch(KafkaError):
         super().__init__(ErrorCode.INVALID_PRODUCER_EPOCH, message)
 
 
-class DuplicateSequence(KafkaError):
-    """A batch was appended before but its offsets are no longer known."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.DUPLICATE_SEQUENCE_NUMBER, message)
-
-
 class InvalidTransactionState(KafkaError):
     """A non-transactional batch of a producer whose transaction is open (S-TXN-1)."""
 

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class Job(Protocol[Result]):
-    """One piece of work; see the module."""
+    """One piece of work that was begun on the loop: to be run anywhere, then completed there."""
 
     def run(self) -> Result:
         """The part that may block. On values of its own, in any thread, once."""

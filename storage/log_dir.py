@@ -26,7 +26,7 @@ Used by `storage.log_manager` and by the broker's start-up.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from protocol.types import ZERO_UUID, uuid_from_text, uuid_to_text
@@ -176,11 +176,6 @@ def reconcile(
     )
 
 
-def with_directory_id(meta: MetaProperties, directory_id: bytes) -> MetaProperties:
-    """The same identity for one directory; `directory_id` is 16 raw bytes."""
-    return replace(meta, directory_id=uuid_to_text(directory_id))
-
-
 def _listing(values: Mapping[str, object]) -> str:
     return ", ".join(f"{path} -> {value}" for path, value in sorted(values.items()))
 
@@ -195,11 +190,6 @@ class LogDir:
         self.path = path
         self._lock: File | None = None
         self._broker_epoch = NO_BROKER_EPOCH
-
-    @property
-    def is_locked(self) -> bool:
-        """Whether this object holds the lock."""
-        return self._lock is not None
 
     def lock(self) -> None:
         """Claim the directory. Raises DirectoryLocked when another broker has it, OSError."""

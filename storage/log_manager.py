@@ -80,7 +80,6 @@ class LogManagerStatistics:
     live_dirs: tuple[str, ...]
     offline_dirs: tuple[str, ...]
     logs: int
-    logs_to_be_deleted: int
     logs_to_load: int
     """Partition directories that are not open yet, during start-up."""
     damaged_indexes: Mapping[str, int]
@@ -92,7 +91,7 @@ class LogManagerStatistics:
 
 
 class LogManager:
-    """See the module docstring."""
+    """All logs of a broker, and the coordinator of the parts that look after them."""
 
     def __init__(
         self,
@@ -206,7 +205,6 @@ class LogManager:
             live_dirs=self.live_dirs,
             offline_dirs=self.offline_dirs,
             logs=len(self._table.logs),
-            logs_to_be_deleted=self._deletions.waiting_directories,
             logs_to_load=self._loader.left,
             open_segments=0 if self.open_files is None else len(self.open_files),
             closed_segments=0 if self.open_files is None else self.open_files.closed,

@@ -1,11 +1,11 @@
 """Which segments have their files open, so that those of many logs are not open all at once.
 
-A segment opens its files when it is first asked, and keeps them: reopening one for each request
-would cost more than the request. With thousands of partitions that is more than a process may have.
-So each segment that opens something is noted here, and when there are too many, the one that was
-opened longest ago lets go of its files; it opens them again when it is asked. (The one least
-recently used would be the better choice, but every append and read would have to say that it uses
-the segment. An active segment that has grown since it was noted gets a second chance.)
+A segment opens its files when it is first used, and keeps them: reopening one for each request
+would cost more than the request. With thousands of partitions these are more files than a process
+may have. So each segment that opens files is noted here, and when there are too many, the segment
+that was opened longest ago lets go of its files; it opens them again when it is used. (The segment
+least recently used would be the better choice, but then every append and read would have to tell
+that it uses the segment. An active segment that has grown since it was noted is spared instead.)
 
 Letting go drops references and closes nothing that somebody still holds: slices on their way to a
 client, a write that is in a thread. Belongs to the thread that owns the logs.
@@ -26,7 +26,7 @@ _AT_LEAST: Final = 4
 
 
 class OpenFiles:
-    """See the module docstring."""
+    """The segments that have files open, in the order in which they opened them."""
 
     __slots__ = ("_segments", "closed", "most_segments")
 
@@ -42,7 +42,7 @@ class OpenFiles:
         return len(self._segments)
 
     def note(self, segment: LogSegment) -> None:
-        """Its files are being opened; those of others are closed for it. Never raises."""
+        """`segment` opens files; if there are too many, others let go of theirs. Never raises."""
         known = self._segments
         known[ref(segment, self._forget)] = segment.size
         spared = 0
@@ -59,8 +59,10 @@ class OpenFiles:
             self._close(candidate)
 
     def make_room(self) -> None:
-        """A descriptor was wanted and none was left: a quarter of the segments let go of theirs, so
-        that whoever tries again finds some."""
+        """A descriptor was wanted and none was left: a quarter of the segments let go of theirs.
+
+        So the caller finds some when it tries again.
+        """
         for _ in range(max(len(self._segments) // 4, min(_AT_LEAST, len(self._segments)))):
             oldest = next(iter(self._segments))
             del self._segments[oldest]
@@ -73,12 +75,12 @@ class OpenFiles:
         try:
             segment.let_go()
         except OSError as error:
-            # No fault of the segment that is opened; who asks this one next will meet it again.
+            # No fault of the segment that is opened; the next use of this one will meet it again.
             _log.warning("Could not trim the indexes of %s: %s", segment, error)
             segment.release()
 
     def forget(self, segment: LogSegment) -> None:
-        """It has no files open any more."""
+        """`segment` has no files open any more."""
         self._segments.pop(ref(segment), None)
 
     def _forget(self, gone: ref[LogSegment]) -> None:

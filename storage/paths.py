@@ -109,11 +109,6 @@ def parent_dir(path: str) -> str:
     return head or slash or "."
 
 
-def offset_prefix(offset: int) -> str:
-    """An offset as 20 digits, so that names sort as offsets do."""
-    return f"{offset:020d}"
-
-
 def is_offset_prefix(text: str) -> bool:
     """Whether these are the 20 digits of an offset."""
     return len(text) == 20 and text.isascii() and text.isdigit()

@@ -35,7 +35,7 @@ Content = Callable[[], bytes]
 
 
 class ReplacedFile:
-    """See the module docstring. `path` may be changed when the directory was renamed."""
+    """A small file, replaced as a whole. `path` may be changed when its directory was renamed."""
 
     __slots__ = ("_begun", "_fs", "_in_place", "_random", "path")
 
@@ -64,7 +64,7 @@ class ReplacedFile:
 
 
 class Replacement:
-    """One content on its way into a file; see the module docstring."""
+    """One content on its way into a file, in the steps of the module's example."""
 
     __slots__ = ("_content", "_file", "_fs", "_number", "_temporary")
 

@@ -35,16 +35,13 @@ from protocol.messages.api_versions import (
 
 VERSIONS: Final = (0, 4)
 
-FALLBACK_VERSION: Final = 0
-"""The version in which a request of an unknown version is answered."""
-
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?\Z")
 _FIRST_VERSION_WITH_SOFTWARE = 3
 _FIRST_VERSION_WITH_LEVEL_0 = 4
 
 
 def unsupported_version_response() -> Any:
-    """The answer, to be built as `FALLBACK_VERSION`, to an ApiVersions of an unknown version."""
+    """The answer, to be built in version 0, to an ApiVersions of an unknown version."""
     own = ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=VERSIONS[0], max_version=VERSIONS[1])
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
 

@@ -131,8 +131,3 @@ class MetadataImage:
         """A broker is there, or says something new of itself."""
         self._brokers[broker.broker_id] = broker
         self.generation += 1
-
-    def remove_broker(self, broker_id: int) -> None:
-        """A broker is gone."""
-        if self._brokers.pop(broker_id, None) is not None:
-            self.generation += 1

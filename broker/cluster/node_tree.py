@@ -61,16 +61,6 @@ class NodeTree:
         """Nodes that end with the session."""
         return [path for path, node in self._nodes.items() if node.ephemeral]
 
-    def plan(self, operations: Iterable[Operation]) -> Changes:
-        """What the operations change, checked in order, each seeing those before it.
-
-        Raises the errors of `metadata_store`; then nothing has changed.
-        """
-        planning = Planning(self)
-        for _ in planning.steps(operations):
-            pass
-        return planning.changes
-
     def install(self, changes: Changes) -> list[tuple[str, NodeChange]]:
         """Make the changes; what watchers of which paths must be told."""
         events: list[tuple[str, NodeChange]] = []

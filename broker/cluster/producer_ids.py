@@ -9,7 +9,6 @@ producer's first batches duplicates of the old one's (S-IDEM-1).
 """
 
 import logging
-from dataclasses import dataclass
 from typing import Final
 
 import trio
@@ -35,14 +34,6 @@ BLOCK_SIZE: Final = 1000
 _LAST_ID: Final = (1 << 63) - 1
 BELIEVED_BELOW: Final = 1 << 62
 """A client may write any id into a log. One above this is none of ours, and must not use all up."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerIdStatistics:
-    """For metrics and tests."""
-
-    next_id: int
-    left_in_block: int
 
 
 class ProducerIdsUsedUp(KafkaError):
@@ -128,7 +119,3 @@ class ProducerIdAllocator:
         except (NodeExistsError, VersionMismatchError):
             return  # Another broker took this block: look again.
         self._next, self._end = first, last + 1
-
-    def statistics(self) -> ProducerIdStatistics:
-        """Where the allocator stands."""
-        return ProducerIdStatistics(next_id=self._next, left_in_block=self._end - self._next)

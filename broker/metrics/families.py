@@ -82,6 +82,8 @@ class Sources:
     """`BackgroundStatistics`"""
     deadlines: Callable[[], Any]
     """`DeadlinesStatistics`"""
+    opening: Callable[[], Any]
+    """`OpeningStatistics`"""
     loop: Callable[[], Any]
     """`LoopStatistics`"""
 
@@ -92,6 +94,7 @@ def all_families(sources: Sources) -> Iterator[Family | None]:
     yield from _replicas((yield from sources.replicas()))
     yield from _logs(sources)
     yield from _requests(sources.channel())
+    yield from _opening(sources.opening())
     yield from _sockets(sources.sockets())
     yield from _groups(sources.groups())
     yield from transaction_families(sources.transactions())
@@ -321,6 +324,30 @@ def _requests(statistics: Any) -> Iterator[Family]:
     yield gauge(prefix + "handlersbusy", "Handler workers at work", pool.busy)
     yield CounterMetricFamily(
         prefix + "busyseconds", "Working time of all handler workers", value=pool.busy_s
+    )
+    yield gauge(
+        prefix + "asides", "Requests in tasks of their own, beside the workers", statistics.asides
+    )
+
+
+def _opening(statistics: Any) -> Iterator[Family]:
+    prefix = "kafka_server_batchopening_"
+    yield _labelled(
+        CounterMetricFamily,
+        prefix + "opened",
+        "Produced batches opened beside the event loop, by where",
+        ("where",),
+        [(("thread",), statistics.in_threads), (("process",), statistics.in_processes)],
+    )
+    yield CounterMetricFamily(
+        prefix + "toomuch",
+        "Produced batches rejected because opening them is too much work",
+        value=statistics.too_much,
+    )
+    yield gauge(
+        prefix + "waiting",
+        "Produced batches that wait for the child process, or are in it",
+        statistics.waiting,
     )
 
 

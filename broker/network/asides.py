@@ -1,16 +1,17 @@
-"""Work that is done aside: by a task of its own, no handler worker.
+"""Work that is done aside: by a task of its own instead of a handler worker.
 
-Whoever waits for others, or goes in turns, would keep one of the few workers meanwhile, and appends
-from running. Rules
+A request that waits for others, or goes in turns, would occupy one of the few workers meanwhile, so
+that appends wait for it. Rules
 
-* A connection has one request in work, so there are never more tasks than connections, but for
-  those whose client has gone and which must be finished.
-* Each begins behind all other long work (`wait_for_turn`), and its steps are attributed.
-* The reply `Aside` ends with its client: its task is cancelled where it waits. What must be
-  finished once it was begun (an append) shields itself. The coroutine of a handler is finished,
-  whatever becomes of its client (`broker.request` has both).
-* At the stop connections go first, so what is left here is nobody's: `close` cancels it, and waits
-  for what is shielded. Parts that it uses are stopped afterwards.
+* A connection has one request in work, so there are never more tasks than connections, except for
+  tasks that must be finished although their client has gone.
+* Each task begins behind all other long work (`wait_for_turn`), and a step that holds the loop is
+  attributed to it.
+* The work of the reply `Aside` ends with its client: its task is cancelled where it waits. What
+  must be finished once it was begun (an append) shields itself. The coroutine of a handler is
+  finished, whatever becomes of its client (`broker.request` has both).
+* The stop closes connections first, so nobody waits for the work that is left: `close` cancels it,
+  and waits for what is shielded. The parts that it uses are stopped afterwards.
 """
 
 from collections.abc import Callable, Coroutine
@@ -26,7 +27,7 @@ from storage.clock import Clock
 
 
 class Asides:
-    """One per broker. Event loop only."""
+    """The tasks that do work aside. One per broker; event loop only."""
 
     def __init__(self, clock: Clock, watch: LoopWatch) -> None:
         self._clock = clock
@@ -51,13 +52,13 @@ class Asides:
             self._ended.set()
 
     async def close(self) -> None:
-        """Nothing new; returns when all are cancelled or finished."""
+        """Take no more work; returns when all tasks are cancelled or finished."""
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
             await self._ended.wait()
 
     def begin(self, aside: Aside, what: Callable[[], str]) -> Work:
-        """Have it done, as long as its client is there. Raises ClosedResourceError."""
+        """Have it done unless its client goes before that. Raises ClosedResourceError."""
         self._check_open()
         work = Work(aside.work(), what)
         scope = trio.CancelScope()
@@ -65,7 +66,7 @@ class Asides:
         return self._begin(work, scope)
 
     async def finish(self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]) -> Work:
-        """Have it done, and wait for that; done also if nobody waits any more.
+        """Have it done and wait for it; it is finished even if the waiting is cancelled.
 
         Raises ClosedResourceError.
         """

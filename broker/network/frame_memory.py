@@ -1,27 +1,27 @@
 """How many bytes of requests that have not come whole yet may be in memory.
 
 A client may announce a request of 100 MB and never finish it, a thousand times over. Kafka bounds
-that only where `queued.max.request.bytes` is set, by what is announced. Here what has really
-arrived is bounded, by `incomplete.request.max.bytes`, always:
+that only where `queued.max.request.bytes` is set, by what is announced. Here the bytes that have
+really arrived are bounded, always, by `incomplete.request.max.bytes`:
 
 1. A frame of more than `SMALL_FRAME` bytes is counted from its first bytes until its request was
-   handled or is parked. Smaller ones are never held up: the number of connections bounds them.
+   handled or is parked. Smaller frames are never held up: the number of connections bounds them.
 2. Before a connection receives more of a counted frame it takes a window of memory
-   (`FrameHold.take_window`), so many connections that go on at the same time stay within the limit.
-3. When nothing is left, connections with counted frames stop reading, so TCP stops their clients.
-   One may always go on, and is followed by who waits longest: whatever is held, frames get
-   finished, and there is no deadlock. So the total exceeds the limit by one request and a window
-   at most. A connection that had nothing under way receives a few kilobytes at first.
-4. While somebody waits, who holds memory has to hurry: a client that sends nothing for `STALLED_S`,
-   or has been given `LONGEST_S` for its frame, loses its connection (`is_overdue`).
+   (`FrameHold.take_window`). So many connections can receive at the same time within the limit.
+3. When no memory is left, connections with counted frames stop reading, so TCP stops their clients.
+   One connection may always go on; when it is done, the one that has waited longest follows. So
+   frames get finished however much is held, and the total exceeds the limit by one request and a
+   window at most. A connection that had no frame under way receives a few kilobytes at first.
+4. While a connection waits for memory, those that hold it have to hurry: a client that sends
+   nothing for `STALLED_S`, or needs longer than `LONGEST_S` for its frame, loses its connection
+   (`is_overdue`).
+5. At most `LANES` connections receive windows in one round of the event loop. So a thousand clients
+   that send large requests at the same time delay the small requests of others by a few receive
+   calls, not by a thousand.
 
-5. Of those that go on, `LANES` do so in one round of the event loop: a thousand clients that send
-   large requests at the same time delay the small ones of the others by a few of their turns, and
-   not by a thousand.
-
-And whether memory is short or not, a frame that comes more slowly than `SLOWEST` bytes a second is
-idle time, of which a connection has `connections.max.idle.ms`: a byte now and then does not keep it
-open. Event loop only.
+Whether memory is short or not, a frame that comes more slowly than `SLOWEST` bytes a second counts
+as idle time, of which a connection has `connections.max.idle.ms`: a byte now and then does not keep
+it open. Event loop only.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ class FrameMemoryStatistics:
 
 
 class FrameMemory:
-    """What all connections of a broker share."""
+    """The memory for incomplete frames that all connections of a broker share."""
 
     __slots__ = ("_ahead", "_lanes", "_queue", "held", "limit")
 
@@ -59,18 +59,21 @@ class FrameMemory:
         self.limit = limit
         self.held = 0
         self._ahead: FrameHold | None = None
-        """Who goes on although nothing is left."""
+        """The one that goes on although no memory is left."""
         self._lanes = LANES
-        """Free ones."""
+        """Lanes that are free."""
         self._queue = trio.lowlevel.ParkingLot()
 
     @property
     def waited_for(self) -> bool:
-        """Somebody does not read for want of memory."""
+        """Whether a connection does not read because no memory is left."""
         return self.held >= self.limit and bool(self._queue)
 
     def may_take(self, hold: "FrameHold") -> bool:
-        """Whether this one may have a window now, and with it a lane."""
+        """Whether `hold` may have a window now.
+
+        It takes a lane with it, unless it is the one that goes on without memory.
+        """
         if self._ahead is hold or hold.in_lane:
             return self._ahead is hold or self.held < self.limit or self._go_ahead(hold)
         if not self._lanes:
@@ -87,7 +90,7 @@ class FrameMemory:
         return self._ahead is hold
 
     def give_lane_back(self) -> None:
-        """Somebody else may go on."""
+        """A connection leaves its lane to another one."""
         self._lanes += 1
         self.wake_next()
 
@@ -96,18 +99,18 @@ class FrameMemory:
         await self._queue.park()
 
     def change(self, bytes_more: int) -> None:
-        """So many bytes more, or less, are held."""
+        """`bytes_more` bytes more are held, or less if negative."""
         self.held += bytes_more
         if bytes_more < 0:
             self.wake_next()
 
     def wake_next(self) -> None:
-        """Whoever has waited longest asks again, if there is anything for it."""
+        """Wake the connection that has waited longest, if there is memory and a lane for it."""
         if self._queue and self._lanes and (self.held < self.limit or self._ahead is None):
             self._queue.unpark()
 
     def leave(self, hold: "FrameHold") -> None:
-        """It holds nothing any more."""
+        """`hold` has no frame under way any more."""
         if self._ahead is hold:
             self._ahead = None
         self.wake_next()
@@ -138,7 +141,7 @@ class FrameHold:
         return self.wanted > SMALL_FRAME
 
     def note(self, wanted: int, arrived: int, now: float) -> None:
-        """So much of a frame has arrived."""
+        """`arrived` of the frame's `wanted` bytes are here, at `now`."""
         if not self.wanted:
             self._began = now
         if arrived != self.arrived:
@@ -148,19 +151,19 @@ class FrameHold:
             self._count(arrived)
 
     def received(self, have: int) -> None:
-        """The buffer holds so much: with the whole frame its way is free for others."""
+        """The buffer holds `have` bytes; once the frame is whole its lane is free for others."""
         if have >= self.wanted:
             self._leave_lane()
 
     def settle(self) -> None:
-        """Nothing more has come, or its turn is over: window and lane are given back."""
+        """Give window and lane back: nothing more has come, or the connection's turn is over."""
         self._leave_lane()
         if self._counted > self.arrived:
             self._count(self.arrived)
             self._memory.wake_next()
 
     def take_window(self) -> int:
-        """Up to where the frame may be received now; 0: not now (`wait`)."""
+        """How many bytes of the frame the buffer may hold now; 0: none more yet (`wait`)."""
         if not self._memory.may_take(self):
             self._leave_lane()
             return 0
@@ -170,7 +173,7 @@ class FrameHold:
         return end
 
     async def wait(self, monotonic: Callable[[], float]) -> None:
-        """Returns when `take_window` may have one. The time does not count as the client's."""
+        """Returns when `take_window` is worth a try. The time does not count as the client's."""
         since = monotonic()
         await self._memory.wait()
         waited = monotonic() - since
@@ -186,7 +189,7 @@ class FrameHold:
             self._memory.leave(self)
 
     def is_overdue(self, now: float) -> bool:
-        """It holds memory that others wait for, and does not hurry."""
+        """Whether it holds memory that others wait for, and its client does not hurry (rule 4)."""
         return (
             self._counted > 0
             and self._memory.waited_for
@@ -194,7 +197,7 @@ class FrameHold:
         )
 
     def is_too_slow(self, now: float, max_idle_s: float) -> bool:
-        """It has come too slowly for too long."""
+        """Whether the frame has come more slowly than `SLOWEST` for longer than `max_idle_s`."""
         age = now - self._began
         return self.wanted > 0 and age > max_idle_s and self.arrived < age * SLOWEST
 

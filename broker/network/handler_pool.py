@@ -26,8 +26,6 @@ class HandlerPoolStatistics:
     busy: int
     queued: int
     """Requests that wait for a worker."""
-    waiting_to_queue: int
-    """Connections that wait for a place in the queue."""
     busy_s: float
     """Working time of all workers since the start."""
 
@@ -100,11 +98,9 @@ class HandlerPool:
 
     def statistics(self) -> HandlerPoolStatistics:
         """A snapshot."""
-        channel = self._send.statistics()
         return HandlerPoolStatistics(
             workers=self._workers,
             busy=self._busy,
-            queued=channel.current_buffer_used,
-            waiting_to_queue=channel.tasks_waiting_send,
+            queued=self._send.statistics().current_buffer_used,
             busy_s=self._busy_s,
         )

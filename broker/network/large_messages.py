@@ -3,17 +3,16 @@
 A request of many elements is parsed in turns and becomes objects, some 250 bytes each; a reply of
 many elements is built in turns and becomes bytes. Neither may add up over connections.
 
-* `Room` for a request is claimed by what its frame could hold, before it is parsed, and given back
-  down to what it did hold. Requests wait until there is room; smaller ones may overtake.
-* A reply that grows beyond `LARGE_REPLY_BYTES` is built while no other is, and when those that
-  their clients have not taken yet are less than `UNSENT_BYTES`. When that takes longer than
-  `PATIENCE_S`, whoever has been slow to take the oldest one loses its connection.
+* A request claims `Room` for as many elements as its frame could hold, before it is parsed, and
+  gives back what it did not need. Requests wait until there is room; smaller ones may overtake.
+* Replies larger than `LARGE_REPLY_BYTES` are built one at a time, and only while the replies that
+  clients have not taken yet are `UNSENT_BYTES` at most. When a reply has to wait longer than
+  `PATIENCE_S` for that, the client that has not taken the oldest one loses its connection.
 
 Event loop only.
 """
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final
 
 import trio
@@ -23,12 +22,13 @@ from protocol.errors import ProtocolError
 from protocol.schema.parse_code import MAX_ELEMENTS
 
 ELEMENTS_AT_ONCE: Final = MAX_ELEMENTS * 7 // 5
-"""Of all requests in work: the largest one and some of ordinary size beside it."""
+"""Of all requests in work: room for the largest one, and for some of ordinary size beside it."""
 LEAST_ELEMENT_BYTES: Final = 2
-"""An element takes at least so much of a frame, but for empty strings and flags."""
+"""What an element takes of a frame at least, except for empty strings and flags."""
 LARGE_REPLY_BYTES: Final = 1 << 20
 MAX_REPLY_BYTES: Final = 100 << 20
-"""A larger reply costs its client the connection: it is asking for one thing again and again."""
+"""A larger reply costs its client the connection: only a request that names the same thing again
+and again has one."""
 UNSENT_BYTES: Final = 64 << 20
 PATIENCE_S: Final = 10.0
 
@@ -38,7 +38,7 @@ class ReplyTooLarge(ProtocolError):
 
 
 class Room:
-    """What one request takes; a context manager gives it back."""
+    """The elements that one request has claimed; as a context manager it gives them back."""
 
     __slots__ = ("_all", "elements")
 
@@ -47,7 +47,7 @@ class Room:
         self.elements = elements
 
     def shrink(self, elements: int) -> None:
-        """It was less than feared."""
+        """Keep room for so many only, and give back the rest."""
         if elements < self.elements:
             self._all.give_back(self.elements - elements)
             self.elements = elements
@@ -55,12 +55,7 @@ class Room:
     def __enter__(self) -> "Room":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shrink(0)
 
 
@@ -73,12 +68,12 @@ class ReplyRoom:
         self._all = everything
         self._building = False
         self.abort = abort
-        """Ends the connection that is slow to take it."""
+        """Ends the connection, if its client is slow to take the reply."""
         self.size = 0
         self.since = 0.0
 
     async def grow(self, size: int) -> None:
-        """It has so many bytes by now: wait for room. Raises ReplyTooLarge."""
+        """The reply has grown to `size` bytes: wait for room. Raises ReplyTooLarge."""
         if size > MAX_REPLY_BYTES:
             raise ReplyTooLarge(f"the reply would be larger than {MAX_REPLY_BYTES} bytes")
         if size > LARGE_REPLY_BYTES and not self._building:
@@ -86,7 +81,7 @@ class ReplyRoom:
             self._building = True
 
     def built(self, size: int) -> None:
-        """It is whole, and is being sent from now on."""
+        """The reply is whole, `size` bytes, and is being sent from now on."""
         if self._building:
             self._building = False
             self.size = size
@@ -95,12 +90,7 @@ class ReplyRoom:
     def __enter__(self) -> "ReplyRoom":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._building:
             self._building = False
             self._all.end_reply(None)
@@ -108,7 +98,7 @@ class ReplyRoom:
 
 
 class LargeMessages:
-    """See the module. One of a broker."""
+    """What large messages take of a broker's memory, and who waits for room. One per broker."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -168,14 +158,14 @@ class LargeMessages:
             slow[0].abort()
 
     def end_reply(self, built: ReplyRoom | None) -> None:
-        """Called by `ReplyRoom`: it is whole, or will never be."""
+        """Called by `ReplyRoom`: the reply is whole (`built`), or was given up (None)."""
         self._building.release()
         if built is not None:
             built.since = self._clock.monotonic()
             self._unsent.append(built)
 
     def drop_reply(self, reply: ReplyRoom) -> None:
-        """Called by `ReplyRoom`: its client has it, or is gone."""
+        """Called by `ReplyRoom`: the client has the reply, or is gone."""
         if reply in self._unsent:
             self._unsent.remove(reply)
             self._sent.set()

@@ -110,6 +110,8 @@ class RequestChannelStatistics:
     """Numbers for metrics and tests."""
 
     pool: HandlerPoolStatistics
+    asides: int
+    """Requests that are worked on by tasks of their own, beside the workers."""
     requests: Mapping[str, RequestTimes]
     """By API, those that were asked for at least once."""
 
@@ -194,6 +196,7 @@ class RequestChannel:
         """A snapshot."""
         return RequestChannelStatistics(
             pool=self.pool.statistics(),
+            asides=self.asides.working,
             requests={m.name: m.snapshot() for m in self._metrics.values()},
         )
 

@@ -16,7 +16,8 @@ logger = logging.getLogger(__name__)
 
 
 class Work(Pending):
-    """Finished with a reply, or with an `error` that the connection answers (decision 7)."""
+    """A coroutine to be performed, and its reply, or the `error` that the connection answers
+    (decision 7)."""
 
     __slots__ = ("coroutine", "error", "started", "what")
 
@@ -24,13 +25,13 @@ class Work(Pending):
         super().__init__()
         self.coroutine = coroutine
         self.what = what
-        """Names it, when it holds the loop."""
+        """Names it for the log, when it holds the loop."""
         self.error: Exception | None = None
         self.started = 0.0
         """Monotonic seconds at which it was begun."""
 
     async def perform(self, clock: Clock, watch: LoopWatch) -> None:
-        """Do it. Whoever is cancelled here leaves it unfinished."""
+        """Run the coroutine and complete the reply. Cancelled in here, it stays unfinished."""
         reply = None
         self.started = clock.monotonic()
         try:

@@ -1,11 +1,12 @@
 """Looking into batches of the log beside the event loop: for old formats, and for a record's time.
 
-What is produced is opened by `batch_opening`, which has a line of its own before the same child
-process: the two have their turns one after the other, however many wait in either.
+In a thread, a loop over records takes the event loop's time, so it is done in a child process. The
+child reads the batches itself: pickling a hundred megabytes for it would hold the interpreter's
+lock.
 
-A loop over records takes the loop's time in a thread, too, so it is done in a child process, which
-reads the batches itself: to send it a hundred megabytes would keep the interpreter's lock for a
-tenth of a second. One at a time, whoever asks.
+There is one look at a time, and `batch_opening` has a line of its own before the same child
+process. The lines are kept apart so that the process serves them in turn: in a common line, one
+client's heavy batches would stand before everybody's looks.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ Result = TypeVar("Result")
 
 
 class BatchLooker:
-    """One per broker. Event loop only."""
+    """Runs functions over batches of the log in a child process. One per broker; loop only."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers

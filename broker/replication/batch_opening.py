@@ -6,13 +6,12 @@ Rules
   records. So each is tried in a thread first, with an `Effort` of some ten milliseconds, most of
   which numpy and the codecs spend without the interpreter's lock. An honest batch never needs more.
 * A batch that does (`EffortSpent`) is opened in a child process, at low priority, with bounded
-  memory (`protocol.records.opened`): a loop in Python would take the event loop's time in a thread.
-  There is one at a time, so whoever sends such batches all day waits in a line of their own; nobody
-  else is in it (looks at what the log holds take turns with it, see `batch_looker`), and no handler
-  worker waits with them (Produce goes on aside).
+  memory (`protocol.records.opened`): in a thread, a loop in Python takes the event loop's time.
+* The child process opens one batch at a time, so a client that sends such batches all day delays
+  its like only. Looks at what the log holds wait in a line of their own (`batch_looker`); when both
+  lines wait for the child process, it serves them in turn. No handler worker waits in either:
+  Produce goes on aside.
 * Nothing of the log is touched. The append comes afterwards, in turn, with what was found.
-
-Belongs to the event loop. One for all partitions.
 """
 
 import logging
@@ -37,72 +36,77 @@ THREAD_STEPS: Final = 20_000
 THREAD_MESSAGES: Final = 4_000
 """The same of messages of formats 0 and 1, each of which is Python."""
 PROCESS_STEPS: Final = 2_000_000
-"""The end of all patience, some seconds of Python: a batch that needs more is too large. No honest
-one does: records of one size, or with few headers, take no steps."""
+"""Steps after which a batch is rejected as too large: some seconds of Python. No honest batch needs
+them: records of one size, or with few headers, take no steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningStatistics:
-    """Numbers for metrics and tests."""
+    """Numbers for metrics and tests. Batches that turned out to be wrong count as opened."""
 
     in_threads: int
-    """Batches opened in threads since the start, those included that needed more."""
+    """Batches that were opened in a thread since the start."""
     in_processes: int
+    """Batches for which a thread was not enough, opened in a child process."""
+    too_much: int
+    """Batches that were rejected because a child process gave up, too."""
     waiting: int
     """Batches that wait for a child process, or are in one."""
 
 
 class BatchOpener:
-    """See the module."""
+    """Opens produced batches in threads, and where that is not enough in a child process.
+
+    One for all partitions. Event loop only.
+    """
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._threads = trio.CapacityLimiter(THREADS)
         self._process = trio.CapacityLimiter(1)
-        self._in_threads = self._in_processes = self._waiting = 0
+        self._in_threads = self._in_processes = self._too_much = 0
 
     async def open(self, opening: Opening) -> Opened:
         """In a thread. Raises KafkaError; EffortSpent when it is for `open_heavy`."""
-        self._in_threads += 1
         steps = THREAD_MESSAGES if opening.is_old else THREAD_STEPS
         effort = Effort(bytes=THREAD_BYTES, steps=steps)
         found = await self._workers.in_thread(opening.attempt, effort, limiter=self._threads)
         if found is None:
             raise EffortSpent
+        self._in_threads += 1
         return _opened(found)
 
     async def open_heavy(self, opening: Opening) -> Opened:
         """In a child process, when it is this batch's turn. Raises KafkaError."""
-        self._waiting += 1
         try:
             async with self._process:
-                self._in_processes += 1
-                found = await self._workers.in_process(_attempt, opening.copied())
+                found = await self._workers.in_process(
+                    Opening.attempt, opening.copied(), Effort(steps=PROCESS_STEPS)
+                )
         except WorkerDied as error:
             log.error("A produced batch could not be opened: its process died (%s)", error)
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, "The records could not be looked at"
             ) from error
-        finally:
-            self._waiting -= 1
+        if found is None:
+            self._too_much += 1
+            # Producers split a batch that is refused with this code.
+            raise RejectedRecords(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The batch has more than {PROCESS_STEPS} records or record headers of odd sizes.",
+            )
+        self._in_processes += 1
         return _opened(found)
 
     def statistics(self) -> OpeningStatistics:
         """A snapshot."""
+        line = self._process.statistics()
         return OpeningStatistics(
-            in_threads=self._in_threads, in_processes=self._in_processes, waiting=self._waiting
+            in_threads=self._in_threads,
+            in_processes=self._in_processes,
+            too_much=self._too_much,
+            waiting=line.borrowed_tokens + line.tasks_waiting,
         )
-
-
-def _attempt(opening: Opening) -> Opened | KafkaError:
-    found = opening.attempt(Effort(steps=PROCESS_STEPS))
-    if found is None:
-        # Producers split a batch that is told so.
-        return RejectedRecords(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"The batch has more than {PROCESS_STEPS} records or record headers of odd sizes.",
-        )
-    return found
 
 
 def _opened(found: Opened | KafkaError) -> Opened:

@@ -158,10 +158,6 @@ class FetchSessionCache:
         """Close a session; no error when there is none."""
         self._sessions.pop(session_id, None)
 
-    def touch(self, session: FetchSession) -> None:
-        """It was used just now."""
-        session.last_used = self._clock.monotonic()
-
     def maybe_create(
         self, *, privileged: bool, by_id: bool, targets: dict[Key, FetchTarget]
     ) -> int:

@@ -144,10 +144,6 @@ class Purgatory:
         self.watch(operation, keys, timeout_s)
         return False
 
-    def is_watched(self, key: Hashable) -> bool:
-        """True when `check(key)` would have anybody to ask."""
-        return key in self._watchers
-
     def check(self, key: Hashable) -> int:
         """Something happened to `key`: ask everyone who waits for it. How many ended."""
         waiting = self._watchers.get(key)
@@ -157,13 +153,6 @@ class Purgatory:
         for operation in list(waiting):
             if not operation.ended and operation.try_complete(key):
                 ended += 1
-        return ended
-
-    def complete_all(self) -> int:
-        """End every operation now (shutdown): each answers with what it has."""
-        ended = 0
-        for operation in list(self._parked):
-            ended += operation.force_complete()
         return ended
 
     def forget(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> None:

@@ -1,10 +1,10 @@
 """How the descriptors of a process are shared: connections, files, and a reserve for the rest.
 
-A process that has none left can neither accept nor roll a segment nor write a checkpoint. So
-connections never get all: what they may not take is there for the files of logs, which are closed
-and opened again when they are too many (`storage.open_files`), and the reserve is for what nobody
-counts: files that are open for a moment, SQLite, listeners, slices of files on their way to a slow
-reader.
+A process that has no descriptor left can neither accept a connection, nor roll a segment, nor write
+a checkpoint. So connections get a share only. Another share is for the files of logs, which are
+closed and opened again when they are too many (`storage.open_files`). The reserve is for what
+nobody counts: files that are open for a moment, SQLite, listeners, slices of files on their way to
+a slow reader.
 """
 
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from typing import Final
 _LARGEST_RESERVE: Final = 1024
 _SMALLEST_RESERVE: Final = 64
 LOW: Final = 4096
-"""A limit below this is told as a warning: Kafka's documentation asks for 100,000."""
+"""A limit below this is logged as a warning: Kafka's documentation asks for 100,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptorBudget:
-    """Who may have how many. Tests make small ones."""
+    """How many descriptors connections and files may have. Tests make small budgets."""
 
     limit: int
     """Descriptors that the process may have."""
@@ -31,8 +31,10 @@ class DescriptorBudget:
 
     @classmethod
     def of(cls, limit: int) -> "DescriptorBudget":
-        """The shares of a process with this limit: an eighth is reserved, and of the rest two
-        thirds are for connections."""
+        """The shares of a limit: an eighth in reserve, two thirds of the rest for connections.
+
+        The reserve is `_SMALLEST_RESERVE` to `_LARGEST_RESERVE`, and half of the limit at most.
+        """
         reserve = min(max(limit // 8, _SMALLEST_RESERVE), _LARGEST_RESERVE, limit // 2)
         connections = (limit - reserve) * 2 // 3
         return cls(
@@ -46,11 +48,11 @@ class DescriptorBudget:
     def ceiling(self) -> int:
         """No connection may have a descriptor of this number or above.
 
-        The system hands out the lowest free number, so a number says how many are taken, by
-        whomever.
+        The system hands out the lowest free number, so a high number means that as many
+        descriptors are taken, whoever has them.
         """
         return self.limit - self.reserve // 2
 
 
 UNLIMITED: Final = DescriptorBudget.of(1 << 30)
-"""For worlds without descriptors."""
+"""For processes without a limit, and worlds without descriptors."""

@@ -37,7 +37,7 @@ class JournalMedia:
 
 
 class JournalMedium:
-    """See the module and `MetadataMedium`. Raises MediumError."""
+    """A `MetadataMedium` that keeps a journal in one file. Raises MediumError."""
 
     def __init__(self, fs: FileSystem, path: str) -> None:
         self._fs = fs

@@ -1,16 +1,17 @@
 """How long the event loop is held, and by whom.
 
 A turn of the loop is what happens between two looks at the sockets: all tasks that are ready have
-one step each. Whoever comes meanwhile waits for its end, so no turn should be long; one above
-`LONG_TURN_S` is a fault of ours, or of a machine that is out of processors, and is told in the log.
+one step each. A request that arrives meanwhile waits for the turn's end, so no turn should be long.
+A turn longer than `LONG_TURN_S` means a fault in the broker, or a machine that is short of
+processors, and is logged.
 
-The watch is an instrument of trio with the two hooks around the wait for the sockets: a microsecond
-per turn, however many requests were served in it. Hooks around each step of a task would cost that
-per request. So who held the loop is known from those who do the work: they time it anyway, or are
-`attributed`, and `note` what took more than `NOTED_S`.
+The watch is an instrument of trio with the two hooks around the wait for the sockets, which cost a
+microsecond per turn, however many requests were served in it; hooks around each step of a task
+would cost that per request. So the watch learns who held the loop from those who do the work: they
+time it themselves, or are `attributed`, and `note` what took more than `NOTED_S`.
 
-Used on a machine only (`broker.__main__` installs it); elsewhere it hears notes and measures
-nothing. Event loop only.
+`broker.__main__` installs it. Where nobody does, in tests and simulations, it takes notes and
+measures nothing. Event loop only.
 """
 
 import logging
@@ -30,13 +31,15 @@ Result = TypeVar("Result")
 
 LONG_TURN_S: Final = 0.05
 NOTED_S: Final = 0.005
-"""Work that is worth to be named; cheap to be compared with."""
+"""Work that took longer is noted with a name."""
 LINE_EVERY_S: Final = 10.0
-"""A machine that is short of processors has long turns all the time: one line in so long."""
+"""At most one line in so long: where processors are short, long turns come all the time."""
 WINDOW_S: Final = 60.0
 """The longest turn is that of the last one to two windows."""
 _SURPASSES: Final = 1.2
-"""What is noted first is the smaller part, and the better name if it is most of the larger one."""
+"""A later note replaces an earlier one of the same turn only if it took this many times as long.
+Work that contains other work is noted after it, and where the inner work took most of the time its
+name tells more."""
 _MEASURED_S: Final = 0.001
 """Shorter turns are not looked at any further."""
 
@@ -54,7 +57,10 @@ class LoopStatistics:
 
 
 class LoopWatch(Instrument):
-    """See the module. `after_io_wait` and `before_io_wait` are what trio calls."""
+    """Measures the turns of trio's loop, and logs the long ones with the name of what ran.
+
+    trio calls `after_io_wait` and `before_io_wait`.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.monotonic = clock.monotonic
@@ -77,7 +83,7 @@ class LoopWatch(Instrument):
         self._began = self.monotonic()
 
     def begin_turn(self) -> None:
-        """What this turn has done so far does not count."""
+        """Begin to measure here: what this turn has done so far does not count."""
         self._began = self.monotonic()
         self._noted_s = 0.0
 
@@ -90,9 +96,10 @@ class LoopWatch(Instrument):
     # ---- what ran
 
     def note(self, began: float, ended: float, what: Callable[[], str]) -> None:
-        """Somebody held the loop from one moment to another, without a checkpoint in between.
+        """`what` held the loop from `began` to `ended`, monotonic seconds.
 
-        What began in an earlier turn was suspended since, and tells nothing.
+        Work that began in an earlier turn was suspended since, so its duration says nothing and is
+        passed over.
         """
         took = ended - began
         if took > self._noted_s * _SURPASSES and began >= self._began:
@@ -100,7 +107,7 @@ class LoopWatch(Instrument):
             self._noted = what()
 
     def note_collection(self, phase: str, info: dict[str, int]) -> None:
-        """For `gc.callbacks`."""
+        """A callback for `gc.callbacks`: notes collections that hold the loop."""
         if phase == "start":
             self._collection_began = self.monotonic()
             return
@@ -177,7 +184,7 @@ def attributed(
 
 
 def name_of(function: Callable[..., object]) -> str:
-    """How a callback is called in the log."""
+    """The name of a callback in the log."""
     while isinstance(function, partial):
         function = function.func
     return getattr(function, "__qualname__", repr(function))

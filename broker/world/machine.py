@@ -24,7 +24,7 @@ NICE: Final = 10
 
 
 class MachineWorkers:
-    """See the module and `broker.world.workers.Workers`."""
+    """`Workers` with the threads of trio and a pool of child processes."""
 
     def __init__(self, *, processes: int = 1) -> None:
         self._processes = processes

@@ -73,7 +73,7 @@ class MetadataMedia(Protocol):
 
 
 class TransientMedium:
-    """Keeps nothing; see the module."""
+    """A medium that keeps nothing: a start finds it empty."""
 
     path = "memory"
     fresh = True

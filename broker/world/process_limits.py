@@ -1,19 +1,20 @@
-"""What the operating system lets this process have: as many descriptors as it may, and told.
+"""Claims as many file descriptors as the operating system lets this process have.
 
-`ulimit -n` is 1,024 in most shells, for the sake of old programs; what a process may have is the
-hard limit, and a broker has a connection for each client and a file for each partition.
+The soft limit (`ulimit -n`) is 1,024 in most shells, for the sake of old programs. A broker needs
+more, a connection for each client and a file for each partition, and a process may raise its soft
+limit up to the hard one.
 """
 
 import logging
 import resource
 
-from broker.world.descriptors import LOW, DescriptorBudget
+from broker.world.descriptors import LOW, UNLIMITED, DescriptorBudget
 
 logger = logging.getLogger(__name__)
 
 
 def claim_descriptors() -> DescriptorBudget:
-    """Raise the soft limit of open files to the hard one, and share out what there is."""
+    """Raise the soft limit of open files to the hard one, log it, and return the budget."""
     before, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = before
     if before != hard:
@@ -23,13 +24,9 @@ def claim_descriptors() -> DescriptorBudget:
             logger.warning("The limit of open files stays at %d: %s", before, error)
         else:
             limit = hard
-    budget = DescriptorBudget.of(UNCOUNTED if limit == resource.RLIM_INFINITY else limit)
+    budget = UNLIMITED if limit == resource.RLIM_INFINITY else DescriptorBudget.of(limit)
     _tell(budget, before)
     return budget
-
-
-UNCOUNTED = 1 << 30
-"""No limit."""
 
 
 def _tell(budget: DescriptorBudget, before: int) -> None:

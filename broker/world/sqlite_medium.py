@@ -35,7 +35,7 @@ class SqliteMedia:
 
 
 class SqliteMedium:
-    """See the module and `MetadataMedium`. Raises MediumError when the file is not one of ours."""
+    """A `MetadataMedium` in a SQLite file. Raises MediumError when the file is not one of ours."""
 
     def __init__(self, path: str) -> None:
         import sqlite3

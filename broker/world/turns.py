@@ -1,7 +1,7 @@
 """Long work on the event loop, cut into turns, so that others wait for milliseconds only.
 
 Whatever a request, a file or a timer may name by the thousand is gone through in turns: after
-`TURN_S` seconds of work whoever else is ready comes first.
+`TURN_S` seconds of work, the other tasks that are ready run first.
 
     turns = Turns(clock)
     for name in request.names:
@@ -23,8 +23,8 @@ from storage.clock import Clock
 _QUEUE: Final[trio.lowlevel.RunVar[trio.Lock]] = trio.lowlevel.RunVar("queue of long work")
 
 TURN_S: Final = 0.002
-"""Work between two checkpoints. A tenth of it would be felt by nobody, and ten times as many
-switches would be paid for."""
+"""Work between two checkpoints. A tenth of it would cost ten times as many switches, and no client
+would notice that it waits less."""
 
 ITEMS: Final = 256
 """A turn ends after so many items at the latest, also in virtual time, which work does not move."""
@@ -33,7 +33,7 @@ ITEMS: Final = 256
 async def wait_for_turn() -> None:
     """A checkpoint behind all other long work: one piece of it goes on in a pass of the loop.
 
-    A hundred of them side by side would each take no more than their turn, and everybody else would
+    If a hundred pieces went on side by side, each would take one turn, and every other task would
     wait for a hundred turns.
     """
     try:
@@ -50,19 +50,19 @@ def _no_time() -> float:
 
 
 class Turns:
-    """One piece of work. Event loop only."""
+    """The turns of one piece of long work. Event loop only."""
 
     __slots__ = ("_began", "_items", "_monotonic", "_most")
 
     def __init__(self, clock: Clock | None = None, *, items: int = ITEMS) -> None:
-        """A turn is so many items at most; only they count where there is no clock."""
+        """A turn has at most `items` items; without a clock nothing else ends it."""
         self._monotonic = _no_time if clock is None else clock.monotonic
         self._most = items
         self._began = self._monotonic()
         self._items = 0
 
     async def next(self) -> None:
-        """Between two items: a checkpoint if the turn is over, and nothing if not.
+        """Call it between two items: a checkpoint if the turn is over, else nothing.
 
         Raises trio.Cancelled at that checkpoint: shield what must be finished.
         """
@@ -71,7 +71,7 @@ class Turns:
             self.begin()
 
     def is_over(self) -> bool:
-        """Between two items: whether others should have their turn."""
+        """Call it between two items: whether the turn is over."""
         self._items += 1
         return self._items >= self._most or self._monotonic() - self._began >= TURN_S
 

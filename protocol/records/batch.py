@@ -3,7 +3,7 @@
     0  base offset       i64   outside the CRC: the leader sets it
     8  batch length      i32   bytes after this field
    12  leader epoch      i32   outside the CRC: the leader sets it
-   16  magic             i8    2 here; 0 and 1 are message sets (`legacy`)
+   16  magic             i8    2 here; 0 and 1 are message sets (`message_set`)
    17  crc               u32   CRC-32C of everything from `attributes` to the end
    21  attributes        i16   bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control,
                                6 delete horizon (base timestamp is the horizon, KIP-534)
@@ -16,10 +16,10 @@
    57  record count      i32
    61  records
 
-Produce reads exactly one header per partition, so `read_header` is one unpack into a slotted
-object. All functions take any bytes-like buffer and a position and copy nothing; patches need a
-writable one. A header is a reading of the bytes at one moment: a patch function updates the header
-it was given.
+Produce reads one header per partition, so `read_header` is one unpack into a slotted object. All
+functions take any bytes-like buffer and a position, and copy nothing; patches need a writable
+buffer. A header is what the bytes said when it was read, so a patch function updates the header
+that it is given.
 """
 
 import struct
@@ -71,7 +71,6 @@ __all__ = [
     "read_header",
     "set_log_append_time",
     "set_max_timestamp",
-    "set_offset_and_epoch",
     "set_place",
     "verify_crc",
 ]
@@ -86,9 +85,9 @@ _pack_place = struct.Struct(">qii").pack_into
 
 
 def read_header(buf: BytesLike, pos: int = 0) -> BatchHeader:
-    """The header at `pos`. Raises CorruptBatch when the bytes end early or size or magic is
-    nonsense.
+    """The header at `pos`.
 
+    Raises CorruptBatch when the bytes end early, or size or magic is nonsense.
     Magic 0 and 1 cost more: a compressed wrapper is opened to learn its first offset.
     """
     header = BatchHeader.__new__(BatchHeader)
@@ -176,20 +175,12 @@ def verify_crc(buf: BytesLike, pos: int, header: BatchHeader) -> bool:
     return zlib.crc32(memoryview(buf)[pos + MAGIC_OFFSET : pos + size]) == header.crc
 
 
-def set_offset_and_epoch(
-    buf: bytearray | memoryview, pos: int, base_offset: int, leader_epoch: int
-) -> None:
-    """Gives the v2 batch at `pos` its place in the log. Both fields lie outside the checksum."""
-    _INT64.pack_into(buf, pos, base_offset)
-    _SIZE_AT.pack_into(buf, pos + 12, leader_epoch)
-
-
 def set_place(
     buf: bytearray | memoryview, header: BatchHeader, base_offset: int, leader_epoch: int
 ) -> None:
-    """As `set_offset_and_epoch` for the batch that `buf` begins with; updates `header`, too.
+    """Gives the v2 batch that `buf` begins with its place in the log; updates `header`, too.
 
-    One store for both: the length between them is written as it is.
+    Both fields lie outside the checksum. One store writes them, and the length between them anew.
     """
     _pack_place(buf, 0, base_offset, header.batch_length, leader_epoch)
     header.base_offset = base_offset
@@ -202,8 +193,7 @@ def set_log_append_time(
     """Marks the v2 batch as dated by the log: attribute bit 3, max timestamp `now_ms`, new CRC.
 
     The base timestamp and the records stay untouched; readers use the max timestamp for every
-    record
-    (S-APP-4). Updates `header`.
+    record (S-APP-4). Updates `header`.
     """
     set_max_timestamp(buf, pos, header, TimestampType.LOG_APPEND_TIME, now_ms)
 

@@ -14,7 +14,6 @@ from protocol.records.batch import (
     ATTRIBUTES_OFFSET,
     BATCH_OVERHEAD,
     CONTROL_BIT,
-    DELETE_HORIZON_BIT,
     HEADER,
     LOG_OVERHEAD,
     TIMESTAMP_TYPE_BIT,
@@ -109,7 +108,6 @@ def attributes_of(
     *,
     transactional: bool = False,
     control: bool = False,
-    delete_horizon: bool = False,
 ) -> int:
     """The attribute bits of a batch."""
     return (
@@ -117,7 +115,6 @@ def attributes_of(
         | (TIMESTAMP_TYPE_BIT if timestamp_type == TimestampType.LOG_APPEND_TIME else 0)
         | (TRANSACTIONAL_BIT if transactional else 0)
         | (CONTROL_BIT if control else 0)
-        | (DELETE_HORIZON_BIT if delete_horizon else 0)
     )
 
 

@@ -11,19 +11,16 @@ from itertools import chain
 from typing import Any, Final
 
 from protocol.records.compression import (
-    INT32,
-    XERIAL_HEADER,
-    XERIAL_MAGIC,
+    ZSTD_DEFAULT_LEVEL,
     BytesLike,
     CompressionType,
     compress,
     lz4_level,
+    snappy_frame,
 )
 
 _AT_ONCE: Final = 1 << 20
-_SNAPPY_BLOCK: Final = 32 * 1024
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
-_ZSTD_DEFAULT_LEVEL: Final = 3
 
 
 class OutputFull(Exception):
@@ -73,7 +70,7 @@ def _streamed(
     if codec is CompressionType.NONE:
         return (bytes(piece) for piece in pieces)
     if codec is CompressionType.SNAPPY:
-        return _snappy(pieces)
+        return snappy_frame(pieces)
     if codec is CompressionType.GZIP:
         gzip = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _GZIP_WINDOW)
         return _run(gzip.compress, gzip.flush, pieces)
@@ -82,7 +79,7 @@ def _streamed(
     import zstandard
 
     zstd = zstandard.ZstdCompressor(
-        level=_ZSTD_DEFAULT_LEVEL if level is None else level
+        level=ZSTD_DEFAULT_LEVEL if level is None else level
     ).compressobj()
     return _run(zstd.compress, zstd.flush, pieces)
 
@@ -111,14 +108,3 @@ def _lz4(pieces: Iterable[BytesLike], level: int | None) -> Iterator[bytes]:
     for piece in pieces:
         yield lz4.compress(bytes(piece))
     yield lz4.flush()
-
-
-def _snappy(pieces: Iterable[BytesLike]) -> Iterator[bytes]:
-    from cramjam import snappy
-
-    yield XERIAL_HEADER.pack(XERIAL_MAGIC, 1, 1)
-    for piece in pieces:
-        view = memoryview(piece)
-        for start in range(0, len(view), _SNAPPY_BLOCK):
-            block = bytes(snappy.compress_raw(view[start : start + _SNAPPY_BLOCK]))
-            yield INT32.pack(len(block)) + block

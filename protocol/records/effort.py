@@ -1,4 +1,4 @@
-"""How much a batch may cost where it is opened: a bound on bytes and on Python steps."""
+"""How much opening a batch may cost where it is opened: a bound on bytes and on Python steps."""
 
 import sys
 from typing import Final
@@ -7,11 +7,11 @@ _NO_LIMIT: Final = sys.maxsize
 
 
 class EffortSpent(Exception):
-    """The batch is more work than was granted here; nothing is said about whether it is sound."""
+    """The batch is more work than was granted here. It may be sound or not."""
 
 
 class Effort:
-    """What is left. Without numbers: as much as it takes."""
+    """The bytes and steps that are left; without arguments there is no bound."""
 
     __slots__ = ("bytes", "steps")
 
@@ -23,13 +23,13 @@ class Effort:
         interpreter's lock. What numpy or a slice does for many at once does not count."""
 
     def spend_bytes(self, count: int) -> None:
-        """Raises EffortSpent."""
+        """Take `count` bytes off what is left. Raises EffortSpent when it is less."""
         self.bytes -= count
         if self.bytes < 0:
             raise EffortSpent
 
     def spend_steps(self, count: int) -> None:
-        """Raises EffortSpent."""
+        """Take `count` steps off what is left. Raises EffortSpent when it is less."""
         self.steps -= count
         if self.steps < 0:
             raise EffortSpent

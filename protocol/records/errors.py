@@ -1,7 +1,7 @@
-"""What can be wrong with a record batch, by who is told what.
+"""What can be wrong with a record batch: a class for each error code that clients get.
 
-The storage and the handlers turn each class into its Kafka code in one place; nothing in this room
-raises anything else for bad bytes.
+The storage and the handlers turn each class into its code in one place. Nothing in this room raises
+anything else for bad bytes.
 """
 
 from collections.abc import Sequence

@@ -36,7 +36,7 @@ class TimestampType(IntEnum):
 
 
 class BatchHeader:
-    """One batch's header. Magic 0 and 1 messages appear as a batch of their own (see `legacy`).
+    """One batch's header. A message of magic 0 or 1 appears as a batch of its own (`message_set`).
 
     The attributes are the raw fields; what can be derived is a property. `base_timestamp` of a
     batch with a delete horizon is that horizon; record timestamps are still relative to it.
@@ -114,26 +114,11 @@ class BatchHeader:
         return self.attributes & CONTROL_BIT != 0
 
     @property
-    def has_delete_horizon(self) -> bool:
-        """Compaction has set the time after which tombstones and markers may go (KIP-534)."""
-        return self.attributes & DELETE_HORIZON_BIT != 0
-
-    @property
-    def delete_horizon_ms(self) -> int | None:
-        """That time, None when unset."""
-        return self.base_timestamp if self.has_delete_horizon else None
-
-    @property
     def last_sequence(self) -> int:
         """Sequence of the last record; -1 without one. Wraps after 2147483647 to 0."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset_delta) & _MAX_SEQUENCE
-
-    @property
-    def has_producer_id(self) -> bool:
-        """Written by an idempotent or transactional producer."""
-        return self.producer_id > -1
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BatchHeader):

@@ -4,11 +4,15 @@
         ...                     # bytes, about CHUNK of them at most
 
 What a piece may take is known before it is inflated, so nineteen kilobytes of zstd that stand for
-hundreds of megabytes cost the memory of one piece. The same formats as `compression.decompress`,
-which makes one piece of all: for small things and for tools.
+hundreds of megabytes cost the memory of one piece. `decompress` joins the pieces, for small things
+and for tools. Both are bounded by `max_size`: a client chooses what the broker must inflate.
 
-A snappy block is inflated whole, as the library offers nothing else; the format cannot stand for
-more than `_SNAPPY_RATIO` times its bytes, and one that claims more is refused unread.
+* gzip    members, one after the other.
+* snappy  snappy-java's frame, or a raw block. A block is inflated whole, as the library offers
+          nothing else; the format cannot stand for more than `_SNAPPY_RATIO` times its bytes, and a
+          block that claims more is refused unread.
+* lz4     frames. In format 0 the header checksum is not looked at, as in Kafka (`compression`).
+* zstd    frames, cut at their blocks (RFC 8878, 3.1.1), which say how much they may stand for.
 """
 
 import zlib
@@ -16,16 +20,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from protocol.records.compression import (
+    INT32,
     MAX_DECOMPRESSED_SIZE,
+    XERIAL_HEADER,
+    XERIAL_MAGIC,
     BytesLike,
     CompressionType,
-    failed,
-    mend_lz4_header,
-    snappy_blocks,
-    too_large,
-    unsnappy_block,
+    lz4_header_checksum,
 )
-from protocol.records.errors import UnsupportedCompression
+from protocol.records.errors import InvalidRecord, UnsupportedCompression
 
 CHUNK: Final = 1 << 20
 """Bytes of a piece, about: enough that what is done per piece costs little per record."""
@@ -34,6 +37,8 @@ _INPUT: Final = 64 * 1024
 """Compressed bytes handed over at once: what is left of them is copied by the library."""
 _SNAPPY_RATIO: Final = 22
 """A copy of 64 bytes takes three; snappy has nothing that stands for more."""
+
+_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 
 _ZSTD_SKIPPABLE: Final = b"\x2a\x4d\x18"  # behind a byte of 0x50 to 0x5f
 _ZSTD_BLOCK_MAX: Final = 128 * 1024
@@ -54,20 +59,48 @@ def inflate(
     Raises InvalidRecord, as soon as it shows, when `data` is not what the codec says, ends early or
     inflates to more than `max_size` bytes; UnsupportedCompression for an unknown codec.
     """
+    return _bounded(_pieces(codec, data, magic, chunk, max_size), max_size)
+
+
+def decompress(
+    codec: int, data: BytesLike, *, magic: int = 2, max_size: int = MAX_DECOMPRESSED_SIZE
+) -> bytes:
+    """The plain bytes behind `data`. Raises as `inflate`."""
+    pieces: list[BytesLike] = []
+    left = max_size
+    for piece in _pieces(codec, data, magic, CHUNK, max_size):
+        left -= len(piece)
+        if left < 0:
+            raise _too_large(max_size)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _pieces(
+    codec: int, data: BytesLike, magic: int, chunk: int, max_size: int
+) -> Iterator[BytesLike]:
+    if codec == CompressionType.GZIP:
+        return _gunzip(data, chunk)
+    if codec == CompressionType.SNAPPY:
+        return _unsnappy(data, max_size)
+    if codec == CompressionType.LZ4:
+        return _unlz4(data if magic else _mended_lz4(data), chunk)
+    if codec == CompressionType.ZSTD:
+        return _unzstd(data, chunk)
     if codec == CompressionType.NONE:
         view = memoryview(data)
-        pieces: Iterator[BytesLike] = (view[at : at + chunk] for at in range(0, len(view), chunk))
-    elif codec == CompressionType.GZIP:
-        pieces = _gunzip(data, chunk)
-    elif codec == CompressionType.SNAPPY:
-        pieces = _unsnappy(data, max_size)
-    elif codec == CompressionType.LZ4:
-        pieces = _unlz4(data if magic else mend_lz4_header(data), chunk)
-    elif codec == CompressionType.ZSTD:
-        pieces = _unzstd(data, chunk)
-    else:
-        raise UnsupportedCompression(f"Unknown compression type id: {codec}")
-    return _bounded(pieces, max_size)
+        return (view[at : at + chunk] for at in range(0, len(view), chunk))
+    raise UnsupportedCompression(f"Unknown compression type id: {codec}")
+
+
+def _failed(codec: str, why: object) -> InvalidRecord:
+    """The data is not what the codec says."""
+    return InvalidRecord(f"Failed to decompress record stream ({codec}: {why})")
+
+
+def _too_large(max_size: int) -> InvalidRecord:
+    """The data inflates to more than it may."""
+    return InvalidRecord(f"Record stream inflates to more than {max_size} bytes")
 
 
 def _bounded(pieces: Iterator[BytesLike], max_size: int) -> Iterator[BytesLike]:
@@ -75,7 +108,7 @@ def _bounded(pieces: Iterator[BytesLike], max_size: int) -> Iterator[BytesLike]:
     for piece in pieces:
         left -= len(piece)
         if left < 0:
-            raise too_large(max_size)
+            raise _too_large(max_size)
         yield piece
 
 
@@ -85,9 +118,9 @@ def _gunzip(data: BytesLike, chunk: int) -> Iterator[bytes]:
     at = 0
     try:
         while True:
-            rest = inflater.unconsumed_tail
+            rest: BytesLike = inflater.unconsumed_tail
             if not rest:
-                rest = bytes(view[at : at + _INPUT])
+                rest = view[at : at + _INPUT]
                 at += len(rest)
             piece = inflater.decompress(rest, chunk)
             if inflater.eof:
@@ -97,16 +130,51 @@ def _gunzip(data: BytesLike, chunk: int) -> Iterator[bytes]:
                     return
                 inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)  # another member
             elif not rest and not piece:
-                raise failed("gzip", "premature end of stream")
+                raise _failed("gzip", "premature end of stream")
             else:
                 yield piece
     except zlib.error as error:
-        raise failed("gzip", error) from None
+        raise _failed("gzip", error) from None
 
 
 def _unsnappy(data: BytesLike, max_size: int) -> Iterator[bytes]:
-    for block in snappy_blocks(data):
-        yield unsnappy_block(block, min(max_size, _SNAPPY_RATIO * len(block)), max_size)
+    import cramjam
+
+    snappy = cramjam.snappy
+    try:
+        for block in _snappy_blocks(data):
+            size = snappy.decompress_raw_len(block)
+            if size > _SNAPPY_RATIO * len(block) or size > max_size:
+                raise _too_large(max_size)
+            yield bytes(snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise _failed("snappy", error) from None
+
+
+def _snappy_blocks(data: BytesLike) -> Iterator[memoryview]:
+    """The raw blocks of a framed stream; one that is not framed is one block.
+
+    Raises InvalidRecord when the frame ends too early.
+    """
+    view = memoryview(data)
+    if bytes(view[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
+        yield view
+        return
+    at, end = XERIAL_HEADER.size, len(view)
+    if end < at:
+        raise _failed("snappy", "premature end of header")
+    while at < end:
+        if end - at < INT32.size:
+            raise _failed("snappy", "premature end of block length")
+        if bytes(view[at : at + 8]) == XERIAL_MAGIC:
+            at += XERIAL_HEADER.size  # streams may be concatenated (snappy-java 1.1.2+)
+            continue
+        (size,) = INT32.unpack_from(view, at)
+        at += INT32.size
+        if size < 0 or size > end - at:
+            raise _failed("snappy", "block longer than the stream")
+        yield view[at : at + size]
+        at += size
 
 
 def _unlz4(data: BytesLike, chunk: int) -> Iterator[bytes]:
@@ -129,15 +197,23 @@ def _unlz4(data: BytesLike, chunk: int) -> Iterator[bytes]:
                     return
                 inflater = frame.LZ4FrameDecompressor()  # another frame
             elif wanted and not rest and not piece:
-                raise failed("lz4", "premature end of stream")
+                raise _failed("lz4", "premature end of stream")
             else:
                 yield piece
     except (RuntimeError, EOFError, ValueError) as error:
-        raise failed("lz4", error) from None
+        raise _failed("lz4", error) from None
+
+
+def _mended_lz4(data: BytesLike) -> bytes:
+    """`data` with the header checksum that the LZ4 frame format asks for."""
+    raw = bytes(data)
+    if raw[:4] != _LZ4_MAGIC or len(raw) < 7:
+        raise _failed("lz4", "not an LZ4 frame")
+    length = 6 + (8 if raw[4] & 0x08 else 0)
+    return raw[:length] + lz4_header_checksum(raw[4:length]) + raw[length + 1 :]
 
 
 def _unzstd(data: BytesLike, chunk: int) -> Iterator[bytes]:
-    """Block by block (RFC 8878, 3.1.1): a block tells how much it may stand for."""
     import zstandard
 
     view = memoryview(data)
@@ -145,7 +221,7 @@ def _unzstd(data: BytesLike, chunk: int) -> Iterator[bytes]:
     decompressor = zstandard.ZstdDecompressor()
     at, end = 0, len(view)
     if not end:
-        raise failed("zstd", "premature end of stream")
+        raise _failed("zstd", "premature end of stream")
     try:
         while at < end:
             magic = bytes(view[at : at + 4])
@@ -153,7 +229,7 @@ def _unzstd(data: BytesLike, chunk: int) -> Iterator[bytes]:
                 size = int.from_bytes(view[at + 4 : at + _ZSTD_SIZE_AND_MAGIC], "little")
                 at += _ZSTD_SIZE_AND_MAGIC + size
                 if at > end:
-                    raise failed("zstd", "premature end of stream")
+                    raise _failed("zstd", "premature end of stream")
                 yield b""
                 continue
             start = at
@@ -162,9 +238,9 @@ def _unzstd(data: BytesLike, chunk: int) -> Iterator[bytes]:
                 yield inflater.decompress(view[at:cut])
                 at = cut
             if not inflater.eof:
-                raise failed("zstd", "premature end of stream")
+                raise _failed("zstd", "premature end of stream")
     except zstandard.ZstdError as error:
-        raise failed("zstd", error) from None
+        raise _failed("zstd", error) from None
 
 
 def _zstd_cuts(view: memoryview, at: int, chunk: int) -> Iterator[int]:
@@ -179,21 +255,21 @@ def _zstd_cuts(view: memoryview, at: int, chunk: int) -> Iterator[int]:
     last = 0
     while not last:
         if end - at < 3:
-            raise failed("zstd", "premature end of stream")
+            raise _failed("zstd", "premature end of stream")
         head = int.from_bytes(view[at : at + 3], "little")
         last, kind, size = head & 1, head >> 1 & 3, head >> 3
         if kind > _ZSTD_COMPRESSED:
-            raise failed("zstd", "unknown kind of block")
+            raise _failed("zstd", "unknown kind of block")
         at += 3 + (1 if kind == _ZSTD_RLE else size)
         # More than a block may hold is for the library to refuse.
         most += min(size, _ZSTD_BLOCK_MAX) if kind != _ZSTD_COMPRESSED else _ZSTD_BLOCK_MAX
         if at > end:
-            raise failed("zstd", "premature end of stream")
+            raise _failed("zstd", "premature end of stream")
         if most >= chunk and not last:
             yield at
             most = 0
     if parameters.has_checksum:
         at += 4
     if at > end:
-        raise failed("zstd", "premature end of stream")
+        raise _failed("zstd", "premature end of stream")
     yield at

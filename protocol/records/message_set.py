@@ -15,7 +15,8 @@ that of its last inner message; inner offsets are absolute in format 0, relative
 uncompressed message, and each wrapper, counts as a batch of its own.
 
 This is the cold path: plain Python, one object per message. As `AbstractLegacyRecordBatch`,
-`LegacyRecord` and `MemoryRecordsBuilder`; conversions are in `legacy`.
+`LegacyRecord` and `MemoryRecordsBuilder`; conversions are in `message_stream` (to format 2) and
+`down_conversion` (from it).
 """
 
 import contextlib
@@ -29,7 +30,6 @@ from protocol.records.compression import (
     BytesLike,
     CompressionType,
     compress,
-    decompress,
 )
 from protocol.records.errors import (
     CorruptBatch,
@@ -46,6 +46,7 @@ from protocol.records.header import (
     BatchHeader,
     TimestampType,
 )
+from protocol.records.inflating import decompress
 from protocol.records.value import Record
 
 _PREFIX: Final = struct.Struct(">qiIBB")  # offset, size, crc, magic, attributes
@@ -160,19 +161,18 @@ def _nullable(view: memoryview, at: int) -> tuple[bytes | None, int]:
 
 
 def iter_legacy_records(
-    buf: BytesLike, pos: int = 0, *, max_size: int = MAX_DECOMPRESSED_SIZE, check_crc: bool = False
+    buf: BytesLike, pos: int = 0, *, max_size: int = MAX_DECOMPRESSED_SIZE
 ) -> Iterator[Record]:
     """The records of the one message (plain or wrapper) at `pos`, offsets absolute.
 
-    `check_crc` looks at the checksums of inner messages (the outer one is `verify_crc`'s), as a
-    leader does before it takes a message set. Timestamps are -1 in format 0. Raises CorruptBatch
-    (frame, inner checksum), InvalidRecord (content), UnsupportedCompression (unknown codec).
+    Checksums are not looked at. Timestamps are -1 in format 0. Raises CorruptBatch (frame),
+    InvalidRecord (content), UnsupportedCompression (unknown codec).
     """
     outer = Message(buf, pos)
     if not outer.codec:
         yield Record(outer.offset, outer.timestamp, outer.key, outer.value, [], outer.attributes)
         return
-    inner = _inner_messages(outer, max_size, check_crc=check_crc)
+    inner = _inner_messages(outer, max_size)
     base = 0
     # A format 1 wrapper with offset 0 is how some librdkafka versions send it: 0 is its base.
     if outer.magic == 1 and outer.offset != 0:
@@ -192,7 +192,7 @@ def inner_checksums(buf: BytesLike, pos: int) -> list[tuple[int, bool]]:
     Raises as `iter_legacy_records` does.
     """
     outer = Message(buf, pos)
-    messages = _inner_messages(outer, MAX_DECOMPRESSED_SIZE, check_crc=False)
+    messages = _inner_messages(outer, MAX_DECOMPRESSED_SIZE)
     data = memoryview(decompress(outer.codec, outer.value or b"", magic=outer.magic))
     checksums = []
     for message in messages:
@@ -233,7 +233,7 @@ def check_wrapper_offset(outer: Message, last: Message) -> None:
         )
 
 
-def _inner_messages(outer: Message, max_size: int, *, check_crc: bool) -> list[Message]:
+def _inner_messages(outer: Message, max_size: int) -> list[Message]:
     data = decompress(outer.codec, content_of(outer), magic=outer.magic, max_size=max_size)
     messages: list[Message] = []
     at = 0
@@ -244,8 +244,6 @@ def _inner_messages(outer: Message, max_size: int, *, check_crc: bool) -> list[M
             break
         message = Message(data, at)
         check_inner(outer, message)
-        if check_crc and zlib.crc32(memoryview(data)[at + 16 : at + message.size]) != message.crc:
-            raise CorruptBatch(f"Inner message {len(messages)} is corrupt (stored crc differs)")
         messages.append(message)
         at += message.size
     if not messages:

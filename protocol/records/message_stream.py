@@ -1,9 +1,11 @@
-"""Sets of formats 0 and 1 as a leader takes them from old clients: read in pieces, made format 2.
+"""Sets of formats 0 and 1, as a leader takes them from old clients, become one batch of format 2.
 
-As `legacy.up_convert`, for sets that nobody vouches for. A wrapper of a few hundred kilobytes may
-stand for ten million messages, so it is inflated in pieces, each message is converted as it comes,
-and it ends as soon as the result is too large. Each message is a step of `Effort`, and there is an
-end to them (`MOST_MESSAGES`).
+Offsets are counted anew, timestamps are -1 from format 0, as in Kafka's
+`LogValidator.convertAndAssignOffsetsNonCompressed`. The way back is `down_conversion`.
+
+A wrapper of a few hundred kilobytes may stand for ten million messages. So the set is read in
+pieces, each message is converted as it comes, and the conversion ends as soon as its result is too
+large. Each message is a step of `Effort`, and a set may hold `MOST_MESSAGES`.
 """
 
 import zlib

@@ -1,14 +1,14 @@
 """A v2 batch opened in chunks: however much its records are, a chunk of them is in memory at once.
 
-    for chunk in open_records(buf, pos, header):
-        ...     # numpy columns of some thousand records, and the bytes they lie in
+    for chunk in open_chunks(buf, pos, header):
+        ...     # some thousand records, uncompressed, and where each begins
 
-The batch is held against its header on the way: as many records as it claims, no byte behind them,
-every record filled exactly by its fields. What cannot come out right ends it early: it is never
-inflated further than the record after the last one claimed.
+The number and the lengths of the records are held against the header on the way: as many as it
+claims, and no byte behind them. A batch that lies is never inflated further than the record after
+the last one claimed. What the fields of a record say is for the caller to read.
 
-`Effort` bounds what one opening may cost where it runs: who runs out of it (`EffortSpent`) begins
-anew where there is more time, in a child process say.
+`Effort` bounds what one opening may cost where it runs. A caller that runs out of it
+(`EffortSpent`) opens the batch anew where there is more time, in a child process say.
 
 Chunks are cut at records, so a record larger than `chunk` is a chunk of its own.
 """
@@ -25,11 +25,11 @@ from protocol.records.rest import Rest
 from protocol.records.varint import read_varint
 
 if TYPE_CHECKING:
-    from protocol.records.scan_numpy import Ints, RecordColumns
+    from protocol.records.scan_numpy import Ints
 
 
 class Chunk(NamedTuple):
-    """Some records of a batch, one after the other, unread."""
+    """Some records of a batch, one after the other; only their lengths were read."""
 
     first: int
     """Index of the first one in the batch."""
@@ -41,42 +41,6 @@ class Chunk(NamedTuple):
     """As many records as the batch claims have been given; what follows is a mistake."""
 
 
-class RecordChunk(NamedTuple):
-    """Some records of a batch, one after the other."""
-
-    first: int
-    """Index of the first one in the batch."""
-    payload: bytes
-    """The records and nothing else, uncompressed."""
-    starts: "Ints"
-    """Where each begins in `payload`, and behind them the end of the last."""
-    columns: "RecordColumns"
-    """Their fields; positions are those in `payload`."""
-
-
-def open_records(
-    buf: BytesLike,
-    pos: int,
-    header: BatchHeader,
-    *,
-    chunk: int = CHUNK,
-    max_size: int = MAX_DECOMPRESSED_SIZE,
-    effort: Effort | None = None,
-) -> Iterator[RecordChunk]:
-    """The records of the v2 batch at `pos`, in order; the checksum is not looked at.
-
-    Raises as `open_chunks`.
-    """
-    from protocol.records.scan_numpy import read_columns
-
-    effort = effort or Effort()
-    for first, payload, starts, _ in open_chunks(
-        buf, pos, header, chunk=chunk, max_size=max_size, effort=effort
-    ):
-        columns = read_columns(payload, starts[:-1], starts[1:], effort)
-        yield RecordChunk(first, payload, starts, columns)
-
-
 def open_chunks(
     buf: BytesLike,
     pos: int,
@@ -86,7 +50,7 @@ def open_chunks(
     max_size: int = MAX_DECOMPRESSED_SIZE,
     effort: Effort | None = None,
 ) -> Iterator[Chunk]:
-    """As `open_records`, for who passes most of the records by: only their lengths are read.
+    """The records of the v2 batch at `pos`, in order; the checksum is not looked at.
 
     Raises CorruptBatch when the buffer ends before the batch, UnsupportedCompression, EffortSpent,
     and InvalidRecord as soon as the batch cannot be what its header says (or inflates beyond

@@ -1,8 +1,9 @@
 """The records part of a v2 batch, uncompressed."""
 
 from protocol.records.batch import BATCH_OVERHEAD, BatchHeader
-from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike, decompress
+from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
 from protocol.records.errors import CorruptBatch, InvalidRecord
+from protocol.records.inflating import decompress
 
 
 def payload_of(

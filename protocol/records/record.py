@@ -1,8 +1,7 @@
-"""Records as Python values, for what is not the hot path: coordinators, tools, compaction, tests.
+"""Records as Python values, for what is not the hot path: coordinators, tools, old formats, tests.
 
-Each record costs about a microsecond here. Who only wants to know whether a batch is sound, has
-keys, or where a timestamp lies, takes the functions of `scan`, which are handed on from this
-module.
+Whether a batch is sound, has keys, or where a timestamp lies is answered without an object per
+record by `soundness` and `search`.
 """
 
 from collections.abc import Iterator
@@ -12,26 +11,10 @@ from protocol.records.batch import BatchHeader, TimestampType, read_header
 from protocol.records.compression import MAX_DECOMPRESSED_SIZE, BytesLike
 from protocol.records.errors import InvalidRecord
 from protocol.records.payload import payload_of
-from protocol.records.scan import (
-    RecordScan,
-    check_records,
-    timestamp_scan,
-    validate_records,
-)
 from protocol.records.value import Record
 from protocol.records.varint import read_varint, read_varlong, wrap_int64
 
-__all__ = [
-    "Record",
-    "RecordScan",
-    "check_records",
-    "iter_records",
-    "payload_of",
-    "read_headers",
-    "timestamp_scan",
-    "validate_records",
-]
-
+__all__ = ["Record", "iter_records", "read_headers"]
 
 LARGE: Final = 1 << 20
 """Bytes of a plain batch whose records are not copied at once."""

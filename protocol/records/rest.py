@@ -1,28 +1,28 @@
-"""What has come of something whose end has not, in pieces that are joined once."""
+"""The bytes of a record or message that has not come whole yet."""
 
 from protocol.records.compression import BytesLike
 
 
 class Rest:
-    """Bytes that wait for more."""
+    """Pieces that wait for more, joined once when they are enough."""
 
     __slots__ = ("_pieces", "needed", "size")
 
     def __init__(self) -> None:
         self._pieces: list[BytesLike] = []
         self.needed = 1
-        """So many are worth being looked at."""
+        """Bytes from which on a look at them is worth it."""
         self.size = 0
 
     def add(self, piece: BytesLike) -> bool:
-        """True when there are as many as needed."""
+        """Keep `piece`; True when there are as many bytes as needed."""
         if len(piece):
             self._pieces.append(piece)
             self.size += len(piece)
         return self.size >= self.needed
 
     def take(self) -> bytes:
-        """All of them; nothing is left."""
+        """Return all bytes and keep none."""
         taken = b"".join(self._pieces)
         self._pieces = []
         self.needed = 1

@@ -12,8 +12,7 @@ one's lies. Then every other structural byte is compared in the same way, and of
 tables of what they must be. Nothing is believed: what does not fit ends the quick look, and the
 batch is read record by record (`scan`), which says what is wrong, if anything is.
 
-A batch of 16 KB with 100-byte records costs about six microseconds here. Records of odd sizes are
-read one by one (`greatest_delta_of`), which costs five times as much.
+Records of odd sizes have no common stride, and are read one by one (`greatest_delta_of`).
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from protocol.records.errors import InvalidRecord
 from protocol.records.varint import read_varint, read_varlong
 
 _LONG: Final = 8
-"""What runs must be on average, the first one aside, to go on."""
+"""Records that runs must have on average, the first run aside, or the quick look gives up."""
 _head_of: Final = Struct("2Bx5B").unpack_from
 """Of a record with two bytes of length and one of either delta: these, the byte of the key's length
 and, if the key is null, two of the value's length. The attributes are left out."""
@@ -126,8 +125,8 @@ def _is_regular(  # noqa: C901, PLR0912  calls cost more than the rest
 
 
 def is_odd(payload: bytes) -> bool:
-    """Whether the second and the third record differ in size, so that `is_regular` would look in
-    vain; cheap, and right about nothing else."""
+    """A cheap guess that `is_regular` would look in vain: the second and the third record differ in
+    size."""
     try:
         table = distances()
         second = table[payload[0]][payload[1]]
@@ -185,10 +184,9 @@ def greatest_delta_of(payload: bytes, count: int) -> int | None:  # noqa: C901, 
     """The greatest timestamp delta of `count` sound records with offset deltas 0 … count-1 that
     fill `payload`; None where it could not be seen.
 
-    For records of odd sizes, one by one: a quarter of a microsecond for what most of them are
-    (less than 8 KB, a short key or none), half a microsecond with a header, one for others. What
-    makes it quick is that one call takes all structural bytes up to the value, and tables tell what
-    a length of one or two bytes stands for.
+    For records of odd sizes, one by one. Most of them (less than 8 KB, a short key or none, no
+    headers) take the quick way: one call reads all structural bytes up to the value, and tables say
+    what a length of one or two bytes stands for.
     """
     if count > _TWO_BYTES:
         return None
@@ -304,7 +302,7 @@ def _behind_field(payload: bytes, at: int) -> int:
 
 
 def _behind_headers(payload: bytes, at: int) -> int:
-    """The same of the few headers whose number is at `at`."""
+    """The position behind the headers, a few at most, whose number is at `at`."""
     headers = payload[at]
     if headers & 1 or headers > 2 * _MOST_HEADERS:
         raise _NOT_AT_A_GLANCE
@@ -390,8 +388,10 @@ def _skip_field(payload: bytes, at: int, fixed: list[int]) -> tuple[int, int]:
 def greatest_of_column(
     payload: bytes, at: int, end: int, stop: int, step: int, claimed: int
 ) -> int:
-    """The greatest of the timestamp deltas at `at .. end` of each record; only whether it is above,
-    below or at `claimed` counts."""
+    """The greatest of the timestamp deltas, which lie from `at` to `end` in the first record.
+
+    Where it is not `claimed`, any number on the same side of `claimed` may be returned.
+    """
     column = payload[end - 1 : stop : step]
     if not column.isascii():
         raise _NOT_AT_A_GLANCE  # they are not of one width
@@ -416,7 +416,7 @@ def greatest_of_column(
 
 
 def _greatest_of_two(lows: bytes, highs: bytes, claimed: int) -> int | None:
-    """The same of deltas of two bytes that do not fall, as those of most producers; else None."""
+    """The same for deltas of two bytes that never fall, as most producers write them; else None."""
     high = 2 * claimed >> 7
     if lows.translate(None, _CONTINUED) or highs.translate(None, _LESS_OR_LIKE[high]):
         return None

@@ -1,24 +1,13 @@
 """What both readers of record fields answer; `scan` chooses between them by batch size."""
 
-from typing import NamedTuple, Protocol
-
-
-class TimestampScan(NamedTuple):
-    """Least and greatest record timestamp, and the offset of the first record with the greatest."""
-
-    minimum: int
-    maximum: int
-    offset_of_maximum: int
-
-
-NO_RECORDS = TimestampScan(-1, -1, -1)
+from typing import Protocol
 
 
 class Fields(Protocol):
     """The columns of a batch (timestamps, offset deltas, key lengths), structure checked."""
 
-    def timestamp_summary(self, base_offset: int) -> TimestampScan:
-        """Least, greatest, and `base_offset` + index of the first greatest."""
+    def time_range(self) -> tuple[int, int]:
+        """Least and greatest record timestamp, ms; (-1, -1) without records."""
         ...
 
     def keyless(self) -> tuple[int, ...]:
@@ -30,7 +19,7 @@ class Fields(Protocol):
         ...
 
     def first_out_of_sequence(self, first: int = 0) -> int | None:
-        """First index whose offset delta is not `first` and the index."""
+        """First index whose offset delta is not `first` + index; None when there is none."""
         ...
 
     def first_from(self, timestamp: int, offset_delta: int) -> tuple[int, int] | None:

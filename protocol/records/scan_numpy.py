@@ -1,7 +1,8 @@
 """Record fields of a larger batch, read column by column with numpy. Same answers as `scan_python`.
 
-Imported at first use only (numpy costs a start-up about 100 ms). Positions never leave the padded
-array: after each field a position beyond its record marks the record as bad and is pulled back.
+Imported at first use only, because importing numpy would lengthen every start. Positions never
+leave the padded array: after each field, a position beyond its record marks the record as bad and
+is pulled back.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,6 @@ import numpy.typing as npt
 
 from protocol.records.effort import Effort
 from protocol.records.errors import InvalidRecord
-from protocol.records.scan_fields import NO_RECORDS, TimestampScan
 from protocol.records.varint import read_varint
 
 Ints = npt.NDArray[np.int64]
@@ -58,16 +58,11 @@ class ManyFields:
         self.offset_deltas = offset_deltas
         self.key_lengths = key_lengths
 
-    def timestamp_summary(self, base_offset: int) -> TimestampScan:
+    def time_range(self) -> tuple[int, int]:
         """As `Fields` says."""
         if not len(self.timestamps):
-            return NO_RECORDS
-        first_greatest = int(self.timestamps.argmax())
-        return TimestampScan(
-            int(self.timestamps.min()),
-            int(self.timestamps[first_greatest]),
-            base_offset + first_greatest,
-        )
+            return -1, -1
+        return int(self.timestamps.min()), int(self.timestamps.max())
 
     def keyless(self) -> tuple[int, ...]:
         """As `Fields` says."""
@@ -94,18 +89,14 @@ class ManyFields:
 
 
 def read_fields(
-    payload: bytes, starts: Sequence[int], base_timestamp: int, effort: Effort | None = None
+    payload: bytes, starts: Sequence[int] | Ints, base_timestamp: int, effort: Effort | None = None
 ) -> ManyFields:
     """The columns of the records at `starts` (with the end as last entry).
 
     Raises InvalidRecord when a record's parts do not fill it exactly, EffortSpent.
     """
-    bounds = np.array(starts, np.int64)
-    return fields_of_columns(read_columns(payload, bounds[:-1], bounds[1:], effort), base_timestamp)
-
-
-def fields_of_columns(columns: RecordColumns, base_timestamp: int) -> ManyFields:
-    """What `read_fields` returns, of columns that were read before."""
+    bounds = np.asarray(starts, np.int64)
+    columns = read_columns(payload, bounds[:-1], bounds[1:], effort)
     # int64 addition wraps as Java's does.
     return ManyFields(
         np.int64(base_timestamp) + columns.timestamp_deltas,
@@ -117,9 +108,9 @@ def fields_of_columns(columns: RecordColumns, base_timestamp: int) -> ManyFields
 def read_columns(
     payload: bytes, starts: Ints, ends: Ints, effort: Effort | None = None
 ) -> RecordColumns:
-    """As `read_fields`, with all that a reader of whole logs wants.
+    """Every field of the records at [start, end) in `payload`.
 
-    Records lie anywhere in `payload`, at [start, end): those of many batches can be read at once,
+    Records lie anywhere in it: those of many batches can be read at once,
     so that small batches cost no more than large ones. Raises InvalidRecord, EffortSpent.
     """
     data = np.frombuffer(payload + _PAD, np.uint8)
@@ -147,10 +138,10 @@ def read_columns(
 
 
 def read_times(payload: bytes, starts: Ints, base_timestamp: int) -> ManyFields:
-    """As `read_fields` for who asks for times and offsets only: a quarter of the work.
+    """As `read_fields`, but for times and offsets only.
 
-    The rest of the records is not looked at; all count as without a key. Raises InvalidRecord for a
-    record that ends too early.
+    The rest of each record is not looked at, and all count as without a key. Raises InvalidRecord
+    for a record that ends too early.
     """
     data = np.frombuffer(payload + _PAD, np.uint8)
     reader = _Reader(data, starts[:-1], starts[1:])

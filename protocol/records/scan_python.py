@@ -5,7 +5,6 @@ from typing import Final
 
 from protocol.records.effort import Effort
 from protocol.records.errors import InvalidRecord
-from protocol.records.scan_fields import NO_RECORDS, TimestampScan
 from protocol.records.varint import read_varint, read_varlong, wrap_int64
 
 _INT64_MAX: Final = (1 << 63) - 1
@@ -23,14 +22,11 @@ class FewFields:
         self.offset_deltas = offset_deltas
         self.key_lengths = key_lengths
 
-    def timestamp_summary(self, base_offset: int) -> TimestampScan:
+    def time_range(self) -> tuple[int, int]:
         """As `Fields` says."""
         if not self.timestamps:
-            return NO_RECORDS
-        greatest = max(self.timestamps)
-        return TimestampScan(
-            min(self.timestamps), greatest, base_offset + self.timestamps.index(greatest)
-        )
+            return -1, -1
+        return min(self.timestamps), max(self.timestamps)
 
     def keyless(self) -> tuple[int, ...]:
         """As `Fields` says."""

@@ -1,7 +1,7 @@
 """From a time to a record of a batch (S-TS-2, S-TS-3): opened chunk by chunk, up to the record.
 
-A small batch is searched where somebody asks; what is more work than was granted there
-(`EffortSpent`) is begun anew in a child process.
+A small batch is searched on the event loop (`first_at_or_after_of_few`). A larger one raises
+EffortSpent there, and is searched in a child process (`first_at_or_after`).
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ from protocol.records.scan_python import read_fields as read_few_fields
 CHUNK: Final = 256 << 10
 FEW: Final = 1000
 SOME: Final = 256 << 10
-"""Records, and bytes of them, that may be searched on the event loop: a millisecond or two."""
+"""Records, and bytes of them, that may be searched on the event loop."""
 
 _ANY_TIME: Final = -(1 << 63)
 
@@ -59,9 +59,9 @@ def first_at_or_after(
 def first_at_or_after_of_few(
     buf: BytesLike, pos: int, timestamp: int, start_offset: int = -1
 ) -> Found | None:
-    """The same, if it costs a millisecond or two. Raises EffortSpent where it would be more.
+    """The same for a small batch. Raises EffortSpent where it would be more than `FEW` or `SOME`.
 
-    Without numpy: to import it takes a tenth of a second.
+    Without numpy, whose import would hold the loop.
     """
     if buf[pos + MAGIC_OFFSET] < 2:
         if buf[pos + MAGIC_OFFSET + 1] & CODEC_MASK:
@@ -77,7 +77,7 @@ def first_at_or_after_of_few(
         starts = record_starts(payload, header.record_count)
         fields = read_few_fields(payload, starts, header.base_timestamp)
     except InvalidRecord:
-        raise EffortSpent from None  # too large, or indeed invalid: then that will be told
+        raise EffortSpent from None  # too large, or invalid: the full search tells which
     return _found_in(fields, header, timestamp, start_offset)
 
 

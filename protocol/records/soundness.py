@@ -1,17 +1,24 @@
-"""A produced batch held against its records: what Kafka's `LogValidator` finds by decoding each.
+"""Whether a produced batch is sound: what Kafka's `LogValidator` finds by decoding each record.
 
-From the cheapest look to the dearest; each gives the same answer:
+Three ways give the same answer. The cheapest that serves is taken:
 
-1. a batch of a shape that was seen before (`layouts`), one record (`runs`): what producers send;
-   records of one layout at a glance, few of odd sizes one by one (`runs`);
+1. at a glance what producers send: a batch of a shape that was seen before (`layouts`), a single
+   record, or records of one layout (`runs`); some records of odd sizes one by one (`runs`);
 2. a small batch whole, by field (`scan`);
 3. any other in chunks (`opened`), with bounded memory.
 
-The rules (`InvalidRecord` where they are broken): as many records as the header says fill the batch
-exactly; every length is that of what stands there; header names are not null; offset deltas are
-0, 1, 2 … Kafka leaves wrong deltas in plain batches as they are and fails on them in compressed
-ones (UNKNOWN_SERVER_ERROR); here they are invalid in both, as a consumer's position follows them.
-Compressed records obey the same rules as plain ones, where Kafka's leader skips through them.
+The rules, and `InvalidRecord` where they are broken:
+
+* as many records as the header says fill the batch exactly;
+* every field has the length it claims, and a record's fields fill the record;
+* names of record headers are not null;
+* offset deltas are 0, 1, 2 … Kafka leaves wrong deltas in plain batches as they are, and fails on
+  them in compressed ones (UNKNOWN_SERVER_ERROR). Here they are invalid in both, as a consumer's
+  position follows them.
+
+Compressed records obey the same rules as plain ones, where Kafka's leader skips through them. What
+does not inflate is invalid, too, where Kafka answers UNKNOWN_SERVER_ERROR: both are final for a
+producer.
 """
 
 from collections.abc import Iterator
@@ -23,7 +30,7 @@ from protocol.records.effort import Effort
 from protocol.records.errors import InvalidRecord
 from protocol.records.inflating import inflate
 from protocol.records.layouts import Layouts
-from protocol.records.opened import open_records
+from protocol.records.opened import open_chunks
 from protocol.records.runs import delta_of_one, greatest_delta_of, is_odd, is_regular
 from protocol.records.scan_fields import Fields
 from protocol.types import NO_TIMESTAMP
@@ -31,11 +38,11 @@ from protocol.types import NO_TIMESTAMP
 SMALL = 128 * 1024
 """Bytes of records that are looked at in one piece."""
 PLAIN_AT_ONCE = 4 << 20
-"""The same of plain batches, of which a copy is made for the quick look."""
+"""The same for plain batches, of which a copy is made for the quick look."""
 FEW = 6
-"""Records that are read one by one before a layout could be found."""
+"""With fewer records than these no layout is looked for: they are read one by one."""
 ONE_BY_ONE = 2000
-"""Plain records of odd sizes that are gone through at once: half a millisecond."""
+"""Plain records of odd sizes, at most, that are read one by one in one go."""
 MOST_FAULTS = 1000
 """Records that are blamed one by one: enough to find what is wrong with a producer."""
 
@@ -66,8 +73,10 @@ class Findings(NamedTuple):
 
 
 def sound_max_timestamp(payload: bytes, header: BatchHeader) -> int | None:
-    """The max timestamp of `payload`, the plain records of a batch with this header, if they are
-    seen to be sound; None: look closer (`check_batch`)."""
+    """The max timestamp of `payload`, the plain records of a batch with this header.
+
+    None where the quick look does not show that they are sound: `check_batch` tells then.
+    """
     claimed, base, count = header.max_timestamp, header.base_timestamp, header.record_count
     if count == 1 and base > -_ANY_BASE:
         delta = delta_of_one(payload)
@@ -98,10 +107,10 @@ def check_batch(
     effort: Effort | None = None,
     max_size: int = MAX_DECOMPRESSED_SIZE,
 ) -> Findings:
-    """Hold the v2 batch at `pos`, which is whole, against its records; the checksum is not looked
-    at, and the header's max timestamp is not believed.
+    """Check the whole v2 batch at `pos` against its records, and say what they hold.
 
-    Raises InvalidRecord, UnsupportedCompression, EffortSpent.
+    The checksum is not looked at, and the header's max timestamp is not believed. Raises
+    InvalidRecord, UnsupportedCompression, EffortSpent.
     """
     effort = effort or Effort()
     view = memoryview(buf)[pos + BATCH_OVERHEAD : pos + header.size]
@@ -160,12 +169,15 @@ def _chunks(
     effort: Effort,
     max_size: int,
 ) -> Findings:
-    from protocol.records.scan_numpy import fields_of_columns
+    from protocol.records.scan_numpy import read_fields
 
     return _judge(
         (
-            (chunk.first, fields_of_columns(chunk.columns, header.base_timestamp))
-            for chunk in open_records(buf, pos, header, effort=effort, max_size=max_size)
+            (
+                chunk.first,
+                read_fields(chunk.payload, chunk.starts, header.base_timestamp, effort),
+            )
+            for chunk in open_chunks(buf, pos, header, effort=effort, max_size=max_size)
         ),
         rules,
     )
@@ -174,7 +186,7 @@ def _chunks(
 def _judge(
     chunks: "Iterator[tuple[int, Fields]] | list[tuple[int, Fields]]", rules: RecordRules
 ) -> Findings:
-    """What the columns of all records say, given as (index of the first, columns)."""
+    """The findings of all chunks, each given as (index of its first record, columns)."""
     greatest = NO_TIMESTAMP
     keyless: list[int] = []
     outside: list[int] = []
@@ -187,14 +199,10 @@ def _judge(
             raise InvalidRecord(
                 f"Record {first + wrong} of the batch has the offset delta of another one"
             )
-        dated = fields.timestamp_summary(0)
-        greatest = max(greatest, dated.maximum)
+        earliest, latest = fields.time_range()
+        greatest = max(greatest, latest)
         if rules.need_keys and len(keyless) < MOST_FAULTS:
             keyless += (first + index for index in fields.keyless())
-        if (
-            bounded
-            and not least <= dated.minimum <= dated.maximum <= most
-            and len(outside) < MOST_FAULTS
-        ):
+        if bounded and not least <= earliest <= latest <= most and len(outside) < MOST_FAULTS:
             outside += (first + index for index in fields.outside(least, most))
     return Findings(greatest, tuple(keyless[:MOST_FAULTS]), tuple(outside[:MOST_FAULTS]))

@@ -10,6 +10,7 @@ machine, and believe differences above a tenth only.
 
 import argparse
 import io
+import struct
 import subprocess
 import sys
 import timeit
@@ -19,10 +20,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from protocol.framing import parse_request_header, response_header
+from protocol.framing import parse_request_header
 from protocol.messages import fetch, metadata, produce
 from protocol.schema import Api
 
+RESPONSE_HEADER = struct.Struct(">i").pack
 HEADER = bytes.fromhex("0000000900000001000a62656e63682d74657374") + b"\0"
 START_UP = """
 import time
@@ -164,7 +166,7 @@ def building(api: Api, version: int, value: Any) -> tuple[Callable[[], Any], Cal
     build_into, flexible = codec.build_into, api.flexible(version)
 
     def generated() -> Any:
-        pieces = [response_header(7, flexible)]
+        pieces = [RESPONSE_HEADER(7) + b"\0" * flexible]
         build_into(value, pieces.append)
         return pieces
 

@@ -14,20 +14,19 @@ from protocol.records.batch import (
     iter_batches,
     read_header,
     set_log_append_time,
-    set_offset_and_epoch,
+    set_place,
     verify_crc,
 )
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
-from protocol.records.record import (
-    check_records,
-    iter_records,
-    timestamp_scan,
-    validate_records,
-)
+from protocol.records.payload import payload_of
+from protocol.records.record import iter_records
+from protocol.records.scan import fields_of
 from protocol.records.search import first_at_or_after
+from protocol.records.soundness import RecordRules, check_batch, sound_max_timestamp
 
 NOW = 1_790_000_000_000
+RULES = RecordRules()
 
 
 def batch(
@@ -58,13 +57,14 @@ def operations(buf: bytearray) -> dict[str, Callable[[], object]]:
         "read_header": lambda: read_header(buf),
         "iter_batches": lambda: list(iter_batches(buf)),
         "verify_crc": lambda: verify_crc(buf, 0, header),
-        "set_offset_and_epoch": lambda: set_offset_and_epoch(buf, 0, 5, 1),
-        "check_records": lambda: check_records(buf, 0, header),
-        "validate_records": lambda: validate_records(buf, 0, header, need_keys=True),
-        "timestamp_scan": lambda: timestamp_scan(buf, 0, header),
+        "set_place": lambda: set_place(buf, header, 5, 1),
+        "payload_of": lambda: payload_of(buf, 0, header),
+        "payload_of, fields_of": lambda: fields_of(payload_of(buf, 0, header), header),
+        "check_batch": lambda: check_batch(buf, 0, header, RULES),
         "first_at_or_after": lambda: first_at_or_after(buf, 0, header.max_timestamp),
     }
     if not header.is_compressed:
+        rows["sound_max_timestamp"] = lambda: sound_max_timestamp(payload, header)
         starts = chain.record_starts(payload, header.record_count)
         rows["  starts only"] = lambda: chain.record_starts(payload, header.record_count)
         rows["  fields, python"] = lambda: scan_python.read_fields(payload, starts, NOW)

@@ -173,7 +173,7 @@ class _RehearsalFile:
 
 
 class RehearsalFileSystem:
-    """See the module docstring."""
+    """A file system over a real one whose changes stay in memory, to be asked for by `changes`."""
 
     __slots__ = ("_fs", "_nodes", "_removed")
 

@@ -55,7 +55,7 @@ _NONE: Final = (-1, b"")
 
 
 class MappedIndex:
-    """Base of OffsetIndex and TimeIndex; see the module's essay."""
+    """Base of OffsetIndex and TimeIndex: their entries as a sorted, memory-mapped array."""
 
     ENTRY_SIZE: ClassVar[int]
 
@@ -121,11 +121,6 @@ class MappedIndex:
         return self._entries
 
     @property
-    def max_entries(self) -> int:
-        """Entries the index may hold."""
-        return self._max_entries
-
-    @property
     def is_full(self) -> bool:
         """Whether the segment must roll because no further entry fits."""
         if not self._loaded:
@@ -139,21 +134,12 @@ class MappedIndex:
             self._load()
         return max(self._max_entries - self._entries, 0)
 
-    @property
-    def size_in_bytes(self) -> int:
-        """Bytes of real entries, without the pre-sized rest."""
-        return self.entries * self.ENTRY_SIZE
-
     def relative_offset(self, offset: int) -> int:
         """`offset` as stored. Raises IndexOffsetOverflow when 31 bits do not hold it (S-IDX-4)."""
         relative = offset - self.base_offset
         if 0 <= relative <= MAX_RELATIVE_OFFSET:
             return relative
         raise IndexOffsetOverflow(self.path, self.base_offset, offset)
-
-    def can_append_offset(self, offset: int) -> bool:
-        """Whether `offset` can be expressed relative to this index's base."""
-        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     # --- reading
 

@@ -36,7 +36,7 @@ from storage.producers.state import ProducerStateManager
 
 
 class Appender:
-    """See the module docstring. Offsets are absolute, sizes bytes, times milliseconds."""
+    """Appends to one log. Offsets are absolute, sizes bytes, times milliseconds."""
 
     __slots__ = (
         "_clock",

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class SegmentDeleter:
-    """See the module docstring."""
+    """Takes the segments of one log out of it, when retention or another part says so."""
 
     __slots__ = (
         "_durability",

@@ -40,7 +40,7 @@ SEGMENTS_A_STEP: Final = 64
 
 
 class Durability:
-    """See the module docstring. Times are milliseconds."""
+    """The recovery point of one log, and what is not synced yet. Times are milliseconds."""
 
     __slots__ = (
         "_epochs",

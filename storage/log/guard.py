@@ -19,7 +19,7 @@ Failed = Callable[[str, OSError], None]
 
 
 class DiskGuard:
-    """See the module docstring."""
+    """Turns the disk errors of one log into `StorageError`, and refuses calls once it failed."""
 
     __slots__ = ("_store", "failed", "offline")
 

@@ -80,7 +80,7 @@ InDoubt = Callable[["Log", IndexInDoubt], None]
 
 
 class Log:
-    """See the module docstring. Offsets are absolute, sizes bytes, times milliseconds."""
+    """One partition's log, made of parts. Offsets are absolute, sizes bytes, times milliseconds."""
 
     __slots__ = (
         "_appender",

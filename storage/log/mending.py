@@ -68,7 +68,7 @@ class _Scanned:
 
 
 class IndexMender:
-    """See the module docstring."""
+    """Finds out whether an index in doubt is wrong, and rebuilds it. One per log."""
 
     __slots__ = (
         "_begun",

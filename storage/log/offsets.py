@@ -24,8 +24,10 @@ Place = tuple[LogSegment, int]
 
 
 class LogOffsets:
-    """See the module docstring. Attributes are read freely; `start` and `end` are set by the parts
-    of the log that delete, append and truncate.
+    """The offsets of one log.
+
+    Attributes are read freely; `start` and `end` are set by the parts of the log that delete,
+    append and truncate.
     """
 
     __slots__ = (

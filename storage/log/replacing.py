@@ -29,7 +29,7 @@ from storage.log.store import SegmentStore
 
 
 class Replacer:
-    """See the module docstring."""
+    """Puts segments that a job has written in the place of others of the log."""
 
     __slots__ = ("_deleter", "_durability", "_store")
 

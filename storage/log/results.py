@@ -62,7 +62,6 @@ class StartOffsetReason(Enum):
     CLIENT_RECORD_DELETION = "client delete records request"
     LEADER_OFFSET_INCREMENTED = "leader offset increment"
     SEGMENT_DELETION = "segment deletion"
-    SNAPSHOT_GENERATED = "snapshot generated"
 
 
 class FileSlice:

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Roller:
-    """See the module docstring. `ended` is set by the owner of the log."""
+    """Rolls the active segment of one log. `ended` is set by the owner of the log."""
 
     __slots__ = (
         "_durability",

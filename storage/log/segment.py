@@ -84,7 +84,7 @@ class Openings(Protocol):
 
 
 class LogSegment:
-    """See the module docstring. Times are milliseconds, positions and sizes bytes."""
+    """One segment of a log. Times are milliseconds, positions and sizes bytes."""
 
     __slots__ = (
         "__weakref__",

@@ -34,7 +34,7 @@ a roll adds. Kafka accepts 4, and fails when it opens the log; here such a topic
 
 
 class SegmentStore:
-    """See the module docstring."""
+    """The segments of one log and their files."""
 
     __slots__ = (
         "_pending",

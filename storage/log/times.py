@@ -49,7 +49,7 @@ class OpenBatch(NamedTuple):
 
 
 Search = Generator[OpenBatch | None, Found | None, TimestampOffset | None]
-"""See the module."""
+"""A search under way: it yields batches to be opened, and None for a turn of others."""
 
 
 def perform(search: Search) -> TimestampOffset | None:

@@ -18,7 +18,7 @@ from storage.producers.state import ProducerStateManager
 
 
 class Truncator:
-    """See the module docstring. Everything raises OSError."""
+    """Cuts one log at its end, or empties it. Everything raises OSError."""
 
     __slots__ = (
         "_deleter",

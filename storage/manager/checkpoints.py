@@ -70,8 +70,10 @@ HIGH_WATERMARKS: Final[Mapping[str, Ask]] = {HIGH_WATERMARK_CHECKPOINT: _high_wa
 
 
 class Checkpoints:
-    """See the module docstring. Disk errors are reported to the directories, never raised; writing
-    raises OutOfResources."""
+    """Writes the checkpoint files of all log directories.
+
+    Disk errors are reported to the directories, never raised; writing raises OutOfResources.
+    """
 
     def __init__(
         self, fs: FileSystem, random: Random, directories: LogDirectories, table: LogTable

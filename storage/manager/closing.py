@@ -27,7 +27,7 @@ _SIDE_BY_SIDE: Final = 64
 
 
 class Closing:
-    """See the module docstring."""
+    """The orderly stop of all logs, in steps."""
 
     def __init__(
         self,

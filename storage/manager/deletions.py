@@ -55,7 +55,7 @@ class RemoveJob:
 
 
 class Deletions:
-    """See the module docstring. Times are milliseconds."""
+    """The files and directories that wait to be removed. Times are milliseconds."""
 
     def __init__(
         self,
@@ -75,11 +75,6 @@ class Deletions:
         self._directories: list[tuple[int, str]] = []
         self._files: list[tuple[int, str]] = []
         """Both are heaps of (when due, path)."""
-
-    @property
-    def waiting_directories(self) -> int:
-        """How many deleted logs are still on the disk."""
-        return len(self._directories)
 
     def add_log(self, directory: str) -> None:
         """The `-delete` directory of a log that is out of service."""

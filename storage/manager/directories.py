@@ -37,7 +37,7 @@ def run_at_once(action: Callable[[], None]) -> None:
 
 @dataclass(slots=True)
 class LogDirectories:
-    """See the module docstring. `live` keeps the order of `log.dirs`."""
+    """The log directories of a broker, in service or not. `live` keeps the order of `log.dirs`."""
 
     fs: FileSystem
     paths: tuple[str, ...]

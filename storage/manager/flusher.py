@@ -21,7 +21,7 @@ _LOGS_A_TURN: Final = 1000
 
 
 class Flusher:
-    """See the module docstring."""
+    """Syncs the logs whose segments rolled, and those whose `flush.ms` is over."""
 
     def __init__(self, table: LogTable, clock: Clock) -> None:
         self._table = table

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class LogMaker:
-    """See the module docstring."""
+    """Makes the directories and logs of new partitions, and of copies that move."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ _STATE_SUFFIX_LENGTH = 1 + 32 + len(FUTURE_DIR_SUFFIX)
 
 
 class LogMoves:
-    """See the module docstring."""
+    """The logs that are on their way to another directory, and the steps of their moves."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from storage.paths import parent_dir
 
 @dataclass(slots=True)
 class LogTable:
-    """See the module docstring. Its parts are read freely."""
+    """The logs of a broker by partition. Its parts are read freely."""
 
     connect: Callable[[Log], None]
     """Tells a log whom to tell; called before it is in the table."""

@@ -1,7 +1,7 @@
-"""Indexes that were found damaged, until they are rebuilt: which, how many ever, one after another.
+"""Indexes that were found damaged: they wait here, are rebuilt one after another, and are counted.
 
-A log tells of a doubt (`storage.log.mending`); the task that comes soon runs the repair in a worker
-and tells who waits for the records.
+A log reports an index in doubt (`storage.log.mending`). Soon after, a background task has a worker
+rebuild it, and wakes the requests that wait for the records.
 """
 
 import logging
@@ -17,13 +17,13 @@ _log = logging.getLogger(__name__)
 
 
 class Repairs:
-    """See the module docstring."""
+    """The queue of indexes to be rebuilt, and the count of those that were damaged."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Log, IndexInDoubt]] = deque()
         self._found: Counter[str] = Counter()
         self.repaired: Callable[[TopicPartition], None] = _nobody
-        """Told that the records of a partition may be read again."""
+        """Called when the records of a partition may be read again."""
 
     @property
     def found(self) -> dict[str, int]:
@@ -39,7 +39,7 @@ class Repairs:
         self._found[kind.value] += 1
 
     def repair(self) -> Steps:
-        """All that were found until now."""
+        """Rebuild all that wait, in steps."""
         while self._waiting:
             log, doubt = self._waiting.popleft()
             job = log.begin_index_repair(doubt)

@@ -21,7 +21,7 @@ _EXPIRATION_A_TURN: Final = 64
 
 
 class Upkeep:
-    """See the module docstring."""
+    """Retention and the expiry of producers, over all logs in turns."""
 
     def __init__(self, table: LogTable, deletions: Deletions, clock: Clock) -> None:
         self._table = table

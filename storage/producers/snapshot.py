@@ -47,11 +47,6 @@ HEADER_SIZE: Final = _COUNT_START + _COUNT.size
 ENTRY_SIZE: Final = _ENTRY.size
 
 
-def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
-    """The bytes of a snapshot file, entries in the order given."""
-    return bytes(sealed(bytearray(HEADER_SIZE) + b"".join(map(pack_row, entries))))
-
-
 def sealed(file: bytearray) -> bytearray:
     """`file` itself, whose rows begin at `HEADER_SIZE`, with the header written before them."""
     _COUNT.pack_into(file, _COUNT_START, (len(file) - HEADER_SIZE) // ENTRY_SIZE)
@@ -123,13 +118,8 @@ def java_map_capacity(largest_size: int) -> int:
     return capacity
 
 
-def pack_row(entry: ProducerStateEntry) -> bytes:
-    """An entry's row: its bytes in a snapshot."""
-    return _ENTRY.pack(*_row_fields(entry))
-
-
 def pack_row_into(rows: bytearray, at: int, entry: ProducerStateEntry) -> None:
-    """The same, in its place."""
+    """Write an entry's row, its bytes in a snapshot, at `at`."""
     _ENTRY.pack_into(rows, at, *_row_fields(entry))
 
 

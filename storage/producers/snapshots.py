@@ -84,11 +84,6 @@ class SnapshotFiles:
         """Offset of the newest snapshot."""
         return self._offsets[-1] if self._offsets else None
 
-    @property
-    def oldest(self) -> int | None:
-        """Offset of the oldest snapshot."""
-        return self._offsets[0] if self._offsets else None
-
     def path(self, offset: int) -> str:
         """Where the snapshot at `offset` is or would be."""
         return snapshot_file(self.directory, offset)
@@ -165,11 +160,6 @@ class SnapshotFiles:
         self._offsets.remove(offset)
         self._unsynced.pop(offset, None)
         self._pending.pop(offset, None)
-
-    def delete_before(self, offset: int) -> None:
-        """Remove the snapshots below `offset`."""
-        for candidate in self._offsets[: bisect_left(self._offsets, offset)]:
-            self.delete(candidate)
 
     def delete_above(self, offset: int) -> None:
         """Remove the snapshots above `offset`."""

@@ -28,7 +28,6 @@ comes with the transaction coordinator. Only `storage.log` calls this; not threa
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Final
 
@@ -59,20 +58,8 @@ DEFAULT_EXPIRATION_MS: Final = 86_400_000
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerStatistics:
-    """Sizes, for metrics."""
-
-    producer_ids: int
-    ongoing_transactions: int
-    unreplicated_transactions: int
-    oldest_transaction_timestamp: int
-    """Last write of the oldest open transaction, milliseconds; -1 when none is open."""
-    snapshots: int
-
-
 class ProducerStateManager:
-    """The producers of one partition; see the module's essay.
+    """The producers of one partition, as its log knows them.
 
     `directory` is the partition's. `names` are its file names where the caller has listed it
     already; otherwise it is listed here (OSError). `random`: see `SnapshotFiles`. Nothing is loaded
@@ -152,11 +139,6 @@ class ProducerStateManager:
             return min(first, next(iter(self._ongoing)))
         return first
 
-    @property
-    def first_undecided_offset(self) -> int | None:
-        """First offset of the oldest open transaction, replicated or not."""
-        return next(iter(self._ongoing), None)
-
     def last_stable_offset(self, completed: CompletedTxn) -> int:
         """The log's last stable offset once `completed` is: for its `.txnindex` entry.
 
@@ -181,16 +163,6 @@ class ProducerStateManager:
             entry = self.entry(producer_id)
             return entry.last_timestamp if entry is not None else NO_TIMESTAMP
         return NO_TIMESTAMP
-
-    def statistics(self) -> ProducerStatistics:
-        """Sizes, for metrics."""
-        return ProducerStatistics(
-            producer_ids=len(self._table),
-            ongoing_transactions=len(self._ongoing),
-            unreplicated_transactions=len(self._unreplicated),
-            oldest_transaction_timestamp=self._oldest_transaction_timestamp(),
-            snapshots=len(self.snapshots.offsets),
-        )
 
     # --- before the append
 
@@ -339,12 +311,11 @@ class ProducerStateManager:
 
     # --- forgetting
 
-    def remove_expired(self, now_ms: int) -> int:
-        """Forget producers that were idle for `expiration_ms` (rule 2); how many."""
-        return sum(self.expire(now_ms))
-
     def expire(self, now_ms: int) -> Iterator[int]:
-        """The same in steps of a thousand producers; each tells how many went."""
+        """Forget producers that were idle for `expiration_ms` (rule 2), in steps of a thousand.
+
+        Each step returns how many went.
+        """
         return self._table.forget(self._is_expired(now_ms))
 
     def _is_expired(self, now_ms: int) -> Callable[[int, int], bool]:
@@ -364,11 +335,6 @@ class ProducerStateManager:
         self.snapshots.delete_all()
         self._last_snapshot_offset = 0
         self.map_end_offset = offset
-
-    def truncate_fully_and_reload_snapshots(self) -> None:
-        """Forget all (files too) and look again which snapshots there are. Raises OSError."""
-        self.truncate_fully_and_start_at(0)
-        self.snapshots.reload()
 
     def truncate_and_reload(self, first_offset: int, log_end_offset: int, now_ms: int) -> None:
         """Fit the state to a log that ends there, from the newest usable snapshot (S-REC-5).
@@ -435,15 +401,6 @@ class ProducerStateManager:
     def latest_snapshot_offset(self) -> int | None:
         """Offset of the newest snapshot file."""
         return self.snapshots.latest
-
-    @property
-    def oldest_snapshot_offset(self) -> int | None:
-        """Offset of the oldest snapshot file."""
-        return self.snapshots.oldest
-
-    def delete_snapshots_before(self, offset: int) -> None:
-        """Remove snapshot files below `offset` (S-FL-4). Raises OSError."""
-        self.snapshots.delete_before(offset)
 
     def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
         """Remove snapshot files without a segment, except a newest one above all of them."""

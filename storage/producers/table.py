@@ -58,7 +58,10 @@ class _Block:
 
 
 class ProducerTable(Mapping[int, ProducerStateEntry]):
-    """See the module. As a mapping it is for reading: what it gives is not to be changed."""
+    """The producers of one partition by id.
+
+    As a mapping it is for reading: the entries that it gives are not to be changed.
+    """
 
     __slots__ = (
         "_blocks",

@@ -21,7 +21,7 @@ def _refuse(path: str) -> NoReturn:
 
 
 class ReadOnlyFile:
-    """See the module docstring."""
+    """A file that is read, and mapped as a copy; everything else raises OSError EROFS."""
 
     __slots__ = ("_file",)
 
@@ -84,7 +84,7 @@ class CopiedMapping(bytes):
 
 
 class ReadOnlyFileSystem:
-    """See the module docstring."""
+    """A file system over another one that changes nothing: whatever would raises OSError EROFS."""
 
     __slots__ = ("_fs",)
 

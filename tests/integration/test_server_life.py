@@ -150,6 +150,7 @@ def test_s_start_4_the_state_and_s_start_7_the_cluster_id_are_metrics(tmp_path: 
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             text = answer.read().decode()
         assert "kafka_server_kafkaserver_brokerstate 3.0" in text
+        assert "kafka_server_batchopening_waiting 0.0" in text
         assert meta(broker)["cluster.id"] in text
 
 

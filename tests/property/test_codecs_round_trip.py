@@ -7,6 +7,7 @@ more than the few examples of a quick run.
 
 import io
 import os
+import struct
 from random import Random
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import ProtocolError
-from protocol.framing import frame_prefix, frame_size
+from protocol.framing import frame_size
 from protocol.schema import Api
 from tests.support.message_values import all_codecs, codec_id, random_value
 
@@ -102,7 +103,7 @@ def test_a_message_of_defaults_goes_round(api: Api, version: int) -> None:
 @settings(QUICK, max_examples=20)
 @given(payload=st.binary(min_size=8, max_size=60))
 def test_a_frame_is_complete_only_at_its_last_byte(payload: bytes) -> None:
-    wire = frame_prefix(len(payload)) + payload
+    wire = struct.pack(">i", len(payload)) + payload
     for available in range(len(wire) + 1):
         size = frame_size(wire[:available], 0, available, max_size=1000)
         assert (size is None) == (available < 4)

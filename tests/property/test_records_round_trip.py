@@ -12,15 +12,12 @@ from protocol.records.builder import build_batch
 from protocol.records.chain import record_starts
 from protocol.records.compression import CompressionType
 from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCompression
-from protocol.records.legacy import build_message_set, up_convert
-from protocol.records.record import (
-    check_records,
-    iter_records,
-    timestamp_scan,
-    validate_records,
-)
+from protocol.records.message_set import build_message_set
+from protocol.records.record import iter_records
 from protocol.records.search import first_at_or_after
+from protocol.records.soundness import RecordRules, check_batch
 from protocol.records.varint import encode_varint, read_varlong
+from tests.support.message_sets import records_in, up_converted
 
 DECLARED = (CorruptBatch, InvalidRecord, UnsupportedCompression)
 LIMIT = 1 << 20
@@ -53,14 +50,10 @@ def test_batches_come_back(
         (base + i, *row) for i, row in enumerate(rows)
     ]
     stamps = [row[0] for row in rows]
-    scan = validate_records(data, 0, header, need_keys=True)
-    assert scan.keyless == tuple(i for i, row in enumerate(rows) if row[1] is None)
-    assert timestamp_scan(data, 0, header) == (
-        min(stamps),
-        max(stamps),
-        base + stamps.index(max(stamps)),
-    )
-    assert header.max_timestamp == max(stamps)
+    findings = check_batch(data, 0, header, RecordRules(need_keys=True, least_timestamp=500))
+    assert findings.keyless == tuple(i for i, row in enumerate(rows) if row[1] is None)
+    assert findings.outside == tuple(i for i, at in enumerate(stamps) if -1 < at < 500)
+    assert findings.max_timestamp == header.max_timestamp == max(stamps)
 
 
 @settings(max_examples=50, deadline=None)
@@ -76,9 +69,8 @@ def test_message_sets_come_back_and_up(
         codec=codec,
     )
     expected = [(stamp if magic else -1, key, value) for stamp, key, value, _ in rows]
-    found = [r for pos, _ in iter_batches(data) for r in iter_records(data, pos)]
-    assert [(r.timestamp, r.key, r.value) for r in found] == expected
-    batch = up_convert(data)
+    assert [(r.timestamp, r.key, r.value) for r in records_in(data)] == expected
+    batch = up_converted(data)
     assert [(r.timestamp, r.key, r.value) for r in iter_records(batch)] == expected
 
 
@@ -106,7 +98,7 @@ def test_both_scans_say_the_same_of_damaged_records(
         else:
             answers.append(
                 (
-                    fields.timestamp_summary(7),
+                    fields.time_range(),
                     fields.keyless(),
                     fields.outside(0, 2**40),
                     fields.first_out_of_sequence(),
@@ -167,8 +159,6 @@ def read_all(data: bytes) -> None:
             header = read_header(candidate)
             first_at_or_after(candidate, 0, 5, max_size=LIMIT)
             if header.magic == 2:
-                check_records(candidate, 0, header, max_size=LIMIT)
-                validate_records(candidate, 0, header, need_keys=True, max_size=LIMIT)
-                timestamp_scan(candidate, 0, header, max_size=LIMIT)
+                check_batch(candidate, 0, header, RecordRules(need_keys=True), max_size=LIMIT)
         except DECLARED:
             pass

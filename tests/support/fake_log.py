@@ -10,7 +10,7 @@ from bisect import bisect_right
 from types import SimpleNamespace
 
 from config.topic_config import TopicConfig
-from protocol.records.batch import read_header, set_offset_and_epoch, verify_crc
+from protocol.records.batch import read_header, set_place, verify_crc
 from protocol.records.errors import CorruptBatch
 from protocol.types import TopicPartition
 from storage.errors import OffsetOutOfRange
@@ -119,7 +119,7 @@ class FakeLog:
             raise CorruptBatch("bad crc")
         base = self.log_end_offset
         records = bytearray(records)
-        set_offset_and_epoch(records, 0, base, leader_epoch)
+        set_place(records, header, base, leader_epoch)
         info = AppendInfo(
             base,
             base + header.last_offset_delta,

@@ -9,8 +9,10 @@ from typing import Any
 from config.topic_config import TopicConfig
 from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
+from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.records.record import Record, iter_records
 from protocol.types import TopicPartition
+from storage.append_origin import AppendOrigin
 from storage.log.log import Log
 from storage.log.results import AppendInfo, FetchIsolation, FileSlice
 from storage.recovery import LoadOptions, load_log
@@ -88,6 +90,22 @@ class LogBuilder:
         records = [(stamp, b"k", b"v", ()) for stamp in timestamps]
         info = self.log.append_as_leader(build_batch(records, **fields), leader_epoch=0)
         self.log.update_high_watermark(self.log.log_end_offset)
+        return info
+
+    def end_transaction(
+        self, producer_id: int, kind: ControlType = ControlType.ABORT, *, replicated: bool = True
+    ) -> AppendInfo:
+        """Append the marker of a producer in its epoch 0; the high watermark follows if asked."""
+        marker = build_end_transaction_marker(
+            kind,
+            producer_id=producer_id,
+            producer_epoch=0,
+            coordinator_epoch=0,
+            timestamp=self.clock.wall_ms(),
+        )
+        info = self.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+        if replicated:
+            self.log.update_high_watermark(self.log.log_end_offset)
         return info
 
     def records(self, offset: int = 0) -> list[Record]:

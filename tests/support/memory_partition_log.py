@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from broker.coordinator.partition_writer import WriteDone
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import read_header, set_offset_and_epoch
+from protocol.records.batch import read_header, set_place
 from protocol.records.record import Record, iter_records
 from protocol.types import TopicPartition
 
@@ -37,7 +37,7 @@ class MemoryPartitionLog:
         buffer = bytearray(batch)
         header = read_header(buffer)
         first = self._ends.get(tp, 0)
-        set_offset_and_epoch(buffer, 0, first, 0)
+        set_place(buffer, header, first, 0)
         self._ends[tp] = first + header.record_count
         self.batches.setdefault(tp, []).append(bytes(buffer))
         if self.hold:

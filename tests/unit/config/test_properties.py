@@ -4,7 +4,7 @@ import pytest
 
 from config.broker_config import load_broker_config
 from config.definition import ConfigError
-from config.properties import load_properties, parse_override, parse_overrides
+from config.properties import load_properties, parse_override
 
 
 def test_s_cfg_1_java_properties_syntax() -> None:
@@ -42,7 +42,6 @@ def test_s_start_1_overrides() -> None:
     assert parse_override("a.b=c=d") == ("a.b", "c=d")
     assert parse_override(" a = b ") == ("a", "b")
     assert parse_override("a=") == ("a", "")
-    assert parse_overrides(["a=1", "b=2", "a=3"]) == {"a": "3", "b": "2"}
     for bad in ("a", "=b", ""):
         with pytest.raises(ConfigError, match="Invalid command line properties"):
             parse_override(bad)

@@ -56,21 +56,15 @@ def test_s_read_12_without_epochs_everything_is_undefined(fs: MemoryFileSystem) 
     assert cache.is_empty
     assert cache.end_offset_for(0, 5) == (-1, -1)
     assert cache.latest_epoch is None
-    assert cache.latest_entry is None
     assert cache.earliest_entry is None
     assert cache.epoch_for_offset(3) is None
     assert not fs.exists(PATH)
 
 
-def test_neighbours_and_offsets(cache: LeaderEpochCache) -> None:
+def test_the_epoch_of_an_offset(cache: LeaderEpochCache) -> None:
     assert [cache.epoch_for_offset(o) for o in (9, 10, 19, 20, 49, 50, 10**9)] == [
         *(None, 2, 2, 4, 4, 7, 7),
     ]
-    assert (cache.previous_epoch(4), cache.next_epoch(4)) == (2, 7)
-    assert (cache.previous_epoch(2), cache.next_epoch(7)) == (None, None)
-    assert (cache.previous_epoch(6), cache.next_epoch(5)) == (4, 7)
-    assert (cache.start_offset_of(4), cache.start_offset_of(5)) == (20, None)
-    assert cache.latest_entry == EpochEntry(7, 50)
     assert cache.earliest_entry == EpochEntry(2, 10)
 
 
@@ -148,10 +142,10 @@ def test_s_rec_6_truncation_from_the_start(
 def test_truncation_is_written_by_flush(fs: MemoryFileSystem, cache: LeaderEpochCache) -> None:
     cache.flush()
     cache.truncate_from_end(50)
-    assert cache.is_dirty
     assert len(LeaderEpochCache(fs, PATH, Random(1)).entries) == 3
+    assert cache.begin_flush() is not None
     cache.flush()
-    assert not cache.is_dirty
+    assert cache.begin_flush() is None
     assert starts(LeaderEpochCache(fs, PATH, Random(1))) == [(2, 10), (4, 20)]
     fs.operations.clear()
     cache.flush()
@@ -174,4 +168,4 @@ def test_non_monotonic_entries_of_a_file_are_dropped(fs: MemoryFileSystem) -> No
     fs.write_bytes(PATH, b"0\n3\n1 10\n2 20\n3 15\n")
     cache = LeaderEpochCache(fs, PATH, Random(1))
     assert starts(cache) == [(1, 10), (3, 15)]
-    assert not cache.is_dirty
+    assert cache.begin_flush() is None

@@ -25,9 +25,10 @@ from storage.index.time_index import TimeIndex
 from storage.index.transaction_index import AbortedTxn, TransactionIndex
 from storage.log.results import AppendOrigin
 from storage.os_filesystem import OsFileSystem
-from storage.producers.snapshot import decode_snapshot, encode_snapshot
+from storage.producers.snapshot import decode_snapshot
 from storage.producers.state import ProducerStateManager
 from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.producer_snapshots import encode_snapshot
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "storage"
 
@@ -134,7 +135,8 @@ class ProducerReplay:
 
     def _state(self) -> str:
         unstable = self.manager.first_unstable_offset
-        undecided = self.manager.first_undecided_offset
+        begun = (entry.current_txn_first_offset for entry in self.manager.producers.values())
+        undecided = min((offset for offset in begun if offset >= 0), default=None)
         numbers = [-1 if value is None else value for value in (unstable, undecided)]
         return f"| {numbers[0]} {numbers[1]} {len(self.manager.producers)}"
 
@@ -192,7 +194,7 @@ class ProducerReplay:
         self.manager.on_high_watermark_updated(int(offset))
 
     def expire(self, now: str) -> None:
-        self.manager.remove_expired(int(now))
+        sum(self.manager.expire(int(now)))
 
     def snapshot(self) -> str:
         offset = self.manager.take_snapshot(sync=False)

@@ -18,7 +18,6 @@ from storage.log_dir import (
     read_meta_properties,
     read_partition_metadata,
     reconcile,
-    with_directory_id,
     write_meta_properties,
     write_partition_metadata,
 )
@@ -99,7 +98,6 @@ def test_s_start_6_directories_that_agree_give_one_identity() -> None:
     assert reconcile(stored).node_id == 7
     assert reconcile({"/a": None}) == MetaProperties(version=1)
     assert reconcile({"/a": None}, node_id=5, cluster_id="c").cluster_id == "c"
-    assert with_directory_id(V0, uuid_from_text(ID)).directory_id == ID
 
 
 def test_s_start_6_other_broker_id_than_configured() -> None:
@@ -123,10 +121,8 @@ def test_s_rec_7_a_directory_has_one_owner(fs: MemoryFileSystem) -> None:
     first, second = LogDir(fs, "/d"), LogDir(fs, "/d")
     first.lock()
     first.lock()
-    assert first.is_locked
     with pytest.raises(DirectoryLocked, match=r"Failed to acquire lock on file \.lock in /d"):
         second.lock()
-    assert not second.is_locked
     first.unlock()
     second.lock()
     second.unlock()

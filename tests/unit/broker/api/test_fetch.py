@@ -10,11 +10,11 @@ from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
 from protocol.records.batch import iter_batches
 from protocol.records.compression import CompressionType
-from protocol.records.legacy import iter_message_set
 from storage.errors import StorageError
 from tests.support.broker_bench import batch, context
 from tests.support.fetch_bench import IDS, Asked, only, partitions_of, through, topic_id
 from tests.support.made_aside import made
+from tests.support.message_sets import records_in
 
 
 def base_offsets(partition):
@@ -351,7 +351,7 @@ def test_s_read_10_old_clients_get_old_formats(version, magic):
     asked.append(b"c")
     partition = only(asked.fetch({0: 0}, version))
     assert partition.records[16] == magic
-    records = list(iter_message_set(partition.records))
+    records = records_in(partition.records)
     assert [(r.offset, bytes(r.value)) for r in records] == [(0, b"a"), (1, b"b"), (2, b"c")]
     assert asked.partitions[0].statistics.fetch_message_conversions == 3
 

@@ -200,7 +200,7 @@ def test_s_grp_5_the_last_record_wins_and_tombstones_remove(groups: GroupHarness
     groups.load()
     assert groups.committed() == 3
     assert groups.committed(partition=1) is None
-    assert groups.group().is_simple
+    assert (groups.group().protocol_type, len(groups.group().members)) == (None, 0)
 
 
 def test_a_log_is_read_in_slices_and_other_tasks_have_their_turn(groups: GroupHarness) -> None:

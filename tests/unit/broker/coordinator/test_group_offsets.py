@@ -95,7 +95,7 @@ def test_a_commit_of_many_partitions_is_one_batch(groups: GroupHarness) -> None:
 
 def test_s_grp_4_a_simple_consumer_needs_no_group(groups: GroupHarness) -> None:
     assert groups.commit(5).reply is ErrorCode.NONE
-    assert groups.group().is_simple
+    assert (groups.group().protocol_type, len(groups.group().members)) == (None, 0)
     assert groups.group().state is GroupState.EMPTY
 
 

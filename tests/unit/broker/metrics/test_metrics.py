@@ -13,6 +13,7 @@ from broker.metrics.exposition import CHUNK, ProcessFamilies, render
 from broker.metrics.families import SAMPLES_A_STEP, Sources, all_families
 from broker.metrics.http_listener import parse_address
 from broker.network.request_metrics import RequestMetrics, note_sent
+from broker.replication.batch_opening import OpeningStatistics
 from broker.replication.topic_statistics import (
     TOPICS_A_STEP,
     BrokerTopicStatistics,
@@ -92,9 +93,11 @@ def sources(**changes: Any) -> Sources:
         "channel": lambda: Stub(
             requests={"Produce": produce.snapshot()},
             pool=Stub(workers=8, busy=0, queued=0, busy_s=0.5),
+            asides=3,
         ),
         "background": lambda: Stub(tasks={"x": Stub(runs=1, failures=0, seconds=0.1)}),
         "deadlines": lambda: Stub(active=1, failed=0),
+        "opening": lambda: OpeningStatistics(in_threads=9, in_processes=4, too_much=2, waiting=1),
         "loop": lambda: Stub(longest_turn_s=0.06, long_turns=2, long_turns_s=0.11),
     }
     return Sources(**{**values, **changes})
@@ -148,6 +151,16 @@ def test_the_loop_is_measured() -> None:
     assert found["kafka_server_eventloop_longestturn_seconds", ()] == 0.06
     assert found["kafka_server_eventloop_longturns_total", ()] == 2
     assert found["kafka_server_eventloop_longturns_seconds_total", ()] == 0.11
+
+
+def test_what_is_done_aside_is_measured() -> None:
+    found = parse(trio.run(render, all_families(sources())))
+    assert found["kafka_server_kafkarequesthandlerpool_asides", ()] == 3
+    prefix = "kafka_server_batchopening_"
+    assert found[prefix + "opened_total", (("where", "thread"),)] == 9
+    assert found[prefix + "opened_total", (("where", "process"),)] == 4
+    assert found[prefix + "toomuch_total", ()] == 2
+    assert found[prefix + "waiting", ()] == 1
 
 
 def test_ten_thousand_partitions_are_gathered_in_short_steps() -> None:

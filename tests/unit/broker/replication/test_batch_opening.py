@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from broker.network.asides import Asides
-from broker.replication.batch_opening import BatchOpener
+from broker.replication.batch_opening import BatchOpener, OpeningStatistics
 from broker.request import Aside, Pending
 from broker.world.loop_watch import LoopWatch
 from broker.world.workers import InlineWorkers, WorkerDied
@@ -87,6 +87,12 @@ class Broker(RealBench):
         return produced(reply, version) if hasattr(reply, "responses") else reply
 
 
+def counted(in_threads: int = 0, in_processes: int = 0, too_much: int = 0) -> OpeningStatistics:
+    return OpeningStatistics(
+        in_threads=in_threads, in_processes=in_processes, too_much=too_much, waiting=0
+    )
+
+
 def run(scenario: Callable[[Broker], Any]) -> None:
     async def main() -> None:
         broker = Broker()
@@ -105,6 +111,7 @@ def test_a_thread_is_enough_for_honest_batches() -> None:
         assert (broker.hands.threads, broker.hands.begun) == (1, 0)
         reply = await broker.ask(SMALL)
         assert (reply.base_offset, broker.hands.threads) == (3_000, 1)
+        assert broker.opener.statistics() == counted(in_threads=1)
 
     run(scenario)
 
@@ -123,6 +130,7 @@ def test_a_heavy_batch_waits_aside_and_holds_up_nobody() -> None:
             reply = produced(await pending.wait_reply(), 9)
         assert (reply.error_code, reply.base_offset) == (0, 1)
         assert broker.partitions[0].log.log_end_offset == 40_001
+        assert broker.opener.statistics() == counted(in_processes=1)
 
     run(scenario)
 
@@ -169,6 +177,7 @@ def test_what_is_wrong_is_told_by_the_child() -> None:
         reply = produced(await pending.wait_reply(), 9)
         assert reply.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert broker.partitions[0].log.log_end_offset == 0
+        assert broker.opener.statistics() == counted()
 
     run(scenario)
 
@@ -181,6 +190,7 @@ def test_there_is_an_end_to_patience(monkeypatch: pytest.MonkeyPatch) -> None:
         pending = await broker.ask(HEAVY)
         reply = produced(await pending.wait_reply(), 9)
         assert reply.error_code == ErrorCode.MESSAGE_TOO_LARGE
+        assert broker.opener.statistics() == counted(too_much=1)
 
     run(scenario)
 

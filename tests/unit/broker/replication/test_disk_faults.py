@@ -19,6 +19,7 @@ from storage import log_tasks
 from storage.append_origin import AppendOrigin
 from storage.errors import StorageError
 from storage.jobs import perform_all
+from storage.log.log import Log
 from tests.support.broker_bench import batch
 from tests.support.log_tasks import run_task
 from tests.support.memory_filesystem import FailureRule, MemoryFileSystem
@@ -203,8 +204,8 @@ def fail_at_every(how: int, *, first: int, step: int) -> None:
         _check_restart(work, fs.changes[fs.nth - 1])
 
 
-def _check_restart(work: Work, struck: tuple[str, str]) -> None:
-    """The disk is repaired: all that was acknowledged is there, and no half of anything."""
+def after_a_restart(work: Work) -> tuple[RealBench, Log, list[tuple[int, bytes]]]:
+    """A start on what the work left, its log, and (offset, value) of the records in it."""
     again = RealBench(log_dirs="/a,/b", fs=work.fs.crash(keep_unsynced=True))
     (partition,) = again.topic("t", config=CONFIG, is_new=False)
     log = partition.log
@@ -216,6 +217,12 @@ def _check_restart(work: Work, struck: tuple[str, str]) -> None:
         for offset, value in again.values(max(segment.base_offset, log.log_start_offset))
         if value.startswith(b"value")
     ]
+    return again, log, kept
+
+
+def _check_restart(work: Work, struck: tuple[str, str]) -> None:
+    """The disk is repaired: all that was acknowledged is there, and no half of anything."""
+    again, log, kept = after_a_restart(work)
     wanted = [pair for pair in work.acknowledged if pair[0] >= log.log_start_offset]
     assert kept[: len(wanted)] == wanted, struck
     # The write that failed may have got through as a whole, though nobody was told so.

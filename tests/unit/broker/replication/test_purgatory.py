@@ -101,7 +101,7 @@ def test_a_completion_may_park_a_new_operation_under_the_same_key():
     purgatory.watch(first, ["a"], 5)
     assert purgatory.check("a") == 1
     assert second.told == []
-    assert purgatory.is_watched("a")
+    assert purgatory.statistics().watched_keys == 1
 
 
 def test_one_completion_may_end_another_that_waits_for_the_same_key():
@@ -126,12 +126,3 @@ def test_try_complete_else_watch_does_not_park_what_is_ready():
     operation.ready = True
     assert purgatory.try_complete_else_watch(operation, ["a"], 5)
     assert purgatory.statistics().parked == 0
-
-
-def test_complete_all_answers_everyone():
-    _, _, purgatory = make()
-    operations = [Waiting(), Waiting()]
-    for operation in operations:
-        purgatory.watch(operation, ["a", "a"], 5)
-    assert purgatory.complete_all() == 2
-    assert all(operation.told == ["complete"] for operation in operations)

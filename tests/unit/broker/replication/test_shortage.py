@@ -17,7 +17,7 @@ from tests.support.broker_bench import batch
 from tests.support.log_tasks import run_task
 from tests.support.memory_filesystem import FailureRule, MemoryFileSystem
 from tests.support.real_bench import RealBench
-from tests.unit.broker.replication.test_disk_faults import CONFIG, STORAGE, Work
+from tests.unit.broker.replication.test_disk_faults import CONFIG, STORAGE, Work, after_a_restart
 
 NEEDS_A_DESCRIPTOR = {"open", "map", "fsync_dir", "list_dir", "read_bytes"}
 
@@ -130,17 +130,7 @@ def lose_nothing(*, first: int, step: int, times: int) -> None:
 
 
 def _check_restart(work: Persistent, aborted: list[int], where: object) -> None:
-    again = RealBench(log_dirs="/a,/b", fs=work.fs.crash(keep_unsynced=True))
-    (partition,) = again.topic("t", config=CONFIG, is_new=False)
-    log = partition.log
-    log._check()
-    kept = [
-        (offset, value)
-        for segment in log.segments
-        if segment.size
-        for offset, value in again.values(max(segment.base_offset, log.log_start_offset))
-        if value.startswith(b"value")
-    ]
+    _, log, kept = after_a_restart(work)
     wanted = {pair for pair in work.acknowledged if pair[0] >= log.log_start_offset}
     assert wanted <= set(kept), where
     # A flush that flush.messages asks for may fail after the append.

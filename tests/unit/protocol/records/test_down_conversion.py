@@ -8,23 +8,24 @@ import tracemalloc
 import pytest
 
 from protocol.records import down_conversion
-from protocol.records.batch import iter_batches
+from protocol.records.batch import iter_batches, verify_crc
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.down_conversion import Converted, down_convert
 from protocol.records.errors import UnsupportedCompression
-from protocol.records.message_set import iter_legacy_records
+from protocol.records.message_set import inner_checksums
 from protocol.records.value import Record
+from tests.support.message_sets import records_in
 
 OLD_CODECS = [codec for codec in CompressionType if codec is not CompressionType.ZSTD]
 
 
 def messages_in(records: bytes) -> list[Record]:
-    return [
-        message
-        for pos, _ in iter_batches(records)
-        for message in iter_legacy_records(records, pos, check_crc=True)
-    ]
+    for pos, header in iter_batches(records):
+        assert verify_crc(records, pos, header)
+        if header.is_compressed:
+            assert all(right for _, right in inner_checksums(records, pos))
+    return records_in(records)
 
 
 def sets_in(converted: Converted) -> int:

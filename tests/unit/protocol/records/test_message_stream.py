@@ -1,4 +1,4 @@
-"""Sets of old formats in pieces: the same batch as `legacy.up_convert` makes, with an end."""
+"""Sets of old formats in pieces: the same batch as of the records read at once, with an end."""
 
 import os
 import random
@@ -6,14 +6,15 @@ import random
 import pytest
 
 from protocol.records import message_stream
+from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType, compress
 from protocol.records.deflating import OutputFull
 from protocol.records.effort import Effort, EffortSpent
 from protocol.records.errors import CorruptBatch, InvalidRecord
-from protocol.records.legacy import build_message_set, up_convert
-from protocol.records.message_set import encode_message, frames
-from protocol.records.message_stream import codec_of_set, up_convert_set
+from protocol.records.message_set import build_message_set, encode_message, frames
+from protocol.records.message_stream import codec_of_set
 from protocol.records.record import iter_records
+from tests.support.message_sets import MOST, records_in, up_converted
 
 OLD_CODECS = [
     CompressionType.NONE,
@@ -21,13 +22,6 @@ OLD_CODECS = [
     CompressionType.SNAPPY,
     CompressionType.LZ4,
 ]
-MOST = 64 << 20
-
-
-def converted(data: bytes, **how: object) -> bytes:
-    codec, size = codec_of_set(data, "t-0", most=MOST)
-    options = {"codec": codec, "level": None, "most": MOST, **how}
-    return up_convert_set(data[:size], **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("codec", OLD_CODECS)
@@ -40,8 +34,10 @@ def test_the_same_batch_as_at_once(magic: int, codec: CompressionType) -> None:
             for at in range(count)
         ]
         data = build_message_set(rows, magic=magic, codec=codec)
-        expected = up_convert(data, codec=codec)
-        for made in (converted(data), converted(data + data[:20])):
+        expected = build_batch(
+            [(r.timestamp, r.key, r.value, ()) for r in records_in(data)], codec=codec
+        )
+        for made in (up_converted(data), up_converted(data + data[:20])):
             assert list(iter_records(made)) == list(iter_records(expected))
             # More than a piece is compressed by a stream, which frames it in another way.
             assert made == expected or count * largest > 1 << 20
@@ -77,7 +73,7 @@ WRONG = {
 def test_what_cannot_be_read_is_refused(what: str) -> None:
     data, error = WRONG[what]
     with pytest.raises(error):
-        converted(data)
+        up_converted(data)
 
 
 def test_sets_of_mixed_kinds_are_refused() -> None:
@@ -95,11 +91,11 @@ def test_sets_of_mixed_kinds_are_refused() -> None:
 def test_conversion_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     data = wrapped(encode_message(1, 0, 0, None, b"v") * 5000)
     with pytest.raises(OutputFull):
-        converted(data, codec=CompressionType.NONE, most=1000)
+        up_converted(data, codec=CompressionType.NONE, most=1000)
     with pytest.raises(EffortSpent):
-        converted(data, effort=Effort(steps=100))
+        up_converted(data, effort=Effort(steps=100))
     with pytest.raises(EffortSpent):
-        converted(data, effort=Effort(bytes=1000))
+        up_converted(data, effort=Effort(bytes=1000))
     monkeypatch.setattr(message_stream, "MOST_MESSAGES", 4999)
     with pytest.raises(InvalidRecord, match="may hold"):
-        converted(data)
+        up_converted(data)

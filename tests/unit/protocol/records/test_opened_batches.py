@@ -10,9 +10,10 @@ from protocol.records.builder import NewRecord, assemble_batch, build_batch, enc
 from protocol.records.compression import CompressionType, compress
 from protocol.records.effort import Effort, EffortSpent
 from protocol.records.errors import InvalidRecord
-from protocol.records.opened import open_records
+from protocol.records.opened import open_chunks
 from protocol.records.record import iter_records
 from protocol.records.runs import delta_of_one, greatest_delta_of, is_regular
+from protocol.records.scan_numpy import read_columns
 from protocol.records.soundness import (
     MOST_FAULTS,
     Findings,
@@ -59,11 +60,11 @@ def test_chunks_hold_all_records_in_order(codec: CompressionType, chunk: int) ->
     ]
     data = build_batch(rows, codec=codec)
     seen = []
-    for part in open_records(data, 0, read_header(data), chunk=chunk):
+    for part in open_chunks(data, 0, read_header(data), chunk=chunk):
         assert part.first == len(seen)
         assert part.starts[0] == 0
         assert part.starts[-1] == len(part.payload)
-        columns = part.columns
+        columns = read_columns(part.payload, part.starts[:-1], part.starts[1:])
         for at in range(len(part.starts) - 1):
             start, length = int(columns.value_starts[at]), int(columns.value_lengths[at])
             seen.append((int(columns.offset_deltas[at]), part.payload[start : start + length]))
@@ -75,7 +76,7 @@ def test_chunks_hold_all_records_in_order(codec: CompressionType, chunk: int) ->
 def test_the_number_of_records_is_that_of_the_header(codec: int, claimed: int) -> None:
     data = batch_of(EMPTY * 100, claimed, codec)
     with pytest.raises(InvalidRecord, match="Incorrect declared batch size"):
-        list(open_records(data, 0, read_header(data)))
+        list(open_chunks(data, 0, read_header(data)))
     with pytest.raises(InvalidRecord):
         check(data)
 
@@ -85,16 +86,16 @@ def test_a_batch_is_not_inflated_beyond_the_last_record_claimed() -> None:
     effort = Effort()
     left = effort.bytes
     with pytest.raises(InvalidRecord):
-        list(open_records(data, 0, read_header(data), effort=effort))
+        list(open_chunks(data, 0, read_header(data), effort=effort))
     assert left - effort.bytes < 3 << 20
 
 
 def test_millions_of_records_take_the_memory_of_some() -> None:
     data = batch_of(EMPTY * 1_000_000, 1_000_000, CompressionType.ZSTD)
-    list(open_records(data, 0, read_header(data)))  # numpy is imported
+    list(open_chunks(data, 0, read_header(data)))  # numpy is imported
     tracemalloc.start()
     try:
-        assert sum(len(part.starts) - 1 for part in open_records(data, 0, read_header(data))) == (
+        assert sum(len(part.starts) - 1 for part in open_chunks(data, 0, read_header(data))) == (
             1_000_000
         )
         assert tracemalloc.get_traced_memory()[1] < 30 << 20

@@ -6,6 +6,7 @@ import pytest
 
 from protocol.records.batch import (
     BATCH_OVERHEAD,
+    DELETE_HORIZON_BIT,
     BatchHeader,
     TimestampType,
     crc_of,
@@ -13,13 +14,13 @@ from protocol.records.batch import (
     read_header,
     set_log_append_time,
     set_max_timestamp,
-    set_offset_and_epoch,
+    set_place,
     verify_crc,
 )
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.errors import CorruptBatch, UnsupportedCompression
-from protocol.records.legacy import build_message_set
+from protocol.records.message_set import build_message_set
 from protocol.records.record import iter_records
 
 ROWS = [(1000, b"k", b"v", ()), (1005, None, b"w", [("h", b"x")]), (990, b"z", None, ())]
@@ -40,21 +41,20 @@ def test_every_field_and_property_of_a_header() -> None:
     assert (header.base_offset, header.last_offset, header.next_offset) == (40, 42, 43)
     assert (header.size, header.magic, header.partition_leader_epoch) == (len(batch), 2, 6)
     assert (header.base_timestamp, header.max_timestamp) == (1000, 1005)
-    assert (header.producer_id, header.producer_epoch, header.has_producer_id) == (9, 2, True)
+    assert (header.producer_id, header.producer_epoch) == (9, 2)
     assert (header.base_sequence, header.last_sequence) == (2147483646, 0)  # wraps
     assert header.record_count == 3
     assert header.codec is CompressionType.LZ4
     assert header.is_compressed
     assert header.timestamp_type is TimestampType.CREATE_TIME
     assert (header.is_transactional, header.is_control) == (True, False)
-    assert (header.has_delete_horizon, header.delete_horizon_ms) == (False, None)
     assert header == read_header(batch)
     assert "base_offset=40" in repr(header)
 
 
 def test_a_header_without_producer() -> None:
     header = read_header(build_batch(ROWS))
-    assert (header.has_producer_id, header.last_sequence) == (False, -1)
+    assert (header.producer_id, header.last_sequence) == (-1, -1)
     assert header != 5
 
 
@@ -121,8 +121,9 @@ def test_s_app_2_any_flipped_bit_behind_the_crc_is_noticed() -> None:
 def test_offset_and_epoch_change_without_a_new_crc() -> None:
     batch = bytearray(b"ab" + build_batch(ROWS))
     before = bytes(batch)
-    set_offset_and_epoch(memoryview(batch), 2, 2**40, 17)
     header = read_header(batch, 2)
+    set_place(memoryview(batch)[2:], header, 2**40, 17)
+    assert header == read_header(batch, 2)
     assert (header.base_offset, header.partition_leader_epoch) == (2**40, 17)
     assert verify_crc(batch, 2, header)
     assert batch[2 + 16 :] == before[2 + 16 :]
@@ -150,7 +151,7 @@ def test_s_fmt_4_unknown_attribute_bits_survive_a_patch() -> None:
     batch = bytearray(build_batch(ROWS))
     struct.pack_into(">h", batch, 21, 0x7F40)
     header = read_header(batch)
-    assert header.delete_horizon_ms == 1000
+    assert header.attributes & DELETE_HORIZON_BIT
     set_max_timestamp(batch, 0, header, TimestampType.LOG_APPEND_TIME, 9)
     assert header.attributes == 0x7F48
     set_max_timestamp(batch, 0, header, TimestampType.CREATE_TIME, 9)

@@ -1,4 +1,4 @@
-"""Looking into batches without record objects: chain, fields, timestamps."""
+"""Looking into batches without record objects: chain, fields, times, and the whole check."""
 
 import random
 from collections.abc import Sequence
@@ -8,7 +8,6 @@ import pytest
 from protocol.records import scan_numpy, scan_python
 from protocol.records.batch import (
     BATCH_OVERHEAD,
-    BatchHeader,
     TimestampType,
     read_header,
 )
@@ -16,14 +15,13 @@ from protocol.records.builder import NewRecord, assemble_batch, build_batch, enc
 from protocol.records.chain import record_starts
 from protocol.records.compression import CompressionType, compress
 from protocol.records.errors import CorruptBatch, InvalidRecord
-from protocol.records.legacy import build_message_set
-from protocol.records.record import (
-    check_records,
-    iter_records,
-    timestamp_scan,
-    validate_records,
-)
+from protocol.records.message_set import build_message_set
+from protocol.records.payload import payload_of
+from protocol.records.record import iter_records
+from protocol.records.scan import fields_of
+from protocol.records.scan_fields import Fields
 from protocol.records.search import first_at_or_after
+from protocol.records.soundness import Findings, RecordRules, check_batch
 
 SMALL_AND_LARGE = [1, 2, 79, 80, 81, 300]
 
@@ -48,8 +46,13 @@ def raw_batch(payload: bytes, count: int, attributes: int = 0, **fields: int) ->
     return assemble_batch(payload, record_count=count, attributes=attributes, **given)
 
 
-def validate(batch: bytes, **options: bool) -> object:
-    return validate_records(batch, 0, read_header(batch), need_keys=True, **options)
+def fields_in(batch: bytes, pos: int = 0) -> Fields:
+    header = read_header(batch, pos)
+    return fields_of(payload_of(batch, pos, header), header)
+
+
+def check(batch: bytes, pos: int = 0, **rules: int) -> Findings:
+    return check_batch(batch, pos, read_header(batch, pos), RecordRules(**rules))
 
 
 @pytest.mark.parametrize("codec", list(CompressionType))
@@ -57,24 +60,14 @@ def validate(batch: bytes, **options: bool) -> object:
 def test_a_sound_batch_is_described(count: int, codec: CompressionType) -> None:
     records = rows(count)
     batch = b"12345" + build_batch(records, base_offset=50, codec=codec)
-    header = read_header(batch, 5)
-    check_records(batch, 5, header)
-    scan = validate_records(batch, 5, header, need_keys=True)
     stamps = [record[0] for record in records]
-    assert scan.count == count
-    assert scan.keyless == tuple(i for i, record in enumerate(records) if record[1] is None)
-    assert scan.first_out_of_sequence is None
-    assert (scan.min_timestamp, scan.max_timestamp) == (min(stamps), max(stamps))
-    assert scan.offset_of_max_timestamp == 50 + stamps.index(max(stamps))
-    assert scan.outside == ()
-    plain = build_batch(records)
-    assert scan.payload_size == len(plain) - BATCH_OVERHEAD
-    assert timestamp_scan(batch, 5, header) == (
-        scan.min_timestamp,
-        scan.max_timestamp,
-        scan.offset_of_max_timestamp,
-    )
-    assert validate_records(batch, 5, header, need_keys=False).keyless == ()
+    keyless = tuple(i for i, record in enumerate(records) if record[1] is None)
+    fields = fields_in(batch, 5)
+    assert fields.keyless() == keyless
+    assert fields.first_out_of_sequence() is None
+    assert fields.time_range() == (min(stamps), max(stamps))
+    assert check(batch, 5, need_keys=True) == Findings(max(stamps), keyless)
+    assert check(batch, 5) == Findings(max(stamps))
 
 
 @pytest.mark.parametrize("count", SMALL_AND_LARGE)
@@ -82,11 +75,10 @@ def test_s_app_4_records_outside_the_time_bounds_are_named(count: int) -> None:
     records = rows(count)
     records[-1] = (-1, b"k", b"no timestamp is always accepted", ())
     batch = build_batch(records)
-    scan = validate_records(
-        batch, 0, read_header(batch), need_keys=False, timestamp_bounds=(999_000, 1_001_000)
-    )
-    expected = [i for i, r in enumerate(records[:-1]) if not 999_000 <= r[0] <= 1_001_000]
-    assert scan.outside == tuple(expected)
+    expected = tuple(i for i, r in enumerate(records[:-1]) if not 999_000 <= r[0] <= 1_001_000)
+    assert fields_in(batch).outside(999_000, 1_001_000) == expected
+    found = check(batch, least_timestamp=999_000, greatest_timestamp=1_001_000)
+    assert found.outside == expected
 
 
 @pytest.mark.parametrize("count", [3, 200])
@@ -97,11 +89,6 @@ def test_log_append_time_hides_the_records_own_times(count: int) -> None:
         timestamp_type=TimestampType.LOG_APPEND_TIME,
         log_append_time=77,
     )
-    header = read_header(batch)
-    assert timestamp_scan(batch, 0, header) == (77, 77, 9)
-    scan = validate_records(batch, 0, header, need_keys=False, timestamp_bounds=(0, 5))
-    assert (scan.min_timestamp, scan.max_timestamp, scan.offset_of_max_timestamp) == (77, 77, 9)
-    assert scan.outside == ()
     assert first_at_or_after(batch, 0, 77) == (9, 77)
     assert first_at_or_after(batch, 0, 77, start_offset=10) == (10, 77)
     assert first_at_or_after(batch, 0, 78) is None
@@ -139,19 +126,18 @@ def test_first_record_at_or_after_in_old_formats(codec: CompressionType) -> None
 def test_compacted_batches_keep_their_offset_deltas(count: int) -> None:
     payload = b"".join(encode_record(3 * i + 1, i, b"k", b"v") for i in range(count))
     batch = raw_batch(payload, count, base_offset=10, max_timestamp=count)
-    scan = validate_records(batch, 0, read_header(batch), need_keys=False)
-    assert scan.first_out_of_sequence == 0
+    assert fields_in(batch).first_out_of_sequence() == 0
     assert first_at_or_after(batch, 0, 2) == (10 + 3 * 2 + 1, 2)
 
 
 @pytest.mark.parametrize("count", [5, 300])
-def test_a_wrong_offset_delta_is_reported_not_refused(count: int) -> None:
+def test_a_wrong_offset_delta_is_found_and_refused(count: int) -> None:
     deltas = [*range(count - 2), 1, count - 1]
     payload = b"".join(encode_record(delta, 0, b"k", b"v") for delta in deltas)
     batch = raw_batch(payload, count)
-    assert validate_records(batch, 0, read_header(batch), need_keys=True).first_out_of_sequence == (
-        count - 2
-    )
+    assert fields_in(batch).first_out_of_sequence() == count - 2
+    with pytest.raises(InvalidRecord, match=f"Record {count - 2} "):
+        check(batch)
 
 
 @pytest.mark.parametrize("count", [4, 300])
@@ -163,12 +149,9 @@ def test_s_app_1_a_count_that_does_not_match_is_invalid(
     payload = b"".join(encode_record(i, 0, b"k", b"v" * i) for i in range(count))
     number = {-1: count - 1, -2: -2, 1: count + 1}.get(claimed, claimed)
     batch = raw_batch(compress(codec, payload), number, int(codec))
-    header = read_header(batch)
-    for look in (check_records, timestamp_scan):
+    for look in (fields_in, check):
         with pytest.raises(InvalidRecord):
-            look(batch, 0, header)
-    with pytest.raises(InvalidRecord):
-        validate(batch)
+            look(batch)
     with pytest.raises(InvalidRecord):
         list(iter_records(batch))
 
@@ -207,8 +190,9 @@ def test_broken_records_are_invalid_for_every_reader(name: str, before: int) -> 
     tail = [] if name in ("one byte", "longer than the batch") else [GOOD]
     payload = b"".join([GOOD] * before + [BAD_RECORDS[name]] + tail)
     batch = raw_batch(payload, before + 1 + len(tail))
-    with pytest.raises(InvalidRecord):
-        validate(batch)
+    for look in (fields_in, check):
+        with pytest.raises(InvalidRecord):
+            look(batch)
     with pytest.raises(InvalidRecord):
         list(iter_records(batch))
 
@@ -218,36 +202,34 @@ def test_many_headers_in_one_record() -> None:
         record = encode_record(0, 0, b"k", b"v", [("name", b"x"), ("n", None)] * count)
         filler = [encode_record(i + 1, 0, b"k", b"v") for i in range(100)]
         batch = raw_batch(record + b"".join(filler), 101)
-        assert validate_records(batch, 0, read_header(batch), need_keys=True).keyless == ()
+        assert fields_in(batch).keyless() == check(batch, need_keys=True).keyless == ()
         broken = raw_batch(record[:-3] + b"\x30\x01\0" + b"".join(filler), 101)
-        with pytest.raises(InvalidRecord):
-            validate(broken)
+        for look in (fields_in, check):
+            with pytest.raises(InvalidRecord):
+                look(broken)
 
 
 def test_timestamps_wrap_as_java_longs_do() -> None:
     for count in (2, 200):
         payload = b"".join(encode_record(i, 2**63 - 1, b"k", b"v") for i in range(count))
         batch = raw_batch(payload, count, base_timestamp=10)
-        assert timestamp_scan(batch, 0, read_header(batch)).minimum == 10 - 2**63 - 1
+        assert fields_in(batch).time_range() == (10 - 2**63 - 1,) * 2
         assert next(iter_records(batch)).timestamp == 10 - 2**63 - 1
 
 
 def test_a_batch_without_records_is_sound_and_empty() -> None:
     """Compaction leaves such batches behind."""
     batch = raw_batch(b"", 0, last_offset_delta=5)
-    header = read_header(batch)
-    scan = validate_records(batch, 0, header, need_keys=True)
-    assert (scan.count, scan.max_timestamp, scan.offset_of_max_timestamp) == (0, -1, -1)
+    assert fields_in(batch).time_range() == (-1, -1)
+    assert check(batch, need_keys=True) == Findings(-1)
     assert list(iter_records(batch)) == []
     assert first_at_or_after(batch, 0, 0) is None
 
 
 def test_a_batch_cut_by_its_buffer_is_corrupt() -> None:
     batch = build_batch(rows(5))
-    header = read_header(batch)
-    for look in (check_records, timestamp_scan):
-        with pytest.raises(CorruptBatch):
-            look(batch[:-1], 0, header)
+    with pytest.raises(CorruptBatch):
+        fields_in(batch[:-1])
     with pytest.raises(CorruptBatch):
         list(iter_records(batch[:-1]))
 
@@ -288,7 +270,7 @@ def test_both_field_readers_agree(count: int) -> None:
     assert few.timestamps == many.timestamps.tolist()
     assert few.offset_deltas == many.offset_deltas.tolist()
     assert few.key_lengths == many.key_lengths.tolist()
-    assert few.timestamp_summary(5) == many.timestamp_summary(5)
+    assert few.time_range() == many.time_range()
     assert few.keyless() == many.keyless()
     assert few.outside(2000, 3000) == many.outside(2000, 3000)
     assert few.first_from(2000, 3) == many.first_from(2000, 3)
@@ -296,9 +278,10 @@ def test_both_field_readers_agree(count: int) -> None:
 
 def test_a_compressed_batch_within_bounds_only() -> None:
     batch = build_batch([(0, None, bytes(3 << 20), ())], codec=CompressionType.ZSTD)
-    header: BatchHeader = read_header(batch)
-    for look in (check_records, timestamp_scan):
-        with pytest.raises(InvalidRecord, match="more than"):
-            look(batch, 0, header, max_size=1 << 20)
+    header = read_header(batch)
+    with pytest.raises(InvalidRecord, match="more than"):
+        payload_of(batch, 0, header, max_size=1 << 20)
+    with pytest.raises(InvalidRecord, match="more than"):
+        check_batch(batch, 0, header, RecordRules(), max_size=1 << 20)
     with pytest.raises(InvalidRecord, match="more than"):
         list(iter_records(batch, max_size=1 << 20))

@@ -14,8 +14,9 @@ import pytest
 from protocol.records.batch import iter_batches, read_header, verify_crc
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
-from protocol.records.legacy import build_message_set
-from protocol.records.record import iter_records, validate_records
+from protocol.records.message_set import build_message_set
+from protocol.records.record import iter_records
+from protocol.records.soundness import RecordRules, check_batch
 
 ROWS = [
     (
@@ -61,7 +62,8 @@ def test_we_read_their_batches(builder: Callable[..., Any], codec: CompressionTy
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (5, 1, 9)
     assert header.is_transactional
     assert [(r.timestamp, r.key, r.value, r.headers) for r in iter_records(data)] == ROWS
-    assert validate_records(data, 0, header, need_keys=True).first_out_of_sequence is None
+    keyless = tuple(i for i, row in enumerate(ROWS) if row[1] is None)
+    assert check_batch(data, 0, header, RecordRules(need_keys=True)).keyless == keyless
 
 
 @pytest.mark.parametrize("codec", CODECS)

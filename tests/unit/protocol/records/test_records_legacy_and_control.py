@@ -16,9 +16,9 @@ from protocol.records.control import (
 )
 from protocol.records.down_conversion import down_convert
 from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCompression
-from protocol.records.legacy import build_message_set, iter_message_set, up_convert
-from protocol.records.message_set import encode_message
+from protocol.records.message_set import build_message_set, encode_message
 from protocol.records.record import iter_records
+from tests.support.message_sets import records_in, up_converted
 
 ROWS = [(0, 100, b"k", b"v"), (1, 90, None, b"w"), (2, 120, b"", None)]
 OLD_CODECS = [codec for codec in CompressionType if codec is not CompressionType.ZSTD]
@@ -27,36 +27,22 @@ OLD_CODECS = [codec for codec in CompressionType if codec is not CompressionType
 @pytest.mark.parametrize("codec", OLD_CODECS)
 @pytest.mark.parametrize("magic", [0, 1])
 def test_s_app_7_old_sets_become_one_batch(magic: int, codec: CompressionType) -> None:
-    batch = up_convert(
-        build_message_set(ROWS, magic=magic, codec=codec),
-        base_offset=70,
-        codec=codec,
-        leader_epoch=3,
-    )
+    batch = up_converted(build_message_set(ROWS, magic=magic, codec=codec))
     header = read_header(batch)
     assert verify_crc(batch, 0, header)
-    assert (header.base_offset, header.last_offset, header.partition_leader_epoch) == (70, 72, 3)
+    assert (header.base_offset, header.last_offset, header.partition_leader_epoch) == (0, 2, -1)
     assert header.codec is codec
     assert header.max_timestamp == (120 if magic else -1)
     assert [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in iter_records(batch)] == [
-        (70 + offset, stamp if magic else -1, key, value, []) for offset, stamp, key, value in ROWS
+        (offset, stamp if magic else -1, key, value, []) for offset, stamp, key, value in ROWS
     ]
-
-
-def test_up_conversion_to_log_append_time() -> None:
-    batch = up_convert(
-        build_message_set(ROWS, magic=1),
-        timestamp_type=TimestampType.LOG_APPEND_TIME,
-        log_append_time=999,
-    )
-    assert {record.timestamp for record in iter_records(batch)} == {999}
 
 
 def test_up_conversion_drops_a_partial_tail_and_wants_one_whole_message() -> None:
     messages = build_message_set(ROWS, magic=1)
-    assert read_header(up_convert(messages[:-1])).record_count == 2
+    assert read_header(up_converted(messages[:-1])).record_count == 2
     with pytest.raises(InvalidRecord):
-        up_convert(messages[:20])
+        up_converted(messages[:20])
 
 
 @pytest.mark.parametrize("codec", OLD_CODECS)
@@ -64,17 +50,17 @@ def test_s_app_2_a_wrong_crc_is_corrupt(codec: CompressionType) -> None:
     messages = bytearray(build_message_set(ROWS, magic=1, codec=codec))
     messages[-1] ^= 1
     with pytest.raises(CorruptBatch):
-        up_convert(messages)
+        up_converted(bytes(messages))
 
 
-def test_a_wrong_inner_crc_is_corrupt() -> None:
+def test_a_wrong_inner_crc_is_corrupt_for_the_leader_and_unseen_by_readers() -> None:
     inner = bytearray(build_message_set(ROWS, magic=1))
     inner[-1] ^= 1
     packed = compress(CompressionType.GZIP, inner, magic=1)
     wrapper = encode_message(1, 2, 5, None, packed, CompressionType.GZIP)
     with pytest.raises(CorruptBatch):
-        list(iter_message_set(wrapper))
-    assert len(list(iter_message_set(wrapper, check_crc=False))) == 3
+        up_converted(wrapper)
+    assert len(list(iter_records(wrapper))) == 3
 
 
 @pytest.mark.parametrize(
@@ -132,7 +118,7 @@ def test_down_conversion_skips_control_batches_and_headers() -> None:
     old = build_message_set([(5, 6, b"o", b"p")], magic=0)
     converted = down_convert(data + marker + old + data[:30], 1).records
     assert [
-        (r.offset, r.timestamp, r.key, r.value) for r in iter_message_set(converted[: -len(old)])
+        (r.offset, r.timestamp, r.key, r.value) for r in records_in(converted[: -len(old)])
     ] == [(3, 5, b"k", b"v")]
     assert converted.endswith(old)
 

@@ -191,6 +191,15 @@ def broken(**config: int) -> LogBuilder:
     return built
 
 
+def broken_and_read() -> tuple[LogBuilder, Watched]:
+    """`broken`, and a read that has met it: a repair is wanted."""
+    built = broken()
+    watched = Watched(built)
+    with pytest.raises(BeingRepaired):
+        built.log.read(80, 100)
+    return built, watched
+
+
 def test_readers_are_told_to_wait_and_one_repair_is_begun() -> None:
     built = broken()
     watched = Watched(built)
@@ -237,10 +246,7 @@ def test_what_comes_while_the_active_segment_is_repaired_is_indexed_as_well() ->
 
 
 def test_a_repair_that_was_overtaken_by_a_truncation_changes_nothing() -> None:
-    built = broken()
-    watched = Watched(built)
-    with pytest.raises(BeingRepaired):
-        built.log.read(80, 100)
+    built, watched = broken_and_read()
     job = built.log.begin_index_repair(watched.doubts[0])
     assert job is not None
     found = job.run()
@@ -256,10 +262,7 @@ def test_a_repair_that_was_overtaken_by_a_truncation_changes_nothing() -> None:
 
 
 def test_a_disk_that_fails_in_a_repair_is_a_failed_disk() -> None:
-    built = broken()
-    watched = Watched(built)
-    with pytest.raises(BeingRepaired):
-        built.log.read(80, 100)
+    built, watched = broken_and_read()
     built.fs.fail("pread", "*.log", times=None)
     with pytest.raises(StorageError):
         watched.repair()
@@ -267,10 +270,7 @@ def test_a_disk_that_fails_in_a_repair_is_a_failed_disk() -> None:
 
 
 def test_an_interrupted_repair_leaves_nothing_behind() -> None:
-    built = broken()
-    watched = Watched(built)
-    with pytest.raises(BeingRepaired):
-        built.log.read(80, 100)
+    built, watched = broken_and_read()
     job = built.log.begin_index_repair(watched.doubts[0])
     assert job is not None
     job.run()
@@ -312,17 +312,6 @@ class Transactions(LogBuilder):
             producer_id=producer, producer_epoch=0, base_sequence=sequence, transactional=True
         )
 
-    def end(self, producer: int, kind: ControlType) -> None:
-        marker = build_end_transaction_marker(
-            kind,
-            producer_id=producer,
-            producer_epoch=0,
-            coordinator_epoch=0,
-            timestamp=self.clock.wall_ms(),
-        )
-        self.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
-        self.log.update_high_watermark(self.log.log_end_offset)
-
     def aborted(self, offset: int = 0) -> list[tuple[int, int, int, int]]:
         info = self.log.read(offset, 1 << 20, COMMITTED)
         return [
@@ -336,14 +325,14 @@ def with_transactions() -> Transactions:
     built = Transactions()
     built.write(7, 0)
     built.write(8, 0)
-    built.end(7, ControlType.ABORT)
+    built.end_transaction(7)
     built.write(7, 1)
-    built.end(7, ControlType.COMMIT)
+    built.end_transaction(7, ControlType.COMMIT)
     built.write(7, 2)
-    built.end(7, ControlType.ABORT)
+    built.end_transaction(7)
     built.log.roll()
     built.write(8, 1)
-    built.end(8, ControlType.ABORT)
+    built.end_transaction(8)
     built.append()
     built.stopped()
     built.log.update_high_watermark(built.log.log_end_offset)
@@ -377,7 +366,7 @@ def test_a_damaged_offset_index_hides_no_aborted_transaction() -> None:
     built = Transactions(index_interval_bytes=100)
     for sequence in range(20):
         built.write(7, sequence)
-        built.end(7, ControlType.ABORT)
+        built.end_transaction(7)
     built.log.roll()
     built.append()
     built.stopped()
@@ -422,7 +411,7 @@ def test_without_a_snapshot_the_segments_before_are_read() -> None:
 def test_later_segments_are_not_read_where_no_transaction_is_open() -> None:
     built = Transactions()
     built.write(7, 0)
-    built.end(7, ControlType.ABORT)
+    built.end_transaction(7)
     for _ in range(5):
         built.log.roll()
         built.append()
@@ -451,7 +440,7 @@ def test_a_transaction_that_begins_in_a_segment_that_was_looked_at_is_found(
     assert built.aborted() == []
     built.write(7, 0)
     built.log.roll()
-    built.end(7, ControlType.ABORT)
+    built.end_transaction(7)
     assert built.aborted(2) == [(7, 2, 3, 4)]
 
 

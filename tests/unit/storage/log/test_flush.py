@@ -187,14 +187,14 @@ def test_epochs_that_are_written_beside_each_other_end_with_the_newest() -> None
         perform(following)
     path = f"{DIRECTORY}/leader-epoch-checkpoint"
     assert built.fs.read_bytes(path) == b"0\n2\n1 0\n2 1\n"
-    assert not log.leader_epochs.is_dirty
+    assert log.leader_epochs.begin_flush() is None
     # Between an old table's installation and its sync nobody knows which one a crash would leave.
     log.append_as_leader(built.batch(), leader_epoch=3)
     third = log.begin_flush()
     assert third is not None
     assert third.complete(third.run()) is not None
     log.truncate_to(2)
-    assert log.leader_epochs.is_dirty
+    assert log.leader_epochs.begin_flush() is not None
     log.flush()
     assert built.fs.read_bytes(path) == b"0\n2\n1 0\n2 1\n"
 

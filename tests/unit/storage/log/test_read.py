@@ -6,11 +6,11 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
-from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.records.control import ControlType
 from storage.errors import OffsetOutOfRange
 from storage.filesystem import File
 from storage.log import times
-from storage.log.results import AppendOrigin, FetchIsolation, StartOffsetReason, TimestampOffset
+from storage.log.results import FetchIsolation, StartOffsetReason, TimestampOffset
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 END, HW, COMMITTED = FetchIsolation
@@ -26,18 +26,6 @@ def transactional(built: LogBuilder, producer: int, sequence: int, count: int = 
     built.append(
         count, producer_id=producer, producer_epoch=0, base_sequence=sequence, transactional=True
     )
-
-
-def end_transaction(built: LogBuilder, producer: int, kind: ControlType) -> None:
-    marker = build_end_transaction_marker(
-        kind,
-        producer_id=producer,
-        producer_epoch=0,
-        coordinator_epoch=1,
-        timestamp=built.clock.wall_ms(),
-    )
-    built.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
-    built.log.update_high_watermark(built.log.log_end_offset)
 
 
 def test_s_read_1_at_the_end_empty_and_beyond_out_of_range() -> None:
@@ -133,7 +121,7 @@ def test_s_read_5_committed_readers_stop_at_the_stable_offset() -> None:
     assert info.aborted == []
     assert bases(built, 0, isolation=COMMITTED) == [0]
     assert bases(built, 0) == [0, 1, 3]
-    end_transaction(built, 5, ControlType.ABORT)
+    built.end_transaction(5)
     assert log.last_stable_offset == 5
     info = log.read(0, 1000, COMMITTED)
     assert [(txn.producer_id, txn.first_offset) for txn in info.aborted or ()] == [(5, 1)]
@@ -147,9 +135,9 @@ def test_s_read_5_aborted_markers_are_looked_up_in_later_segments() -> None:
     transactional(built, 6, 0)
     built.log.roll()
     built.append(1)
-    end_transaction(built, 6, ControlType.COMMIT)
+    built.end_transaction(6, ControlType.COMMIT)
     built.log.roll()
-    end_transaction(built, 5, ControlType.ABORT)
+    built.end_transaction(5)
     info = built.log.read(0, 1000, COMMITTED)
     assert [txn.producer_id for txn in info.aborted or ()] == [5]
 
@@ -157,10 +145,7 @@ def test_s_read_5_aborted_markers_are_looked_up_in_later_segments() -> None:
 def test_the_stable_offset_waits_for_the_watermark() -> None:
     built = LogBuilder()
     transactional(built, 5, 0)
-    marker = build_end_transaction_marker(
-        ControlType.COMMIT, producer_id=5, producer_epoch=0, coordinator_epoch=0, timestamp=1
-    )
-    built.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    built.end_transaction(5, ControlType.COMMIT, replicated=False)
     assert built.log.last_stable_offset == 0
     built.log.update_high_watermark(2)
     assert built.log.last_stable_offset == 2

@@ -5,8 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from protocol.records.control import ControlType, build_end_transaction_marker
-from storage.append_origin import AppendOrigin
 from storage.errors import StaleGeneration, StorageError
 from storage.log.log import Log
 from storage.log.results import (
@@ -140,14 +138,7 @@ def aborted_transaction(built: LogBuilder) -> None:
     """A segment with one, [0, 3), and the active one, [3, 4)."""
     for sequence in range(2):
         built.append(producer_id=7, producer_epoch=0, base_sequence=sequence, transactional=True)
-    marker = build_end_transaction_marker(
-        ControlType.ABORT,
-        producer_id=7,
-        producer_epoch=0,
-        coordinator_epoch=0,
-        timestamp=built.clock.wall_ms(),
-    )
-    built.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    built.end_transaction(7, replicated=False)
     built.log.roll()
     built.append()
 

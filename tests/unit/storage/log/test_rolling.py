@@ -132,7 +132,7 @@ def test_s_roll_3_rolling_an_empty_segment_begins_it_again() -> None:
     built.log.roll()
     log = built.log
     assert log.segments.base_offsets == [0, 2]
-    assert log.segments.active.offset_index.max_entries == 10
+    assert log.segments.active.offset_index.free == 10
     assert built.fs.size(log.segments.active.path) == log.config.segment_bytes
     assert built.append().first_offset == 2
     assert not [name for name in built.names() if name.endswith(".deleted")]

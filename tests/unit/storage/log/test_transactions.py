@@ -4,10 +4,10 @@ import errno
 
 import pytest
 
-from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.records.control import ControlType
 from storage.errors import StorageError
 from storage.index.transaction_index import AbortedTxn
-from storage.log.results import AppendOrigin, FetchIsolation
+from storage.log.results import FetchIsolation
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 A, B = 7, 8
@@ -23,17 +23,8 @@ class Transactions(LogBuilder):
 
     def end(self, producer_id: int, *, commit: bool, replicated: bool = True) -> int:
         """A marker; its offset."""
-        marker = build_end_transaction_marker(
-            ControlType.COMMIT if commit else ControlType.ABORT,
-            producer_id=producer_id,
-            producer_epoch=0,
-            coordinator_epoch=0,
-            timestamp=self.clock.wall_ms(),
-        )
-        info = self.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
-        if replicated:
-            self.log.update_high_watermark(self.log.log_end_offset)
-        return info.first_offset
+        kind = ControlType.COMMIT if commit else ControlType.ABORT
+        return self.end_transaction(producer_id, kind, replicated=replicated).first_offset
 
     def aborted(self) -> list[tuple[int, int]]:
         """(producer id, first offset) of what a committed reader from the start is told."""

@@ -9,8 +9,9 @@ import pytest
 from storage.producers import image, table
 from storage.producers.entry import BATCHES_TO_RETAIN, ProducerStateEntry
 from storage.producers.image import ProducerImage
-from storage.producers.snapshot import decode_snapshot, encode_snapshot, java_map_order
+from storage.producers.snapshot import decode_snapshot, java_map_order
 from storage.producers.table import ProducerTable
+from tests.support.producer_snapshots import encode_snapshot
 
 NOW = 1_700_000_000_000
 BYTES_EACH = 400

@@ -6,6 +6,10 @@ from typing import Final
 _NO_LIMIT: Final = sys.maxsize
 
 
+_PIECE: Final = 1024
+"""Bytes that are inflated in the time that a piece takes which holds none: a frame, or a block."""
+
+
 class EffortSpent(Exception):
     """The batch is more work than was granted here. It may be sound or not."""
 
@@ -27,6 +31,10 @@ class Effort:
         self.bytes -= count
         if self.bytes < 0:
             raise EffortSpent
+
+    def spend_piece(self, size: int) -> None:
+        """Take an inflated piece of `size` bytes off what is left. Raises EffortSpent."""
+        self.spend_bytes(size + _PIECE)
 
     def spend_steps(self, count: int) -> None:
         """Take `count` steps off what is left. Raises EffortSpent when it is less."""

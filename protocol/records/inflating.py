@@ -42,6 +42,8 @@ _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 
 _ZSTD_SKIPPABLE: Final = b"\x2a\x4d\x18"  # behind a byte of 0x50 to 0x5f
 _ZSTD_BLOCK_MAX: Final = 128 * 1024
+_ZSTD_BLOCK_LEAST: Final = 8 * 1024
+"""What a block counts for at least: there may be one in each three bytes, with nothing in it."""
 _ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = 0, 1, 2
 _ZSTD_SIZE_AND_MAGIC: Final = 8
 
@@ -262,7 +264,9 @@ def _zstd_cuts(view: memoryview, at: int, chunk: int) -> Iterator[int]:
             raise _failed("zstd", "unknown kind of block")
         at += 3 + (1 if kind == _ZSTD_RLE else size)
         # More than a block may hold is for the library to refuse.
-        most += min(size, _ZSTD_BLOCK_MAX) if kind != _ZSTD_COMPRESSED else _ZSTD_BLOCK_MAX
+        if kind == _ZSTD_COMPRESSED:
+            size = _ZSTD_BLOCK_MAX
+        most += min(max(size, _ZSTD_BLOCK_LEAST), _ZSTD_BLOCK_MAX)
         if at > end:
             raise _failed("zstd", "premature end of stream")
         if most >= chunk and not last:

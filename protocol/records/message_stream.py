@@ -148,7 +148,7 @@ def _inner(outer: Message, effort: Effort) -> Iterator[Message]:
     rest = Rest()
     count = 0
     for piece in inflate(outer.codec, content_of(outer), magic=outer.magic, chunk=_PIECE):
-        effort.spend_bytes(len(piece))
+        effort.spend_piece(len(piece))
         if not rest.add(piece):
             continue
         data = rest.take()

@@ -69,7 +69,7 @@ def open_chunks(
     first = 0
     rest = Rest()
     for piece in inflate(header.codec, data, chunk=chunk, max_size=max_size):
-        effort.spend_bytes(len(piece))
+        effort.spend_piece(len(piece))
         if not rest.add(piece):
             continue
         if first == count:

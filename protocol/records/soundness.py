@@ -143,7 +143,7 @@ def _at_once(view: memoryview, header: BatchHeader, effort: Effort, max_size: in
     pieces: list[BytesLike] = []
     size = 0
     for piece in inflate(header.codec, view, chunk=SMALL + 1, max_size=max_size):
-        effort.spend_bytes(len(piece))
+        effort.spend_piece(len(piece))
         pieces.append(piece)
         size += len(piece)
         if size > SMALL:

@@ -7,7 +7,7 @@ import pytest
 
 from protocol.records.batch import BATCH_OVERHEAD, BatchHeader, read_header
 from protocol.records.builder import NewRecord, assemble_batch, build_batch, encode_record
-from protocol.records.compression import CompressionType, compress
+from protocol.records.compression import XERIAL_HEADER, XERIAL_MAGIC, CompressionType, compress
 from protocol.records.effort import Effort, EffortSpent
 from protocol.records.errors import InvalidRecord
 from protocol.records.opened import open_chunks
@@ -324,6 +324,37 @@ def test_a_length_of_four_bytes_is_not_taken_for_one_of_three() -> None:
     payload = bytes((length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14)) + fields
     assert payload[2] > 0x7F
     assert delta_of_one(payload) is None
+
+
+NOTHING = {
+    "gzip members": (CompressionType.GZIP, b"", compress(CompressionType.GZIP, b"")),
+    "lz4 frames": (CompressionType.LZ4, b"", compress(CompressionType.LZ4, b"")),
+    "snappy blocks": (
+        CompressionType.SNAPPY,
+        XERIAL_HEADER.pack(XERIAL_MAGIC, 1, 1),
+        bytes((0, 0, 0, 1, 0)),
+    ),
+    "zstd frames": (CompressionType.ZSTD, b"", compress(CompressionType.ZSTD, b"")),
+    "zstd frames that are skipped": (CompressionType.ZSTD, b"", b"\x50\x2a\x4d\x18" + bytes(4)),
+    "zstd blocks": (CompressionType.ZSTD, b"\x28\xb5\x2f\xfd\x00\x00", bytes(3)),
+}
+"""Codec, the beginning of a stream, and a piece of it that holds no bytes."""
+
+
+@pytest.mark.parametrize("what", NOTHING)
+def test_thousands_of_pieces_that_hold_nothing_are_work(what: str) -> None:
+    codec, begin, piece = NOTHING[what]
+    data = assemble_batch(
+        begin + piece * 10_000,
+        base_offset=0,
+        last_offset_delta=0,
+        record_count=1,
+        attributes=codec,
+        base_timestamp=T,
+        max_timestamp=T,
+    )
+    with pytest.raises(EffortSpent):
+        check(data, effort=Effort(bytes=128 * 1024))
 
 
 def test_a_byte_too_many_or_too_few() -> None:

@@ -87,10 +87,14 @@ class LogLoader:
     def checkpoint(self) -> Steps:
         """Write down how far the jobs have come: as far as the files said, or farther."""
         points: dict[str, dict[TopicPartition, int]] = {}
+        lines: dict[str, list[str]] = {}
         for job in () if self._loading is None else self._loading.jobs:
             points.setdefault(job.log_dir, {})[job.topic_partition] = job.synced_to
+            # Asked after the offset, so it reaches as far as that does, or farther.
+            line = job.line if job.log is None else job.log.aborted_line
+            lines.setdefault(job.log_dir, []).append(line)
         for log_dir, offsets in points.items():
-            yield from self._checkpoints.steps_of(log_dir, offsets)
+            yield from self._checkpoints.steps_of(log_dir, offsets, filter(None, lines[log_dir]))
         return None
 
     def finish(self) -> None:

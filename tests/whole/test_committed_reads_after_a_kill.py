@@ -58,7 +58,7 @@ async def prepared(broker: WholeBroker) -> list[str]:
     return values
 
 
-@whole_broker(log__index__interval__bytes="50")
+@whole_broker(log__index__interval__bytes="50", log__index__size__max__bytes="4096")
 async def test_they_are_answered_at_once(
     broker: WholeBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -73,7 +73,7 @@ async def test_they_are_answered_at_once(
 
 
 @pytest.mark.parametrize("size", [0, 34, 90])
-@whole_broker(log__index__interval__bytes="50")
+@whole_broker(log__index__interval__bytes="50", log__index__size__max__bytes="4096")
 async def test_an_index_that_was_cut_meanwhile_shows_nothing_that_was_aborted(
     broker: WholeBroker, caplog: pytest.LogCaptureFixture, size: int
 ) -> None:

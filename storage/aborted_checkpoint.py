@@ -48,15 +48,12 @@ from storage.paths import ABORTED_CHECKPOINT, join
 VERSION: Final = 1
 
 _NOT_KNOWN: Final = "?"
+_NO_SEGMENT: Final[tuple[int, None]] = (-1, None)
 
 
-class NotedSegment(NamedTuple):
-    """What a line says of one segment."""
-
-    end: int
-    """Where the next one began, or the recovery point."""
-    checksum: Checksum | None
-    """Of the entries below the recovery point; None: not known."""
+NotedSegment = tuple[int, Checksum | None]
+"""Where the next one began, or the recovery point; of the entries below that point, None: not
+known."""
 
 
 class NotedAborted(NamedTuple):
@@ -77,10 +74,8 @@ class NotedAborted(NamedTuple):
 
     def of(self, base_offset: int, ended_at: int) -> Checksum | None:
         """Of the entries below `point` in the index of that segment; None: nobody knows."""
-        noted = self.segments.get(base_offset)
-        if noted is None or noted.end != min(ended_at, self.point):
-            return None
-        return noted.checksum
+        end, checksum = self.segments.get(base_offset, _NO_SEGMENT)
+        return checksum if end == min(ended_at, self.point) else None
 
 
 NOTHING_NOTED: Final = NotedAborted(ZERO_UUID, -1, {}, "")
@@ -134,22 +129,21 @@ def read_aborted(fs: FileSystem, log_dir: str) -> dict[TopicPartition, NotedAbor
 
 def _parse(line: str) -> tuple[TopicPartition, NotedAborted]:
     topic, partition, topic_id, point, *words = line.split()
+    # Tens of thousands of words at a start, nearly all of which are a number.
     bases: list[int] = []
     checksums: list[Checksum | None] = []
     for word in words:
-        base, *numbers = word.split(":")
+        base, colon, rest = word.partition(":")
         bases.append(int(base))
-        checksums.append(_checksum(numbers))
+        checksums.append(_checksum(rest) if colon else NO_ABORTED)
     ends = [*bases[1:], int(point)]
-    segments = dict(zip(bases, map(NotedSegment, ends, checksums), strict=True))
+    segments = dict(zip(bases, zip(ends, checksums, strict=False), strict=True))
     noted = NotedAborted(uuid_from_text(topic_id), int(point), segments, line)
     return TopicPartition(topic, int(partition)), noted
 
 
-def _checksum(numbers: list[str]) -> Checksum | None:
-    if not numbers:
-        return NO_ABORTED
-    if numbers == [_NOT_KNOWN]:
+def _checksum(text: str) -> Checksum | None:
+    if text == _NOT_KNOWN:
         return None
-    size, crc = numbers
+    size, crc = text.split(":")
     return int(size), int(crc)

@@ -7,7 +7,6 @@ from protocol.types import TopicPartition
 from storage.aborted_checkpoint import (
     NOTHING_NOTED,
     NotedAborted,
-    NotedSegment,
     encode_aborted,
     line_of,
     read_aborted,
@@ -54,7 +53,7 @@ def test_what_is_written_is_read(fs: MemoryFileSystem) -> None:
     assert found[TP] == NotedAborted(
         TOPIC_ID,
         30,
-        {0: NotedSegment(10, NO_ABORTED), 10: NotedSegment(20, SUM), 20: NotedSegment(30, None)},
+        {0: (10, NO_ABORTED), 10: (20, SUM), 20: (30, None)},
         line,
     )
     assert found[TopicPartition("empty", 0)][1:3] == (0, {})

@@ -477,6 +477,22 @@ def test_a_note_from_the_moment_between_two_files_is_believed_below_the_recovery
     assert again.reads() == ABORTED
 
 
+def test_also_where_a_segment_has_ended_in_that_moment() -> None:
+    broker = Broker()
+    broker.abort()
+    broker.settle()
+    points = broker.fs.read_bytes(POINTS)
+    broker.append(2)
+    broker.log.roll()
+    broker.abort()
+    broker.settle()
+    broker.fs.write_bytes(POINTS, points)
+    again = broker.killed()
+    assert again.log.recovery_point == 2
+    assert again.known() == [True, True]
+    assert again.reads() == [0, 4]
+
+
 def test_segments_that_retention_has_taken_are_not_missed() -> None:
     broker = busy()
     broker.log.maybe_increment_log_start_offset(4, StartOffsetReason.CLIENT_RECORD_DELETION)

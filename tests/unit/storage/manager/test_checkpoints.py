@@ -142,7 +142,7 @@ def test_s_fl_2_a_recovery_point_that_a_truncation_makes_untrue_is_lowered_befor
         done = [f"{op} {path}" for op, path in broker.fs.operations]
         written = next(at for at, line in enumerate(done) if line.startswith("rename /a/recovery"))
         cut_off = done.index("truncate /a/t-0/00000000000000000000.log")
-        assert written < done.index("fsync_dir /a") < cut_off
+        assert written < done.index("fsync_dir /a", written) < cut_off
         assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 %d\n" % offset
     broker.log.truncate_to(3)  # by whomever it is cut
     assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 3\n"

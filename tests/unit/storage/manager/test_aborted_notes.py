@@ -293,6 +293,20 @@ def test_the_notes_are_on_the_disk_before_recovery_points_and_before_anything_is
         assert read_aborted(broker.fs, "/a")[TP].point == offset
 
 
+@pytest.mark.parametrize("path", [NOTES, POINTS])
+def test_a_truncation_that_found_no_descriptor_writes_them_when_it_is_tried_again(
+    path: str,
+) -> None:
+    broker = busy()
+    broker.fs.fail("open", f"{path}*", errno=errno.EMFILE)
+    with pytest.raises(OutOfResources):
+        broker.log.truncate_to(2)
+    assert broker.log.log_end_offset == 20
+    broker.log.truncate_to(2)
+    assert read_aborted(broker.fs, "/a")[TP].point == 2
+    assert OffsetCheckpoint(broker.fs, POINTS).read() == {TP: 2}
+
+
 def test_of_what_came_in_the_place_of_what_was_cut_off_nothing_old_is_believed() -> None:
     broker = Broker()
     broker.append(6)
@@ -592,6 +606,19 @@ def test_what_was_not_come_to_yet_keeps_its_notes() -> None:
     perform_all(again.manager.checkpoint_loading())
     assert again.fs.read_bytes(NOTES) == before
     assert again.killed().reads() == ABORTED
+
+
+def test_what_is_loaded_is_noted_as_it_is_then() -> None:
+    again = busy().killed(start=False)
+    again.manager.lock_and_check_dirs()
+    (job,) = again.manager.load_jobs(lambda topic: CONFIG)
+    job.sync_above_s = 0.0
+    perform(job)
+    perform_all(again.manager.checkpoint_loading())
+    third = again.killed()
+    assert third.log.recovery_point == 20
+    assert third.known() == [True, True]
+    assert third.reads() == ABORTED
 
 
 # --- many logs

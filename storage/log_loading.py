@@ -132,6 +132,8 @@ class Loading:
     """Log directories that could not even be listed."""
     gone: dict[str, list[TopicPartition]] = field(default_factory=dict)
     """Log directory to partitions that are not there, though its checkpoints name them."""
+    named: dict[str, set[TopicPartition]] = field(default_factory=dict)
+    """Log directory to the partitions whose log starts or recovery points are in its files."""
 
 
 def read_topic_id(fs: FileSystem, directory: str) -> bytes:
@@ -214,5 +216,6 @@ def jobs_of(
                 )
             )
     there = {job.topic_partition for job in loading.jobs}
+    loading.named[log_dir] = {*recovery_points, *log_starts}
     loading.gone[log_dir] = [tp for tp in {**recovery_points, **aborted} if tp not in there]
     return loading

@@ -120,6 +120,10 @@ class Checkpoints:
         """Whether a recovery point or log start of that partition may be on the disk."""
         return topic_partition in self._named.get(log_dir, ())
 
+    def note_named(self, log_dir: str, partitions: Iterable[TopicPartition]) -> None:
+        """A start has found these there."""
+        self._named.setdefault(log_dir, set()).update(partitions)
+
     # Writing.
 
     def steps(self, log_dirs: Iterable[str], files: Mapping[str, Ask] = BOTH) -> Steps:

@@ -75,6 +75,7 @@ class LogLoader:
                 len(found.jobs),
                 path,
             )
+            self._checkpoints.note_named(path, found.named.get(path, ()))
             for topic_partition in found.gone.get(path, ()):
                 self._checkpoints.note_gone(path, topic_partition)
             everything.jobs += found.jobs

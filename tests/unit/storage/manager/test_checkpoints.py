@@ -158,6 +158,15 @@ def test_recovery_points_of_partitions_that_are_not_there_are_taken_for_gone_by_
     assert b"other" not in again.fs.read_bytes(POINTS)
 
 
+def test_s_ret_8_a_log_start_that_an_earlier_life_has_written_is_not_that_of_a_new_log() -> None:
+    broker = Broker()
+    run_task(broker.manager, log_tasks.LOG_START_CHECKPOINT)
+    again = broker.killed()
+    again.manager.async_delete(TP)  # before this life has written any checkpoint
+    again.fill(2)
+    assert again.killed().log.log_end_offset == 2
+
+
 def test_thousands_of_logs_are_asked_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "_LOGS_A_TURN", 4)
     broker = Broker()

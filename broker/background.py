@@ -7,6 +7,8 @@ A period is counted from the start of a run; a run that took longer is followed 
 
 What a task foresees (a failing disk, mostly) is logged, and the task runs again. Anything else is a
 bug: it ends `run`, and so the broker, which would otherwise look alive and not be (S-TIME-1).
+
+A task that somebody waits for is woken (`Task.hurry`) and does not sit out its period.
 """
 
 import logging
@@ -40,6 +42,30 @@ class BackgroundStatistics:
     tasks: dict[str, TaskStatistics] = field(default_factory=dict)
 
 
+class _Pause:
+    """Between two runs of a task that may be in a hurry."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ended = trio.Event()
+
+    def end(self) -> None:
+        """This one, or the one to come: what a run has missed is seen by the next."""
+        self._ended.set()
+
+    async def sleep_until(self, deadline: float) -> None:
+        """Returns then, or at the end."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._cancel_at_end, nursery.cancel_scope)
+            await self._clock.sleep_until(deadline)
+            nursery.cancel_scope.cancel()
+        self._ended = trio.Event()
+
+    async def _cancel_at_end(self, scope: trio.CancelScope) -> None:
+        await self._ended.wait()
+        scope.cancel()
+
+
 class Background:
     """Runs tasks until it is cancelled."""
 
@@ -69,7 +95,12 @@ class Background:
     async def _repeat(self, task: Task) -> None:
         clock = self._clock
         statistics = self._statistics[task.name] = TaskStatistics()
-        await clock.sleep(task.initial_delay_ms / 1000)
+        sleep_until = clock.sleep_until
+        if task.hurry is not None:
+            pause = _Pause(clock)
+            task.hurry(pause.end)
+            sleep_until = pause.sleep_until
+        await sleep_until(clock.monotonic() + task.initial_delay_ms / 1000)
         while True:
             begin = clock.monotonic()
             delay_ms = await self._run_once(task, statistics)
@@ -78,9 +109,9 @@ class Background:
             statistics.seconds += took
             statistics.longest_s = max(statistics.longest_s, took)
             if delay_ms is None:
-                await clock.sleep_until(begin + task.period_ms / 1000)
+                await sleep_until(begin + task.period_ms / 1000)
             else:
-                await clock.sleep(delay_ms / 1000)
+                await sleep_until(clock.monotonic() + delay_ms / 1000)
 
     async def _run_once(self, task: Task, statistics: TaskStatistics) -> int | None:
         try:

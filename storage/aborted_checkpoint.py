@@ -1,92 +1,149 @@
-"""What the transaction indexes of a log directory have to hold: noted at an orderly stop.
+"""What the transaction indexes of a log directory have to hold, written beside recovery points.
 
 A transaction index that was emptied, cut or lost looks like one of a segment without aborted
-transactions, and its readers would be shown records that were taken back. So the stop writes down,
-per partition, the checksum of each index that holds anything, and from where on nothing is known:
+transactions, and its readers would be shown records that were taken back. So the checksums of the
+indexes are written down, in a file that Kafka does not know and leaves alone:
 
-    <log dir>/aborted-transactions-checkpoint     (Kafka leaves files alone that it does not know)
+    <log dir>/aborted-transactions-checkpoint
 
-    0
-    <n>
-    <topic> <partition> <end> [<base>:<bytes>:<crc> | <base>:?]...
+    1 <crc-32c of the lines>
+    <topic> <partition> <topic id> <recovery point> <base>[:<bytes>:<crc-32c> | :?]...
 
-Segments that begin below `end` and are not named have no aborted transaction; `?` was not looked
-at in that life. It is a hint only: what does not agree with it, and what it does not know, is read
-from the log once, before a committed reader is answered (`storage.log.mending`). So nothing depends
-on the file being new, or being there.
+A line names every segment that begins below the recovery point, and speaks of markers below that
+point only: those entries were synced, and no crash takes them. <bytes> and <crc-32c> are those of
+the entries; a segment without them has no aborted transaction there; `?` is not known.
 
-Used by `storage.manager.closing` and `storage.log_loading`.
+When a line is believed
+  The file is a hint: what does not agree with it, and what it does not know, is read from the log
+  once, before a committed reader is answered (`storage.log.mending`). But a line that is not true
+  any more must not be believed, or an index that was emptied would look right.
+
+  1. It is of the same topic, by id, and the recovery point on the disk is not above that of the
+     line. It is written, and durable, before any recovery point that lies higher
+     (`storage.manager.checkpoints`), so a higher one is somebody else's: a broker of Kafka has had
+     the directory. After an orderly stop both are the end of the log, so then they are equal.
+  2. Only what it says of markers below the recovery point on the disk counts: to there the log is
+     what it was, as that point is lowered on the disk before anything below it is cut off, and
+     taken away before a log of that name is made again. Above it a start reads the log itself.
+  3. A segment must begin and end where the line says, so nothing is said of segments that were
+     split or merged. Compaction that leaves both only takes batches away: less was aborted then.
+  4. The checksum in the first line is right. A file of another version, a damaged one or none is
+     an empty one.
+
+`storage.log.aborted_sums` makes the lines of logs in service, `storage.manager.checkpoints` writes
+them, `storage.log_loading` and `storage.recovery` use them at a start.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from protocol.types import TopicPartition
-from storage.checkpoint import encode_entries, read_entries
+from crc32c import crc32c
+
+from protocol.types import ZERO_UUID, TopicPartition, uuid_from_text, uuid_to_text
+from storage.errors import CheckpointError
 from storage.filesystem import FileSystem
-from storage.index.transaction_index import NO_ABORTED
-from storage.log.log import Log
+from storage.index.transaction_index import NO_ABORTED, Checksum
 from storage.paths import ABORTED_CHECKPOINT, join
 
-Checksum = tuple[int, int]
+VERSION: Final = 1
 
 _NOT_KNOWN: Final = "?"
+_NO_SEGMENT: Final[tuple[int, None]] = (-1, None)
 
 
-@dataclass(frozen=True, slots=True)
-class NotedAborted:
+NotedSegment = tuple[int, Checksum | None]
+"""Where the next one began, or the recovery point; of the entries below that point, None: not
+known."""
+
+
+class NotedAborted(NamedTuple):
     """One partition's line."""
 
-    end: int = 0
-    sums: Mapping[int, Checksum | None] = field(default_factory=dict)
-    """By base offset; None: not known."""
+    topic_id: bytes
+    point: int
+    """The recovery point that it was written with."""
+    segments: Mapping[int, NotedSegment]
+    """By base offset."""
+    line: str
 
-    def of(self, base_offset: int, *, ended_at: int) -> Checksum | None:
-        """What the index of that segment has to hold, None if nobody knows.
+    def fits(self, topic_id: bytes, recovery_point: int, *, clean: bool) -> bool:
+        """Whether it may be believed of a log with this id and recovery point (rule 1)."""
+        if topic_id != self.topic_id:
+            return False
+        return recovery_point == self.point if clean else recovery_point <= self.point
 
-        A segment that ended above what was noted may have grown since.
-        """
-        if base_offset >= self.end or ended_at > self.end:
-            return None
-        return self.sums.get(base_offset, NO_ABORTED)
-
-
-NOTHING_NOTED: Final = NotedAborted()
-
-
-def encode_aborted(logs: Iterable[Log]) -> bytes:
-    """The file's bytes for logs that were closed."""
-    return encode_entries(_line(log) for log in logs)
+    def of(self, base_offset: int, ended_at: int) -> Checksum | None:
+        """Of the entries below `point` in the index of that segment; None: nobody knows."""
+        end, checksum = self.segments.get(base_offset, _NO_SEGMENT)
+        return checksum if end == min(ended_at, self.point) else None
 
 
-def _line(log: Log) -> str:
-    words = [log.topic_partition.topic, str(log.topic_partition.partition), str(log.log_end_offset)]
-    for segment in log.segments:
-        known = segment.aborted_sum
-        if known is None:
-            words.append(f"{segment.base_offset}:{_NOT_KNOWN}")
-        elif known != NO_ABORTED:
-            words.append(f"{segment.base_offset}:{known[0]}:{known[1]}")
-    return " ".join(words)
+NOTHING_NOTED: Final = NotedAborted(ZERO_UUID, -1, {}, "")
+
+
+def line_of(
+    topic_partition: TopicPartition, topic_id: bytes, point: int, words: Iterable[str]
+) -> str:
+    """A partition's line."""
+    topic, partition = topic_partition
+    return " ".join([topic, str(partition), uuid_to_text(topic_id), str(point), *words])
+
+
+def word_of(base_offset: int, checksum: Checksum | None) -> str:
+    """What a line says of one segment."""
+    if checksum is None:
+        return f"{base_offset}:{_NOT_KNOWN}"
+    if checksum == NO_ABORTED:
+        return str(base_offset)
+    return f"{base_offset}:{checksum[0]}:{checksum[1]}"
+
+
+def encode_aborted(lines: Iterable[str]) -> bytes:
+    """The bytes of the file."""
+    body = "".join(f"{line}\n" for line in lines).encode()
+    return _head(body) + b"\n" + body
+
+
+def _head(body: bytes) -> bytes:
+    return b"%d %d" % (VERSION, crc32c(body))
 
 
 def read_aborted(fs: FileSystem, log_dir: str) -> dict[TopicPartition, NotedAborted]:
-    """What the last orderly stop has noted; empty without one.
+    """What was noted last; empty without a file.
 
-    Raises CheckpointError when the content is malformed, OSError.
+    Raises CheckpointError when the content makes no sense, OSError.
     """
-    return dict(read_entries(fs, join(log_dir, ABORTED_CHECKPOINT), _parse))
+    path = join(log_dir, ABORTED_CHECKPOINT)
+    try:
+        raw = fs.read_bytes(path)
+    except FileNotFoundError:
+        return {}
+    head, _, body = raw.partition(b"\n")
+    if head != _head(body):
+        raise CheckpointError(path, 1, f"damaged, or not of version {VERSION}")
+    try:
+        return dict(_parse(line) for line in body.decode().splitlines())
+    except ValueError as error:
+        raise CheckpointError(path, 0, str(error)) from error
 
 
-def _parse(words: list[str]) -> tuple[TopicPartition, NotedAborted]:
-    topic, partition, end, *segments = words
-    sums: dict[int, Checksum | None] = {}
-    for segment in segments:
-        base, *numbers = segment.split(":")
-        if numbers == [_NOT_KNOWN]:
-            sums[int(base)] = None
-        else:
-            size, crc = numbers
-            sums[int(base)] = int(size), int(crc)
-    return TopicPartition(topic, int(partition)), NotedAborted(int(end), sums)
+def _parse(line: str) -> tuple[TopicPartition, NotedAborted]:
+    topic, partition, topic_id, point, *words = line.split()
+    # Tens of thousands of words at a start, nearly all of which are a number.
+    bases: list[int] = []
+    checksums: list[Checksum | None] = []
+    for word in words:
+        base, colon, rest = word.partition(":")
+        bases.append(int(base))
+        checksums.append(_checksum(rest) if colon else NO_ABORTED)
+    ends = [*bases[1:], int(point)]
+    segments = dict(zip(bases, zip(ends, checksums, strict=False), strict=True))
+    noted = NotedAborted(uuid_from_text(topic_id), int(point), segments, line)
+    return TopicPartition(topic, int(partition)), noted
+
+
+def _checksum(text: str) -> Checksum | None:
+    if text == _NOT_KNOWN:
+        return None
+    size, crc = text.split(":")
+    return int(size), int(crc)

@@ -57,6 +57,9 @@ class Task:
     period_ms: int
     """From the start of one run to the next, unless the run said otherwise."""
     run: Callable[[], Steps]
+    hurry: Callable[[Callable[[], None]], None] | None = None
+    """Handed a function that ends the wait for the next run; called on the loop, as often as one
+    likes."""
     foreseen: tuple[type[Exception], ...] = (StorageError,)
     """What may go wrong: it is logged, and the task runs again. Anything else is a bug, which stops
     the broker (S-TIME-1)."""

@@ -71,6 +71,9 @@ class LoadJob:
     """Sync what takes at least so long to recover; set before `run`."""
     synced_to: int = 0
     """The recovery point that a checkpoint may name now; set by `run`, in its thread."""
+    line: str = ""
+    """What is to be noted of its aborted transactions below there, "" for nothing, until the log is
+    there to be asked. Likewise."""
     log: Log | None = None
     error: OSError | None = None
 
@@ -99,7 +102,9 @@ class LoadJob:
         except StorageError as error:
             return error.cause if isinstance(error.cause, OSError) else OSError(str(error))
 
-    def _synced(self, offset: int) -> None:
+    def _synced(self, offset: int, line: str) -> None:
+        # In this order: a line of a higher offset may be believed (`storage.aborted_checkpoint`).
+        self.line = line
         self.synced_to = offset
 
     def complete(self, outcome: Log | OSError, /) -> None:
@@ -126,7 +131,9 @@ class Loading:
     failed: dict[str, OSError] = field(default_factory=dict)
     """Log directories that could not even be listed."""
     gone: dict[str, list[TopicPartition]] = field(default_factory=dict)
-    """Log directory to partitions whose recovery points are in its file, and that are not there."""
+    """Log directory to partitions that are not there, though its checkpoints name them."""
+    named: dict[str, set[TopicPartition]] = field(default_factory=dict)
+    """Log directory to the partitions whose log starts or recovery points are in its files."""
 
 
 def read_topic_id(fs: FileSystem, directory: str) -> bytes:
@@ -203,10 +210,12 @@ def jobs_of(
                     clock=clock,
                     random=random,
                     producer_expiration_ms=producer_expiration_ms,
-                    aborted=aborted.get(tp, NOTHING_NOTED),
+                    aborted=(noted := aborted.get(tp, NOTHING_NOTED)),
+                    line=noted.line,
                     is_future=parsed.state is DirState.FUTURE,
                 )
             )
     there = {job.topic_partition for job in loading.jobs}
-    loading.gone[log_dir] = [tp for tp in recovery_points if tp not in there]
+    loading.named[log_dir] = {*recovery_points, *log_starts}
+    loading.gone[log_dir] = [tp for tp in {**recovery_points, **aborted} if tp not in there]
     return loading

@@ -442,6 +442,7 @@ class LogManager:
                 initial_delay_ms=log_tasks.REPAIR_INDEXES_PERIOD_MS,
                 period_ms=log_tasks.REPAIR_INDEXES_PERIOD_MS,
                 run=self.repairs.repair,
+                hurry=self.repairs.hurry,
             ),
         ]
 

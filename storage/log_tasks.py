@@ -19,5 +19,5 @@ FLUSH_ROLLED_PERIOD_MS: Final = 1000
 
 REPAIR_INDEXES: Final = "repair-indexes"
 
-REPAIR_INDEXES_PERIOD_MS: Final = 200
-"""Who waits for records behind a damaged index waits so long for the repair to begin."""
+REPAIR_INDEXES_PERIOD_MS: Final = 1000
+"""At the latest: whoever meets a damaged index wakes the task."""

@@ -39,7 +39,7 @@ from typing import Final
 from config.topic_config import TopicConfig
 from protocol.records.batch import MIN_LEGACY_SIZE
 from protocol.types import ZERO_UUID, TopicPartition
-from storage.aborted_checkpoint import NOTHING_NOTED, NotedAborted
+from storage.aborted_checkpoint import NOTHING_NOTED, NotedAborted, line_of, word_of
 from storage.clock import Clock
 from storage.epochs import LeaderEpochCache
 from storage.errors import CheckpointError, CorruptIndex, StorageError
@@ -104,11 +104,12 @@ class LoadOptions:
     sync_above_s: float = math.inf
     """Sync what took at least so long to recover: the recovery point is the end of the log then,
     and the next start is spared it."""
-    synced: Callable[[int], None] | None = None
-    """Told, in the middle of much work, below which offset all is recovered and synced."""
+    synced: Callable[[int, str], None] | None = None
+    """Told, in the middle of much work, below which offset all is recovered and synced, and what is
+    to be noted of the aborted transactions there."""
     topic_id: bytes = ZERO_UUID
     aborted: NotedAborted = NOTHING_NOTED
-    """What the transaction indexes had to hold at the last orderly stop."""
+    """What the transaction indexes had to hold when recovery points were written last."""
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
 
 
@@ -160,6 +161,9 @@ class _Loader:
         self._store = SegmentStore(fs, clock, directory, options.config, random)
         self._epochs = self._open_epochs()
         self._unsynced_from: int | None = None
+        noted = options.aborted
+        fits = noted.fits(options.topic_id, options.recovery_point, clean=options.clean)
+        self._noted = noted if fits else NOTHING_NOTED
         self.takes_long = False
         """What was recovered is synced every so often."""
         self._resumed: ResumePoint | None = None
@@ -252,12 +256,13 @@ class _Loader:
                 self._split(segment, sync=True)
 
     def _note_aborted(self, segment: LogSegment, following: LogSegment | None) -> None:
-        """What the last orderly stop knew; a segment that is read after all is known better."""
-        if segment.size:
-            end = _NEVER_ENDED if following is None else following.base_offset
-            segment.aborted_sum = self._options.aborted.of(
-                segment.base_offset, ended_at=0 if self._options.clean else end
-            )
+        """What was known of a segment that ended at or below the recovery point.
+
+        One that is read after all is known better.
+        """
+        end = _NEVER_ENDED if following is None else following.base_offset
+        if segment.size and end <= self._options.recovery_point:
+            segment.aborted_sum = self._noted.of(segment.base_offset, end)
 
     def _indexes_look_good(
         self, segment: LogSegment, following: LogSegment | None, sizes: Mapping[str, int]
@@ -391,6 +396,10 @@ class _Loader:
                 point,
                 index_bytes=sizes.get(stem + INDEX_SUFFIX, -1),
                 time_index_bytes=sizes.get(stem + TIME_INDEX_SUFFIX, -1),
+                noted=self._noted.of(
+                    first.base_offset,
+                    unflushed[1].base_offset if len(unflushed) > 1 else _NEVER_ENDED,
+                ),
             )
         # The epochs of what is read now are learned from it: a leader may have been followed by one
         # whose epoch is not the newest this file names (unsynced truncation, unclean election).
@@ -411,7 +420,7 @@ class _Loader:
                     self._sync(synced_to, self._options.synced)
                     begin, synced_to = now, self._producers.map_end_offset
 
-    def _sync(self, start: int, synced: Callable[[int], None]) -> None:
+    def _sync(self, start: int, synced: Callable[[int, str], None]) -> None:
         """What was recovered from `start` on, in the order of a flush (S-FL-2)."""
         snapshots = self._producers.snapshots
         end = self._producers.map_end_offset
@@ -423,7 +432,9 @@ class _Loader:
         self._fs.fsync_dir(self._directory)
         snapshots.mark_synced(unsynced)
         self._epochs.flush()
-        synced(end)
+        below = (one for one in self._store.segments if one.base_offset < end)
+        words = (word_of(one.base_offset, one.aborted_sum) for one in below)
+        synced(end, line_of(self._topic_partition, self._options.topic_id, end, words))
 
     def _recover_segment(
         self,
@@ -552,5 +563,7 @@ class _Loader:
         elif overflows(end - 1, segment.base_offset):
             self._split(segment, sync=True)
         else:
+            if segment.size and end == self._options.recovery_point:
+                segment.aborted_sum = self._noted.of(segment.base_offset, end)
             return end
         return self._store.segments.active.read_end()[0]

@@ -9,7 +9,9 @@ Where to begin
   entry below that point (`resume_point`). What lies below was synced with its index entries, and a
   checkpoint never names an offset that was cut off since (`storage.manager.checkpoints`), so it is
   believed. Whatever does not fit (an entry that leads to no batch that ends there, a point that
-  is not between two batches) is a reason to read the segment whole.
+  is not between two batches) is a reason to read the segment whole. Only an index of aborted
+  transactions may lack entries and fit all the same: whether it does is known where it agrees with
+  what was noted (`storage.aborted_checkpoint`), or else when the segment is read for a reader.
 
 `storage.recovery` calls this.
 """
@@ -24,6 +26,7 @@ from storage.epochs import LeaderEpochCache
 from storage.errors import CorruptIndex
 from storage.index.offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
 from storage.index.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
+from storage.index.transaction_index import Checksum
 from storage.log import replay
 from storage.log.scan import Ended, Walk
 from storage.log.segment import LogSegment
@@ -49,6 +52,8 @@ class ResumePoint(NamedTuple):
     """Of the time index, up to that batch."""
     aborted: int
     """Entries of the transaction index below `offset`."""
+    aborted_sum: Checksum | None
+    """Of those entries, if they are known to be all that there must be."""
     is_all: bool
     """Nothing follows, and the indexes are those of a segment that was ended: all is done."""
 
@@ -64,13 +69,19 @@ class _Entry(NamedTuple):
 
 
 def resume_point(
-    segment: LogSegment, point: int, *, index_bytes: int, time_index_bytes: int
+    segment: LogSegment,
+    point: int,
+    *,
+    index_bytes: int,
+    time_index_bytes: int,
+    noted: Checksum | None = None,
 ) -> ResumePoint | None:
     """Where to begin in the segment that holds `point`; None: at its first byte. Raises OSError.
 
     Entries are gone through one by one, not searched: above the recovery point a power loss leaves
     anything, zeros in the middle included, and a search would be led astray. The sizes are those of
-    the index files.
+    the index files. `noted`: what the transaction index began with when `point`, or a higher
+    recovery point, was written down.
     """
     try:
         indexed = _entries_below(segment, point)
@@ -91,6 +102,7 @@ def resume_point(
         entries=indexed.number,
         time_entries=dated.number,
         aborted=aborted,
+        aborted_sum=_known_aborted(segment, aborted, noted),
         is_all=tail.is_all
         and tail.max_timestamp <= ended.value
         and index_bytes == indexed.number * OFFSET_ENTRY_SIZE
@@ -143,6 +155,15 @@ def _aborted_below(segment: LogSegment, point: int) -> int | None:
     if header is None or header.producer_id != producer_id:
         return None
     return count if header.attributes & CONTROL_BIT else None
+
+
+def _known_aborted(segment: LogSegment, entries: int, noted: Checksum | None) -> Checksum | None:
+    """Of the entries below the recovery point, if they begin what was noted, or are all of it."""
+    index = segment.txn_index
+    if noted is None or not index.begins_with(noted):
+        return None
+    known = index.checksum_of(entries)
+    return known if known[0] <= noted[0] else None
 
 
 def _batch_that_ends_at(segment: LogSegment, offset: int) -> BatchHeader | None:
@@ -251,11 +272,11 @@ class SegmentRecovery:
             segment.txn_index.truncate()
         if resume is None or not resume.position:
             segment.restart()
-            if resume is not None:
-                segment.aborted_sum = None  # markers below `resume.offset` are not settled again
-            return 0
-        segment.restart_from(resume.position)
-        return resume.position
+        else:
+            segment.restart_from(resume.position)
+        if resume is not None:
+            segment.aborted_sum = resume.aborted_sum  # no marker below its offset is settled again
+        return segment.size
 
     def _note(self, header: BatchHeader, chunk: memoryview, at: int) -> None:
         """Epoch and producer of a good batch."""
@@ -273,6 +294,7 @@ class SegmentRecovery:
 def cut_indexes(segment: LogSegment, resume: ResumePoint) -> None:
     """To what they hold up to the batch that is read first. Raises OSError."""
     segment.txn_index.keep(resume.aborted)
+    segment.aborted_sum = resume.aborted_sum
     if not resume.is_all:
         segment.offset_index.keep(resume.entries)
         segment.time_index.keep(resume.time_entries)

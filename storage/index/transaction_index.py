@@ -31,7 +31,10 @@ VERSION: Final = 0
 _ENTRY: Final = Struct(">hqqqq")
 ENTRY_SIZE: Final = _ENTRY.size
 
-NO_ABORTED: Final = (0, 0)
+Checksum = tuple[int, int]
+"""Bytes and CRC-32C of a file, or of its beginning."""
+
+NO_ABORTED: Final[Checksum] = (0, 0)
 """`checksum` of an index without entries."""
 
 _unpack_long = Struct(">q").unpack_from
@@ -98,10 +101,25 @@ class TransactionIndex:
         return self._data if self._data is not None else self._load()
 
     @property
-    def checksum(self) -> tuple[int, int]:
-        """(bytes, CRC-32C) of the file, half entries included: what it holds, in short."""
+    def checksum(self) -> Checksum:
+        """Of the file, half entries included: what it holds, in short."""
         data = self._all_bytes()
         return len(data) + self._torn, self._sum
+
+    def checksum_of(self, entries: int) -> Checksum:
+        """Of the first so many entries."""
+        size = entries * ENTRY_SIZE
+        return size, crc32c(self._all_bytes()[:size])
+
+    def checksum_below(self, offset: int) -> Checksum:
+        """Of the entries whose marker is below `offset`."""
+        return self.checksum_of(self._first_at_or_after(offset) // ENTRY_SIZE)
+
+    def begins_with(self, checksum: Checksum) -> bool:
+        """Whether the first entries are those that it is of."""
+        size, crc = checksum
+        data = self._all_bytes()
+        return size <= len(data) and crc32c(data[:size]) == crc
 
     @property
     def entries(self) -> int:

@@ -20,7 +20,7 @@ The log is made of parts, each with its own state, and implements none of them:
     SegmentDeleter               retention                 Truncator       an earlier end
     Replacer                     compacted segments        DiskGuard       what a failure means
     ProducerStateManager         who may append            LeaderEpochCache
-    IndexMender                  damaged indexes
+    IndexMender                  damaged indexes           AbortedSums     what is noted of them
 
 Disk trouble becomes a `StorageError` and is reported to the owner of the log directory
 (`connect`), which takes it offline; the log then refuses everything (S-REC-11).
@@ -37,6 +37,7 @@ from storage.epochs import LeaderEpochCache
 from storage.errors import BeingRepaired, IndexInDoubt, IndexKind
 from storage.jobs import Job, Watched, perform
 from storage.log import times
+from storage.log.aborted_sums import AbortedSums
 from storage.log.appender import Appender
 from storage.log.appending import PendingAppend
 from storage.log.deleting import SegmentDeleter
@@ -83,6 +84,7 @@ class Log:
     """One partition's log, made of parts. Offsets are absolute, sizes bytes, times milliseconds."""
 
     __slots__ = (
+        "_aborted_sums",
         "_appender",
         "_deleter",
         "_durability",
@@ -146,7 +148,10 @@ class Log:
             recovery_point=recovery_point,
             unsynced_from=unsynced_from,
         )
-        self._mender = mender = IndexMender(tp, store, durability, producers.snapshots, guard)
+        self._aborted_sums = AbortedSums(tp, store, offsets, durability)
+        self._mender = mender = IndexMender(
+            tp, store, durability, producers.snapshots, guard, self._aborted_sums
+        )
         self._reader = reader = LogReader(store.segments, offsets, guard, mender)
         self._roller = roller = Roller(tp, store, offsets, producers, durability)
         self._appender = appender = Appender(
@@ -430,6 +435,16 @@ class Log:
         before = self.recovery_point
         self._durability.cut_to(offset)
         return self.recovery_point < before
+
+    @property
+    def written_down(self) -> tuple[int, int]:
+        """Changes when the recovery point does, or what is noted beside it."""
+        return self._durability.recovery_point, self._aborted_sums.learned
+
+    @property
+    def aborted_line(self) -> str:
+        """What is to be written down of its aborted transactions (`storage.aborted_checkpoint`)."""
+        return self._aborted_sums.line(self.topic_id)
 
     @property
     def is_synced(self) -> bool:

@@ -11,7 +11,8 @@ begins another one. A disk that fails in it is a failed disk; a log that is itse
 indexes where it is.
 
 The transaction index is also read through once when nobody knows what it has to hold: a directory
-that Kafka has used, or a segment that was closed by a crash. Only if it differs it is damaged.
+that Kafka has used, or an index that does not begin with what was noted of it when the recovery
+point was written down (`storage.aborted_checkpoint`). Only if it differs it is damaged.
 
 A log that nobody looks after (a tool, a test) is repaired here and now. Parts of a `Log` use this.
 """
@@ -29,6 +30,7 @@ from storage.errors import BeingRepaired, IndexInDoubt, IndexKind
 from storage.filesystem import FileSystem
 from storage.index.transaction_index import AbortedTxn, TransactionIndex
 from storage.jobs import Job, perform
+from storage.log.aborted_sums import AbortedSums
 from storage.log.durability import Durability
 from storage.log.guard import DiskGuard
 from storage.log.index_scan import IndexScan, OpenTransactions, open_transactions
@@ -71,6 +73,7 @@ class IndexMender:
     """Finds out whether an index in doubt is wrong, and rebuilds it. One per log."""
 
     __slots__ = (
+        "_aborted_sums",
         "_begun",
         "_durability",
         "_guard",
@@ -88,12 +91,14 @@ class IndexMender:
         durability: Durability,
         snapshots: SnapshotFiles,
         guard: DiskGuard,
+        aborted_sums: AbortedSums,
     ) -> None:
         self._topic_partition = topic_partition
         self._store = store
         self._durability = durability
         self._snapshots = snapshots
         self._guard = guard
+        self._aborted_sums = aborted_sums
         self._begun: set[int] = set()
         """Bases of segments whose repair waits or runs."""
         self.noted: Noted | None = None
@@ -199,6 +204,7 @@ class IndexMender:
                 )
                 segment.rewrite_aborted(found.aborted)
             segment.know_aborted(leaves_open=scan.leaves_open or not scan.whole)
+            self._aborted_sums.learned += 1
         else:
             if segment is not self._store.segments.active:
                 scan.add_time_entry()

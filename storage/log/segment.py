@@ -39,7 +39,7 @@ from storage.errors import (
 from storage.filesystem import File, FileSystem
 from storage.index.offset_index import OffsetIndex
 from storage.index.time_index import TimeIndex
-from storage.index.transaction_index import NO_ABORTED, AbortedTxn, TransactionIndex
+from storage.index.transaction_index import NO_ABORTED, AbortedTxn, Checksum, TransactionIndex
 from storage.log.index_scan import IndexScan
 from storage.log.position import NO_ENTRY, Astray, BatchPosition, find_batch
 from storage.log.results import RollReason
@@ -153,7 +153,7 @@ class LogSegment:
         self._suspect: IndexInDoubt | None = None
         """Why offset and time index are not used until they are rebuilt."""
         self._repairs = 0
-        self.aborted_sum: tuple[int, int] | None = None if size else NO_ABORTED
+        self.aborted_sum: Checksum | None = None if size else NO_ABORTED
         """What the transaction index has to hold (`TransactionIndex.checksum`); None: not known."""
         self.leaves_open = True
         """A transaction may be open at the segment's end, and a later one tell that it aborted."""
@@ -521,6 +521,14 @@ class LogSegment:
         except InvalidIndexAppend:
             known = False  # the next reader has it rebuilt
         self.aborted_sum = index.checksum if known else None
+
+    def aborted_below(self, offset: int) -> Checksum | None:
+        """What of `aborted_sum` is of markers below `offset`; None: not known. Raises OSError."""
+        known = self.aborted_sum
+        if known is None or known == NO_ABORTED:
+            return known
+        index = self.txn_index
+        return index.checksum_below(offset) if index.checksum == known else None
 
     # Repairing.
 

@@ -212,6 +212,7 @@ class SegmentStore:
         gone = self.delete(old, reason)
         for segment in new:
             segment.rename("")
+            segment.aborted_sum = None  # nobody has held it against the log
             segment.connect(self.openings)
             self.segments.add(segment)
         return gone

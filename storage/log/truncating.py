@@ -8,6 +8,7 @@ what is appended next.
 from collections.abc import Callable
 
 from storage.epochs import LeaderEpochCache
+from storage.errors import OutOfResources
 from storage.log import replay
 from storage.log.deleting import SegmentDeleter
 from storage.log.durability import Durability
@@ -80,10 +81,18 @@ class Truncator:
 
     def _lower_recovery_point(self, offset: int) -> None:
         """What is appended at `offset` next must not be taken for synced after a crash."""
-        if self._durability.recovery_point > offset:
-            self._durability.cut_to(offset)
-            if self.lowered is not None:
-                self.lowered()
+        before = self._durability.recovery_point
+        if before <= offset:
+            return
+        self._durability.cut_to(offset)
+        if self.lowered is None:
+            return
+        try:
+            self.lowered()
+        except OutOfResources:
+            # Nothing is cut. Who tries again must find the point that is still on the disk.
+            self._durability.recovery_point = before
+            raise
 
     def _shrunk_to(self, start: int, end: int) -> None:
         self._durability.cut_to(end)

@@ -4,22 +4,29 @@ A checkpoint is begun on the loop, where the offsets are read, a few hundred log
 encoded, written and synced elsewhere, and takes its name on the loop. What is begun later wins,
 whatever its disk does (`storage.replaced_file`), so a file never goes back in time.
 
+What the transaction indexes have to hold below the recovery points
+  (`storage.aborted_checkpoint`) is written in front of them, of the same moment, and no recovery
+  point is written that could not have it in front: a higher one would make an older note untrue.
+
 A checkpoint must not say too much
   A recovery point is believed, even in the middle of a segment (`storage.segment_recovery`). So one
   that a truncation will make untrue is written down, lower, before anything is cut. One of a log
   that was deleted or moved away does no harm until there is a new log of that name in the
-  directory: a task writes it out soon, and who makes such a log at once (`before_new_log`).
+  directory: a task writes it out soon, and who makes such a log at once (`before_new_log`). With
+  it goes what was noted of aborted transactions.
   An old log start does harm at once: whoever deletes or empties such a log writes it out
   (`write_now`), if the file may name it (`may_name`).
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Final
 
 from protocol.types import TopicPartition
+from storage.aborted_checkpoint import encode_aborted
 from storage.checkpoint import encode_offsets
 from storage.errors import OutOfResources, is_shortage
 from storage.filesystem import FileSystem
@@ -29,18 +36,20 @@ from storage.log_loading import read_offsets
 from storage.manager.directories import LogDirectories
 from storage.manager.log_table import LogTable
 from storage.paths import (
+    ABORTED_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     join,
     parent_dir,
 )
-from storage.replaced_file import ReplacedFile, ReplaceJob
+from storage.replaced_file import Content, ReplacedFile, ReplaceJob
 
 _log = logging.getLogger(__name__)
 
-_LOGS_A_TURN: Final = 500
-"""Asked for their offsets before others have their turn: about half a millisecond."""
+_LOGS_A_TURN: Final = 250
+"""Asked for their offsets before others have their turn: about half a millisecond, and a few where
+the small index of a log's end has to be read."""
 
 Offsets = list[tuple[TopicPartition, int]]
 Ask = Callable[[Log], int | None]
@@ -69,6 +78,13 @@ BOTH: Final[Mapping[str, Ask]] = {**RECOVERY_POINTS, **LOG_STARTS}
 HIGH_WATERMARKS: Final[Mapping[str, Ask]] = {HIGH_WATERMARK_CHECKPOINT: _high_watermark}
 
 
+@dataclass(slots=True)
+class _Written:
+    """What became of files that are written one after the other."""
+
+    failed: bool = False
+
+
 class Checkpoints:
     """Writes the checkpoint files of all log directories.
 
@@ -86,8 +102,9 @@ class Checkpoints:
         self._named: dict[str, set[TopicPartition]] = {}
         """Log directory to the partitions that its recovery point or log start file may name."""
         self._gone: dict[str, dict[TopicPartition, object]] = {}
-        """Log directory to partitions that lie there no more, but may in its recovery point file,
-        each with a mark of its own: a file that was begun earlier takes no later mark off."""
+        """Log directory to partitions that lie there no more, but may in its recovery point file
+        or the notes beside it, each with a mark of its own: a file that was begun earlier takes no
+        later mark off."""
 
     # What is on the disk.
 
@@ -105,6 +122,10 @@ class Checkpoints:
         """Whether a recovery point or log start of that partition may be on the disk."""
         return topic_partition in self._named.get(log_dir, ())
 
+    def note_named(self, log_dir: str, partitions: Iterable[TopicPartition]) -> None:
+        """A start has found these there."""
+        self._named.setdefault(log_dir, set()).update(partitions)
+
     # Writing.
 
     def steps(self, log_dirs: Iterable[str], files: Mapping[str, Ask] = BOTH) -> Steps:
@@ -115,38 +136,79 @@ class Checkpoints:
         return None
 
     def _steps_of(self, log_dir: str, files: Mapping[str, Ask]) -> Steps:
-        begun: list[tuple[Ask, Offsets, ReplaceJob]] = []
+        written = _Written()
+        begun: list[tuple[Ask, Offsets]] = []
+        lines: list[str] | None = None
+        jobs: list[ReplaceJob] = []
+        if RECOVERY_POINT_CHECKPOINT in files:
+            lines = []
+            jobs.append(self._begin_aborted(log_dir, lines, written))
         for name, ask in files.items():
             offsets: Offsets = []
-            begun.append((ask, offsets, self._begin(log_dir, name, offsets)))
+            begun.append((ask, offsets))
+            jobs.append(self._begin(log_dir, name, offsets, written))
         named = self._named.setdefault(log_dir, set())
         for count, log in enumerate(self._table.everything(), start=1):
             if self._table.holds(log) and parent_dir(log.dir) == log_dir:
                 # Named before it is written: who deletes the topic meanwhile must write it out.
                 named.add(log.topic_partition)
-                for ask, offsets, _ in begun:
+                for ask, offsets in begun:
                     offset = ask(log)
                     if offset is not None:
                         offsets.append((log.topic_partition, offset))
+                if lines is not None:
+                    lines.append(log.aborted_line)
             if count % _LOGS_A_TURN == 0:
                 yield None
-        for _, _, job in begun:
-            if log_dir in self._directories.live:
+        yield from self._one_by_one(log_dir, jobs, written)
+        return None
+
+    def steps_of(
+        self, log_dir: str, points: Mapping[TopicPartition, int], lines: Iterable[str]
+    ) -> Steps:
+        """Write these recovery points, whatever the logs say: they are not loaded yet.
+
+        `lines`: what is noted of their aborted transactions.
+        """
+        written = _Written()
+        jobs = [
+            self._begin_aborted(log_dir, list(lines), written),
+            self._begin(log_dir, RECOVERY_POINT_CHECKPOINT, list(points.items()), written),
+        ]
+        yield from self._one_by_one(log_dir, jobs, written)
+        return None
+
+    def _one_by_one(self, log_dir: str, jobs: Iterable[ReplaceJob], written: "_Written") -> Steps:
+        """As long as all goes well."""
+        for job in jobs:
+            if log_dir in self._directories.live and not written.failed:
                 yield job
         return None
 
-    def steps_of(self, log_dir: str, points: Mapping[TopicPartition, int]) -> Steps:
-        """Write these recovery points, whatever the logs say: they are not loaded yet."""
-        if log_dir in self._directories.live:
-            yield self._begin(log_dir, RECOVERY_POINT_CHECKPOINT, list(points.items()))
-        return None
-
-    def _begin(self, log_dir: str, name: str, offsets: Offsets) -> ReplaceJob:
+    def _begin(self, log_dir: str, name: str, offsets: Offsets, written: "_Written") -> ReplaceJob:
         """`offsets` may be filled until the job is run."""
-        replacement = self._file(log_dir, name).begin(partial(encode_offsets, offsets))
         is_points = name == RECOVERY_POINT_CHECKPOINT
         gone = dict(self._gone.get(log_dir, {})) if is_points else {}
-        return ReplaceJob(replacement, partial(self._written, log_dir, gone))
+        return self._replace(log_dir, name, partial(encode_offsets, offsets), gone, written)
+
+    def _begin_aborted(self, log_dir: str, lines: list[str], written: "_Written") -> ReplaceJob:
+        """`lines` may be filled until the job is run."""
+        content = partial(encode_aborted, lines)
+        return self._replace(log_dir, ABORTED_CHECKPOINT, content, {}, written)
+
+    def _replace(
+        self,
+        log_dir: str,
+        name: str,
+        content: Content,
+        gone: Mapping[TopicPartition, object],
+        written: "_Written",
+    ) -> ReplaceJob:
+        def done(error: OSError | None) -> None:
+            written.failed |= error is not None
+            self._written(log_dir, gone, error)
+
+        return ReplaceJob(self._file(log_dir, name).begin(content), done)
 
     def _file(self, log_dir: str, name: str) -> ReplacedFile:
         path = join(log_dir, name)

@@ -9,7 +9,6 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
-from storage.aborted_checkpoint import encode_aborted
 from storage.errors import StorageError
 from storage.filesystem import FileSystem
 from storage.jobs import Job, Steps, Watched
@@ -17,7 +16,7 @@ from storage.log.log import Log
 from storage.manager.checkpoints import Checkpoints
 from storage.manager.directories import LogDirectories
 from storage.manager.log_table import LogTable
-from storage.paths import ABORTED_CHECKPOINT, CLEAN_SHUTDOWN_FILE, join
+from storage.paths import CLEAN_SHUTDOWN_FILE, join
 from storage.replaced_file import ReplacedFile, ReplaceJob
 
 _log = logging.getLogger(__name__)
@@ -52,7 +51,6 @@ class Closing:
             if log_dir in self._failed:
                 continue
             yield from self._checkpoints.steps((log_dir,))
-            yield self._note_aborted(log_dir)
             state = self._directories.live.get(log_dir)
             if state is not None and (state.loaded or state.was_clean):
                 yield self._mark(log_dir, state.log_dir.clean_shutdown_marker(broker_epoch))
@@ -86,19 +84,9 @@ class Closing:
         _log.error("Error while closing logs in %s: %s", log_dir, error)
         self._failed.add(log_dir)
 
-    def _note_aborted(self, log_dir: str) -> ReplaceJob:
-        content = encode_aborted(self._table.in_dir(log_dir))
-        file = ReplacedFile(self._fs, join(log_dir, ABORTED_CHECKPOINT), self._random)
-        return ReplaceJob(file.begin(lambda: content), partial(_noted, log_dir))
-
     def _mark(self, log_dir: str, marker: bytes) -> ReplaceJob:
         file = ReplacedFile(self._fs, join(log_dir, CLEAN_SHUTDOWN_FILE), self._random)
         return ReplaceJob(file.begin(lambda: marker), partial(_marked, log_dir))
-
-
-def _noted(log_dir: str, error: OSError | None) -> None:
-    if error is not None:
-        _log.error("The aborted transactions in %s will be read again: %s", log_dir, error)
 
 
 def _marked(log_dir: str, error: OSError | None) -> None:

@@ -75,6 +75,7 @@ class LogLoader:
                 len(found.jobs),
                 path,
             )
+            self._checkpoints.note_named(path, found.named.get(path, ()))
             for topic_partition in found.gone.get(path, ()):
                 self._checkpoints.note_gone(path, topic_partition)
             everything.jobs += found.jobs
@@ -87,10 +88,14 @@ class LogLoader:
     def checkpoint(self) -> Steps:
         """Write down how far the jobs have come: as far as the files said, or farther."""
         points: dict[str, dict[TopicPartition, int]] = {}
+        lines: dict[str, list[str]] = {}
         for job in () if self._loading is None else self._loading.jobs:
             points.setdefault(job.log_dir, {})[job.topic_partition] = job.synced_to
+            # Asked after the offset, so it reaches as far as that does, or farther.
+            line = job.line if job.log is None else job.log.aborted_line
+            lines.setdefault(job.log_dir, []).append(line)
         for log_dir, offsets in points.items():
-            yield from self._checkpoints.steps_of(log_dir, offsets)
+            yield from self._checkpoints.steps_of(log_dir, offsets, filter(None, lines[log_dir]))
         return None
 
     def finish(self) -> None:

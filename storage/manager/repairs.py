@@ -1,7 +1,7 @@
 """Indexes that were found damaged: they wait here, are rebuilt one after another, and are counted.
 
-A log reports an index in doubt (`storage.log.mending`). Soon after, a background task has a worker
-rebuild it, and wakes the requests that wait for the records.
+A log reports an index in doubt (`storage.log.mending`), and so wakes the background task that has a
+worker rebuild it, and then wakes the requests that wait for the records.
 """
 
 import logging
@@ -24,15 +24,21 @@ class Repairs:
         self._found: Counter[str] = Counter()
         self.repaired: Callable[[TopicPartition], None] = _nobody
         """Called when the records of a partition may be read again."""
+        self._begin_soon: Callable[[], None] = _nothing
 
     @property
     def found(self) -> dict[str, int]:
         """Damaged indexes since the start, by kind."""
         return dict(self._found)
 
+    def hurry(self, begin_soon: Callable[[], None]) -> None:
+        """Have `begin_soon` called when there is something to repair: somebody waits for it."""
+        self._begin_soon = begin_soon
+
     def note(self, log: Log, doubt: IndexInDoubt) -> None:
         """An index of `log` has to be held against it."""
         self._waiting.append((log, doubt))
+        self._begin_soon()
 
     def count(self, kind: IndexKind) -> None:
         """An index was damaged."""
@@ -52,6 +58,10 @@ class Repairs:
             yield Watched(job, failed=failed)
             self.repaired(log.topic_partition)
         return None
+
+
+def _nothing() -> None:
+    """Nobody is in a hurry."""
 
 
 def _nobody(_: TopicPartition) -> None:

@@ -60,8 +60,8 @@ class Tails:
         self._checkpoints = checkpoints
         self._flusher = flusher
         self._tails: dict[Log, _Tail] = {}
-        self._written: dict[Log, int] = {}
-        """Each log's recovery point when points were written down last."""
+        self._written: dict[Log, tuple[int, int]] = {}
+        """What was written down last of each log (`Log.written_down`), or later."""
         self._next_look = 0.0
         self._next_write = 0.0
 
@@ -86,20 +86,23 @@ class Tails:
         return None
 
     def _write_down(self) -> Steps:
-        """Write the recovery points of directories in which any has moved, but not all the time."""
+        """Write the recovery points of directories in which any has moved, but not all the time.
+
+        Or where more is known of aborted transactions than was noted beside them.
+        """
         now = self._clock.monotonic()
         if now < self._next_write:
             return None
         logs = self._table.everything()
         self._next_write = now + max(IDLE_S, len(logs) / _LOGS_A_SECOND)
         moved: dict[str, None] = {}
-        points: dict[Log, int] = {}
+        written: dict[Log, tuple[int, int]] = {}
         for count, log in enumerate(logs, start=1):
-            points[log] = point = log.recovery_point
-            if self._written.get(log) != point:
+            written[log] = now_said = log.written_down
+            if self._written.get(log) != now_said:
                 moved[parent_dir(log.dir)] = None
             if count % _LOGS_A_TURN == 0:
                 yield None
-        self._written = points
+        self._written = written
         yield from self._checkpoints.steps(moved, RECOVERY_POINTS)
         return None

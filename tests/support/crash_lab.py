@@ -15,6 +15,8 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
+from crc32c import crc32c
+
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.records.batch import iter_batches, read_header
@@ -25,7 +27,8 @@ from protocol.records.record import iter_records
 from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.append_origin import AppendOrigin
-from storage.errors import BeingRepaired
+from storage.errors import BeingRepaired, IndexInDoubt, IndexKind
+from storage.index.transaction_index import AbortedTxn
 from storage.jobs import perform_all
 from storage.log import replay
 from storage.log.log import Log
@@ -164,6 +167,8 @@ class Workload:
     def _start(self) -> None:
         self.manager = started(self.fs, self.clock, self.config)
         self.log = self.manager.get_or_create_log(TP, TOPIC_ID, self.config)
+        # As the system does within seconds: nothing is believed of a log whose id was lost.
+        self.fs.open(f"{self.log.dir}/partition.metadata").fsync()
         self.log.update_high_watermark(self.log.log_end_offset)
 
     def append(self) -> None:
@@ -188,11 +193,12 @@ class Workload:
 
     def _produced(self, kind: str) -> Sent:
         origin, data = AppendOrigin.CLIENT, b""
-        if kind == "marker":
+        if kind in ("marker", "abort"):
             self.in_transaction = False
             origin = AppendOrigin.COORDINATOR
+            either = (ControlType.ABORT, ControlType.COMMIT)
             data = build_end_transaction_marker(
-                self.random.choice((ControlType.ABORT, ControlType.COMMIT)),
+                self.random.choice(either) if kind == "marker" else ControlType.ABORT,
                 producer_id=TRANSACTIONAL,
                 producer_epoch=0,
                 coordinator_epoch=0,
@@ -236,6 +242,17 @@ class Workload:
             sent.append(Sent(first, first, self.epoch, data))
             first += 1
         return sent
+
+    def abort(self) -> None:
+        """A transaction that is aborted, or the one that is open."""
+
+        def go() -> Truth:
+            sent = [] if self.in_transaction else [self._produced("transactional")]
+            sent.append(self._produced("abort"))
+            self.log.update_high_watermark(self.log.log_end_offset)
+            return self._grown((*self.truth.line, *sent))
+
+        self.act("abort", go)
 
     def _plain(self, name: str, action: Callable[[], object]) -> None:
         def go() -> Truth:
@@ -439,6 +456,7 @@ def verify(
     log = manager.get_or_create_log(TP, TOPIC_ID, config)
     log.update_high_watermark(log.log_end_offset)
     log._check()
+    check_aborted_sums(log)
     found = batches_of(log, manager)
     start, end = log.log_start_offset, log.log_end_offset
     assert expected.promised_start <= start <= expected.start, (start, expected)
@@ -449,6 +467,7 @@ def verify(
     _check_times(manager, log, found)
     _check_producers(log, line)
     _check_indexes(log)
+    check_aborted_sums(log)
     truth = Truth(line=line, start=start, end=end, flushed=end, promised_start=start)
     _append_on(manager, log)
     abandon(manager)
@@ -495,6 +514,36 @@ def _check_indexes(log: Log) -> None:
         segment.offset_index._check()
         segment.time_index._check()
         segment.txn_index._check()
+
+
+def check_aborted_sums(log: Log) -> int:
+    """What is believed of the transaction indexes is what the log holds; of how many segments.
+
+    Whatever is in the index: one that was emptied must not be taken for one that has to be empty.
+    """
+    believed = 0
+    for segment in log.segments:
+        known = segment.aborted_sum
+        if known is None:
+            continue
+        believed += 1
+        doubt = IndexInDoubt("", segment.base_offset, IndexKind.TRANSACTION, "")
+        job = log.begin_index_repair(doubt)
+        assert job is not None
+        found = job.run()
+        assert not isinstance(found, OSError)
+        right = b"".join(one.pack() for one in found.scan.aborted)
+        if known != (len(right), crc32c(right)):
+            # The last stable offset of an entry depends on what was known of other producers.
+            index = segment.txn_index
+            assert known == index.checksum, (segment, known, found.scan.aborted)
+            there = [_shown_aborted(one) for one in index.all_aborted()]
+            assert there == [_shown_aborted(one) for one in found.scan.aborted], segment
+    return believed
+
+
+def _shown_aborted(one: AbortedTxn) -> tuple[int, int, int]:
+    return one.producer_id, one.first_offset, one.last_offset
 
 
 def _check_producers(log: Log, line: tuple[Sent, ...]) -> None:

@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 import trio
@@ -26,10 +27,15 @@ class Bench:
         self.background = Background(threads=1, clock=self.clock, workers=InlineWorkers())
         self.runs: list[float] = []
 
-    def run_for(self, seconds: float, *tasks: Task) -> None:
+    def run_for(
+        self, seconds: float, *tasks: Task, beside: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         async def main() -> None:
             with trio.move_on_after(seconds):
-                await self.background.run(tasks)
+                async with trio.open_nursery() as nursery:
+                    if beside is not None:
+                        nursery.start_soon(beside)
+                    await self.background.run(tasks)
 
         trio.run(main, clock=self._timeline)
 
@@ -64,6 +70,28 @@ def test_s_time_1_first_run_after_the_initial_delay_then_every_period(bench: Ben
 def test_s_time_1_a_task_may_say_when_it_wants_to_run_next(bench: Bench) -> None:
     bench.run_for(31, bench.task(lambda: 5000 * len(bench.runs), period_ms=1))
     assert bench.runs == [0, 5, 15, 30]
+
+
+def test_a_task_in_a_hurry_does_not_sit_out_its_period(bench: Bench) -> None:
+    begin_soon: list[Callable[[], None]] = []
+
+    def then() -> int | None:
+        if len(bench.runs) == 3:
+            begin_soon[0]()  # meant for what this run has not seen any more
+        return None
+
+    async def asks() -> None:
+        await bench.clock.sleep(3)
+        begin_soon[0]()
+        begin_soon[0]()
+        await bench.clock.sleep(4)
+        begin_soon[0]()
+
+    task = replace(
+        bench.task(then, initial_delay_ms=5000, period_ms=10_000), hurry=begin_soon.append
+    )
+    bench.run_for(30, task, beside=asks)
+    assert bench.runs == [3, 7, 17, 17, 27]
 
 
 def test_s_time_1_a_foreseen_failure_is_logged_and_the_task_runs_again(

@@ -509,7 +509,7 @@ def test_s_time_1_tasks_by_name_delay_and_period() -> None:
         "kafka-delete-logs": (30_000, 60_000),
         "PeriodicProducerExpirationCheck": (30_000, 600_000),
         "flush-log": (1000, 1000),
-        "repair-indexes": (200, 200),
+        "repair-indexes": (1000, 1000),
     }
     for task in tasks.values():
         task.run()

@@ -572,7 +572,7 @@ def test_s_rec_10_recovery_tells_how_far_it_has_synced(monkeypatch: pytest.Monke
     built.fs = built.fs.crash(keep_unsynced=True)
     told: list[int] = []
 
-    def synced(offset: int) -> None:
+    def synced(offset: int, _: str) -> None:
         told.append(offset)
         # A power loss now takes nothing below.
         disk = built.fs.crash()
@@ -596,7 +596,7 @@ def test_s_rec_10_what_took_long_to_recover_is_synced_to_its_end() -> None:
             self.advance(2)
             return super().monotonic()
 
-    options = LoadOptions(config=built.config, clean=False, synced=told.append)
+    options = LoadOptions(config=built.config, clean=False, synced=lambda at, _: told.append(at))
     log = load_log(built.fs, SlowClock(), DIRECTORY, TP, options, Random(0))
     assert told == [16]
     assert (log.recovery_point, log.is_synced) == (24, True)

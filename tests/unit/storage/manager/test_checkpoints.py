@@ -142,7 +142,7 @@ def test_s_fl_2_a_recovery_point_that_a_truncation_makes_untrue_is_lowered_befor
         done = [f"{op} {path}" for op, path in broker.fs.operations]
         written = next(at for at, line in enumerate(done) if line.startswith("rename /a/recovery"))
         cut_off = done.index("truncate /a/t-0/00000000000000000000.log")
-        assert written < done.index("fsync_dir /a") < cut_off
+        assert written < done.index("fsync_dir /a", written) < cut_off
         assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 %d\n" % offset
     broker.log.truncate_to(3)  # by whomever it is cut
     assert broker.fs.read_bytes(POINTS) == b"0\n1\nt 0 3\n"
@@ -156,6 +156,15 @@ def test_recovery_points_of_partitions_that_are_not_there_are_taken_for_gone_by_
     again = broker.killed()
     again.manager.get_or_create_log(TopicPartition("other", 3), bytes(16), CONFIG, is_new=True)
     assert b"other" not in again.fs.read_bytes(POINTS)
+
+
+def test_s_ret_8_a_log_start_that_an_earlier_life_has_written_is_not_that_of_a_new_log() -> None:
+    broker = Broker()
+    run_task(broker.manager, log_tasks.LOG_START_CHECKPOINT)
+    again = broker.killed()
+    again.manager.async_delete(TP)  # before this life has written any checkpoint
+    again.fill(2)
+    assert again.killed().log.log_end_offset == 2
 
 
 def test_thousands_of_logs_are_asked_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:

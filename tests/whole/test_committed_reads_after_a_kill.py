@@ -1,0 +1,89 @@
+"""A broker that was killed answers its read_committed readers at once, and with the truth."""
+
+import logging
+
+import pytest
+
+from protocol.api_keys import ApiKey
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.anomalies.workload.raw import RawProducer
+from tests.simulation.readers import records_of
+from tests.support.memory_client import MemoryClient
+from tests.support.whole_broker import LOG_DIR, WholeBroker, whole_broker
+
+INDEX = f"{LOG_DIR}/t-0/{0:020d}.txnindex"
+READ = "Reading a log to know its aborted transactions"
+"""What the broker logs when a reader has to wait for that."""
+
+
+async def committed(client: MemoryClient, wait_ms: int) -> list[str]:
+    """What a reader of t-0 finds who waits so long for each answer, up to an empty one."""
+    found: list[str] = []
+    start = 0
+    while True:
+        part = FetchPartition(partition=0, fetch_offset=start, partition_max_bytes=500)
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            isolation_level=1,
+            topics=[FetchTopic(topic="t", partitions=[part])],
+        )
+        answer = await client.call(ApiKey.FETCH, 11, request)
+        (part,) = answer.responses[0].partitions
+        if not part.records:
+            return found
+        pairs, start = records_of(part, start, committed=True)
+        found += [value for _, value in pairs]
+
+
+async def prepared(broker: WholeBroker) -> list[str]:
+    """Transactions that end both ways, before and after the moment up to which all is synced."""
+    await broker.create_topic("t", 1)
+    producer = await RawProducer(broker.client("producer"), "id", version=2).open()
+    values: list[str] = []
+    for number in range(12):
+        await producer.begin()
+        await producer.send("t-0", f"{number}")
+        await producer.flush()
+        if number % 3:
+            await producer.abort()
+        else:
+            await producer.commit()
+            values.append(f"{number}")
+        if number == 7:
+            await broker.clock.sleep(20)
+    log = broker.server.log_manager.get_log(("t", 0))  # type: ignore[arg-type]
+    assert log is not None
+    assert 0 < log.recovery_point < log.log_end_offset
+    return values
+
+
+@whole_broker(log__index__interval__bytes="50", log__index__size__max__bytes="4096")
+async def test_they_are_answered_at_once(
+    broker: WholeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    values = await prepared(broker)
+    for _ in range(3):
+        broker.kill()
+        await broker.start()
+        assert await committed(broker.client(), wait_ms=0) == values
+        await broker.clock.sleep(10)
+    assert READ not in caplog.text
+
+
+@pytest.mark.parametrize("size", [0, 34, 90])
+@whole_broker(log__index__interval__bytes="50", log__index__size__max__bytes="4096")
+async def test_an_index_that_was_cut_meanwhile_shows_nothing_that_was_aborted(
+    broker: WholeBroker, caplog: pytest.LogCaptureFixture, size: int
+) -> None:
+    caplog.set_level(logging.INFO)
+    values = await prepared(broker)
+    broker.kill()
+    broker.disk.write_bytes(INDEX, broker.disk.read_bytes(INDEX)[:size])
+    await broker.start()
+    begin = broker.clock.monotonic()
+    assert await committed(broker.client(), wait_ms=5000) == values
+    assert READ in caplog.text
+    # The last fetch waits in vain; the first one has not waited for the next round of a task.
+    assert broker.clock.monotonic() - begin < 5.02

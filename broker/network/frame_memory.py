@@ -138,11 +138,10 @@ class FrameHold:
         return self.wanted > SMALL_FRAME
 
     def note(self, wanted: int, arrived: int, now: float) -> None:
-        """So much of a frame has arrived."""
+        """So much of a frame has arrived, the last of it just now."""
         if not self.wanted:
             self._began = now
-        if arrived != self.arrived:
-            self._progressed = now
+        self._progressed = now
         self.wanted, self.arrived = wanted, arrived
         if wanted > SMALL_FRAME:
             self._count(arrived)
@@ -157,7 +156,6 @@ class FrameHold:
         self._leave_lane()
         if self._counted > self.arrived:
             self._count(self.arrived)
-            self._memory.wake_next()
 
     def take_window(self) -> int:
         """Up to where the frame may be received now; 0: not now (`wait`)."""

@@ -382,11 +382,52 @@ def test_s_rec_6_epochs_beyond_the_end_are_forgotten() -> None:
     assert log.log_end_offset == 4
 
 
-def test_an_unreadable_epoch_file_is_made_anew() -> None:
+def test_s_rec_6_epochs_of_records_that_are_back_are_learned_from_them() -> None:
     built = LogBuilder()
-    built.append(2)
-    built.fs.write_bytes(f"{DIRECTORY}/leader-epoch-checkpoint", b"0\nx\n")
-    assert built.killed().leader_epochs.entries == [(0, 0)]
+    for epochs in ((0, 0, 2), (2, 3), (3, 5)):
+        for epoch in epochs:
+            built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+        built.log.roll()
+    log = built.log
+    wanted = log.leader_epochs.entries
+    assert wanted == [(0, 0), (2, 4), (3, 8), (5, 12)]
+    log.update_high_watermark(14)
+    log.maybe_increment_log_start_offset(9, StartOffsetReason.CLIENT_RECORD_DELETION)
+    log.flush()
+    assert log.leader_epochs.entries == [(3, 9), (5, 12)]
+    # The power loss came before the new log start was written.
+    for start, entries in (
+        (0, wanted),
+        (3, [(0, 3), *wanted[1:]]),
+        (4, wanted[1:]),
+        (8, wanted[2:]),
+        (9, [(3, 9), (5, 12)]),
+        (13, [(5, 13)]),
+    ):
+        disk = built.fs
+        log = built.killed(recovery_point=14, log_start_offset=start)
+        assert (log.log_start_offset, log.leader_epochs.entries) == (start, entries)
+        log._check()
+        built.fs = disk
+
+
+@pytest.mark.parametrize("content", [b"0\nx\n", b"0\n1\n7 -3\n", b"\xff\xff"])
+@pytest.mark.parametrize(
+    "options", [{"clean": True}, {"clean": False}, {"clean": False, "recovery_point": 6}]
+)
+def test_an_unreadable_epoch_file_is_made_anew(content: bytes, options: dict[str, Any]) -> None:
+    """A consumer that asks where its epoch has ended is not told that it is unknown."""
+    built = LogBuilder()
+    for epoch in (1, 4, 6):
+        built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+        built.log.roll()
+    built.stopped()
+    built.fs.write_bytes(f"{DIRECTORY}/leader-epoch-checkpoint", content)
+    built.fs = built.fs.crash(keep_unsynced=True)
+    assert built.open(**options).leader_epochs.entries == [(1, 0), (4, 2), (6, 4)]
+    assert built.log.leader_epochs.end_offset_for(4, 6) == (4, 4)
+    name = f"{DIRECTORY}/leader-epoch-checkpoint"
+    assert built.fs.crash().read_bytes(name) == b"0\n3\n1 0\n4 2\n6 4\n"
 
 
 def test_s_rec_10_a_crash_during_recovery_is_recoverable() -> None:

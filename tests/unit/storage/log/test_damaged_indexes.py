@@ -305,6 +305,19 @@ def test_a_disk_that_fails_in_a_repair_is_a_failed_disk() -> None:
     assert len(watched.failed) == 1
 
 
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("operation", ["open", "pwrite", "fsync"])
+def test_a_repair_that_a_disk_ends_leaves_no_file_behind(operation: str, nth: int) -> None:
+    built = broken()
+    watched = Watched(built)
+    with pytest.raises(BeingRepaired):
+        built.log.read(80, 100)
+    built.fs.fail(operation, "*.tmp", nth=nth)
+    with pytest.raises(StorageError):
+        watched.repair()
+    assert not [name for name in built.names() if name.endswith(".tmp")]
+
+
 def test_an_interrupted_repair_leaves_nothing_behind() -> None:
     built = broken()
     watched = Watched(built)
@@ -455,6 +468,19 @@ def test_without_a_snapshot_the_segments_before_are_read() -> None:
     built.log.release()
     for segment in built.log.segments:
         segment.aborted_sum = None
+    assert built.aborted() == ABORTED
+
+
+def test_a_snapshot_that_cannot_be_read_is_passed_over() -> None:
+    """The one at the base of the second segment knows that a transaction is open there."""
+    built = with_transactions()
+    damaged = f"{DIRECTORY}/{7:020d}.snapshot"
+    assert damaged.rpartition("/")[2] in built.names()
+    built.fs.write_bytes(damaged, built.fs.read_bytes(damaged)[:-3])
+    built.log.release()
+    for segment in built.log.segments:
+        segment.aborted_sum = None
+    built.fs.write_bytes(f"{DIRECTORY}/{7:020d}.txnindex", b"")
     assert built.aborted() == ABORTED
 
 

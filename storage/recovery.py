@@ -159,6 +159,8 @@ class _Loader:
         self._options = options
         self._random = random
         self._store = SegmentStore(fs, clock, directory, options.config, random)
+        self._epochs_lost = False
+        """The file named none that can be made out."""
         self._epochs = self._open_epochs()
         self._unsynced_from: int | None = None
         noted = options.aborted
@@ -195,7 +197,7 @@ class _Loader:
             end = options.log_start_offset
         start = max(options.log_start_offset, segments.first.base_offset)
         self._epochs.truncate_from_end(end)
-        if not options.clean:
+        if self._epochs_lost or not options.clean:
             self._relearn_epochs(start)
         self._epochs.truncate_from_start(start)
         self._epochs.flush()
@@ -222,8 +224,8 @@ class _Loader:
         try:
             return LeaderEpochCache(self._fs, path, self._random)
         except CheckpointError as error:
-            # Recovery finds the epochs of the batches it reads; older ones are lost.
-            _log.warning("Starting over with an empty leader epoch cache: %s", error)
+            _log.warning("Learning the leader epochs from the log: %s", error)
+            self._epochs_lost = True
             self._fs.unlink(path)
             return LeaderEpochCache(self._fs, path, self._random)
 
@@ -496,7 +498,8 @@ class _Loader:
         return lost
 
     def _relearn_epochs(self, start: int) -> None:
-        """The log start went back, as a deletion was lost: the first epochs are in the batches."""
+        """The log start went back, as a deletion was lost, or no epoch could be read from the file:
+        the first ones are in the batches."""
         earliest = self._epochs.earliest_entry
         known = earliest.start_offset if earliest is not None else 2**63 - 1
         if known <= start:
@@ -509,9 +512,7 @@ class _Loader:
                 if header.base_offset >= known or header.partition_leader_epoch < 0:
                     break
                 found.setdefault(header.partition_leader_epoch, header.base_offset)
-        later = self._epochs.entries
-        self._epochs.clear()
-        for epoch, offset in (*found.items(), *later):
+        for epoch, offset in (*found.items(), *self._epochs.entries):
             self._epochs.assign(epoch, offset)
 
     def _is_hole(self, segment: LogSegment, end: int, later: Sequence[LogSegment]) -> bool:

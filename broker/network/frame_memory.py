@@ -141,11 +141,10 @@ class FrameHold:
         return self.wanted > SMALL_FRAME
 
     def note(self, wanted: int, arrived: int, now: float) -> None:
-        """`arrived` of the frame's `wanted` bytes are here, at `now`."""
+        """`arrived` of the frame's `wanted` bytes are here, the last of them came at `now`."""
         if not self.wanted:
             self._began = now
-        if arrived != self.arrived:
-            self._progressed = now
+        self._progressed = now
         self.wanted, self.arrived = wanted, arrived
         if wanted > SMALL_FRAME:
             self._count(arrived)
@@ -160,7 +159,6 @@ class FrameHold:
         self._leave_lane()
         if self._counted > self.arrived:
             self._count(self.arrived)
-            self._memory.wake_next()
 
     def take_window(self) -> int:
         """How many bytes of the frame the buffer may hold now; 0: none more yet (`wait`)."""

@@ -143,13 +143,17 @@ class LargeMessages:
         """Called by `ReplyRoom`: a reply is large."""
         await self._building.acquire()
         try:
-            while sum(reply.size for reply in self._unsent) > UNSENT_BYTES:
+            while self._is_full():
                 with self._clock.timeout(PATIENCE_S):
                     await self._sent.wait()
-                self._end_slowest()
+                if self._is_full():  # and not because one was taken just now
+                    self._end_slowest()
         except BaseException:
             self._building.release()
             raise
+
+    def _is_full(self) -> bool:
+        return sum(reply.size for reply in self._unsent) > UNSENT_BYTES
 
     def _end_slowest(self) -> None:
         now = self._clock.monotonic()

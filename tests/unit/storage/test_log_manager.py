@@ -13,7 +13,7 @@ from protocol.records.builder import build_batch
 from protocol.types import ZERO_UUID, TopicPartition
 from storage import log_tasks
 from storage.errors import DirectoryLocked, StorageError
-from storage.jobs import perform_all
+from storage.jobs import perform, perform_all
 from storage.log.log import Log
 from storage.log.results import StartOffsetReason
 from storage.log_manager import LogManager, OfflineDir
@@ -167,6 +167,31 @@ def test_loading_tells_its_progress() -> None:
     manager.load_logs(lambda topic: CONFIG, lambda done, total: seen.append((done, total)))
     assert seen == [(1, 3), (2, 3), (3, 3)]
     assert len(manager.all_logs()) == 3
+
+
+def test_s_rec_10_how_far_a_start_has_come_is_written_down_for_the_next_one() -> None:
+    managed = Managed("/a")
+    logs = [managed.log(partition=partition) for partition in range(3)]
+    for log in logs:
+        managed.fill(log)
+    logs[1].flush()
+    run_task(managed.manager, log_tasks.RECOVERY_POINT_CHECKPOINT)
+    managed.fs = managed.fs.crash(keep_unsynced=True)
+    config = BrokerConfig.parse(managed.properties)
+    manager = LogManager(
+        config, managed.clock, managed.fs, random=Random(1), on_offline=managed.offline.append
+    )
+    manager.lock_and_check_dirs()
+    perform_all(manager.checkpoint_loading())  # nothing is known yet, and nothing is forgotten
+    for job in manager.load_jobs(lambda topic: CONFIG):
+        if job.topic_partition.partition == 0:
+            job.sync_above_s = 0
+            perform(job)
+    perform_all(manager.checkpoint_loading())
+    points = managed.fs.read_bytes("/a/recovery-point-offset-checkpoint")
+    assert points == b"0\n3\nt 0 16\nt 1 16\nt 2 0\n"
+    managed.kill()
+    assert [managed.log(partition=n).recovery_point for n in range(3)] == [16, 16, 0]
 
 
 def test_s_rec_7_two_brokers_on_one_directory() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from config.topic_config import TopicConfig
+from protocol.records.builder import build_batch
 from protocol.records.control import ControlType
 from storage import recovery
 from storage.errors import StorageError
@@ -368,11 +369,68 @@ def test_s_rec_6_epochs_beyond_the_end_are_forgotten() -> None:
     assert log.log_end_offset == 4
 
 
-def test_an_unreadable_epoch_file_is_made_anew() -> None:
+def test_s_rec_3_epochs_that_began_after_the_last_flush_are_learned_from_the_batches() -> None:
+    built = LogBuilder(index_interval_bytes=0)
+    for epoch in (0, 2):
+        built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+    built.log.flush()
+    for epoch in (2, 3, 3, 7):
+        built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+    built.fs = built.fs.crash(keep_unsynced=True)
+    disk = built.fs
+    for point in (0, 4):
+        built.fs = disk.crash(keep_unsynced=True)
+        log = built.open(clean=False, recovery_point=point)
+        assert log.leader_epochs.entries == [(0, 0), (2, 2), (3, 6), (7, 10)]
+        log._check()
+
+
+def test_s_rec_6_epochs_of_records_that_are_back_are_learned_from_them() -> None:
     built = LogBuilder()
-    built.append(2)
-    built.fs.write_bytes(f"{DIRECTORY}/leader-epoch-checkpoint", b"0\nx\n")
-    assert built.killed().leader_epochs.entries == [(0, 0)]
+    for epochs in ((0, 0, 2), (2, 3), (3, 5)):
+        for epoch in epochs:
+            built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+        built.log.roll()
+    log = built.log
+    wanted = log.leader_epochs.entries
+    assert wanted == [(0, 0), (2, 4), (3, 8), (5, 12)]
+    log.update_high_watermark(14)
+    log.maybe_increment_log_start_offset(9, StartOffsetReason.CLIENT_RECORD_DELETION)
+    log.flush()
+    assert log.leader_epochs.entries == [(3, 9), (5, 12)]
+    # The power loss came before the new log start was written.
+    for start, entries in (
+        (0, wanted),
+        (3, [(0, 3), *wanted[1:]]),
+        (4, wanted[1:]),
+        (8, wanted[2:]),
+        (9, [(3, 9), (5, 12)]),
+        (13, [(5, 13)]),
+    ):
+        disk = built.fs
+        log = built.killed(recovery_point=14, log_start_offset=start)
+        assert (log.log_start_offset, log.leader_epochs.entries) == (start, entries)
+        log._check()
+        built.fs = disk
+
+
+@pytest.mark.parametrize("content", [b"0\nx\n", b"0\n1\n7 -3\n", b"\xff\xff"])
+@pytest.mark.parametrize(
+    "options", [{"clean": True}, {"clean": False}, {"clean": False, "recovery_point": 6}]
+)
+def test_an_unreadable_epoch_file_is_made_anew(content: bytes, options: dict[str, Any]) -> None:
+    """A consumer that asks where its epoch has ended is not told that it is unknown."""
+    built = LogBuilder()
+    for epoch in (1, 4, 6):
+        built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+        built.log.roll()
+    built.stopped()
+    built.fs.write_bytes(f"{DIRECTORY}/leader-epoch-checkpoint", content)
+    built.fs = built.fs.crash(keep_unsynced=True)
+    assert built.open(**options).leader_epochs.entries == [(1, 0), (4, 2), (6, 4)]
+    assert built.log.leader_epochs.end_offset_for(4, 6) == (4, 4)
+    name = f"{DIRECTORY}/leader-epoch-checkpoint"
+    assert built.fs.crash().read_bytes(name) == b"0\n3\n1 0\n4 2\n6 4\n"
 
 
 def test_s_rec_10_a_crash_during_recovery_is_recoverable() -> None:
@@ -484,6 +542,76 @@ def test_s_rec_3_below_the_recovery_point_a_segment_is_not_read() -> None:
     # What is wrong right below it gives it away: then all is read.
     log = built.killed(recovery_point=60)
     assert (log.log_end_offset, log.recovery_point) == (2, 0)
+
+
+def test_s_fl_2_of_batches_of_one_record_as_much_is_claimed() -> None:
+    built = LogBuilder(index_interval_bytes=0)
+    for _ in range(20):
+        built.clock.advance(0.001)
+        built.append()
+    built.log.flush()
+    for point in range(1, 21):
+        assert built.killed(recovery_point=point).recovery_point == point
+
+
+@pytest.mark.parametrize("interval", [100, 200, 400, 10_000])
+def test_s_rec_3_of_a_segment_read_in_part_nothing_is_counted_twice(interval: int) -> None:
+    """Transactions and batches below the recovery point, in what is read again to find its end."""
+    built = LogBuilder(index_interval_bytes=interval)
+    built.append(2, producer_id=7, producer_epoch=0, base_sequence=0)
+    for producer in (1, 2):
+        built.append(2, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
+    built.end_transaction(2, replicated=False)
+    built.end_transaction(1, replicated=False)
+    built.append(2, producer_id=7, producer_epoch=0, base_sequence=2)
+    built.log.flush()
+    point = built.log.log_end_offset
+    built.append(2, producer_id=7, producer_epoch=0, base_sequence=4)
+    built.end_transaction(7, replicated=False)
+    whole = state_of(built.killed())
+    assert built.killed(recovery_point=point).recovery_point == point
+    assert state_of(built.log) == whole
+    known = built.log.producers.entry(7)
+    assert known is not None
+    first_sequences = [batch.first_sequence for batch in known.batches]
+    assert first_sequences == sorted(set(first_sequences))
+    built.log._check()
+
+
+def test_s_rec_3_half_of_the_last_time_entry_is_not_believed() -> None:
+    """An orderly stop, or a roll, writes it last; the power may have taken its second half."""
+    built = LogBuilder(index_interval_bytes=10_000)
+    for _ in range(5):
+        built.clock.advance(0.001)
+        built.append(2)
+    built.stopped()
+    whole = built.fs.read_bytes(path(0, "timeindex"))
+    assert len(whole) == 12
+    built.fs.write_bytes(path(0, "timeindex"), whole[:8] + bytes(4))
+    log = built.killed(recovery_point=10)
+    log.close()
+    assert built.fs.read_bytes(path(0, "timeindex")) == whole
+
+
+def test_s_rec_3_a_marker_that_says_nothing_ends_the_log() -> None:
+    built = LogBuilder()
+    built.append(2, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    built.end_transaction(7, replicated=False)
+    good, size = built.log.size, built.log.log_end_offset
+    marker = build_batch(
+        [(built.clock.wall_ms(), b"\0", b"", ())],
+        base_offset=size,
+        producer_id=7,
+        producer_epoch=0,
+        transactional=True,
+        control=True,
+    )
+    after = built.batch(base_offset=size + 1, leader_epoch=0)
+    built.fs.write_bytes(path(0), built.fs.read_bytes(path(0)) + bytes(marker) + after)
+    log = built.killed()
+    assert (log.log_end_offset, log.size, built.fs.size(path(0))) == (size, good, good)
+    assert log.segments.first.max_timestamp == built.clock.wall_ms()
+    log._check()
 
 
 def test_s_rec_3_what_was_lost_between_the_recovery_point_and_the_next_segment_ends_the_log() -> (
@@ -646,6 +774,8 @@ def test_s_txn_6_of_the_transaction_index_only_what_is_true_below_the_point_is_k
         "none of the second": good[:size] + bytes(size),
         "half of the second": good[: size + 12],
         "its marker is another batch": good[:size] + good[size : size + 25] + b"\4" + good[-8:],
+        "its marker is within a batch": good[:size] + good[size : size + 25] + b"\3" + good[-8:],
+        "its marker is another's": good[:size] + good[size : size + 9] + b"\1" + good[size + 10 :],
     }
     for form, content in torn.items():
         if point == 3 or form.startswith("its"):  # below the point all was synced

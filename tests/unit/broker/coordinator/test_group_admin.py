@@ -3,6 +3,8 @@
 import pytest
 
 from broker.coordinator.group.classic.state import GroupState
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.settings import GroupSettings
 from protocol.errors import ErrorCode, KafkaError
 from tests.support.group_harness import INITIAL_DELAY_MS, SESSION_MS, GroupHarness
 
@@ -162,3 +164,16 @@ def test_after_shutdown_nothing_is_served(groups: GroupHarness) -> None:
     assert groups.deadlines.next_deadline() is None
     with pytest.raises(KafkaError):
         groups.coordinator.list_groups()
+
+
+def test_before_the_start_nothing_is_served(groups: GroupHarness) -> None:
+    """What the log holds is not known yet: a client that came now would find no offsets."""
+    groups.commit(1)
+    groups.coordinator = GroupCoordinator(
+        GroupSettings(), groups.log, groups.deadlines, groups.clock, new_id=lambda: "id"
+    )
+    groups.coordinator.on_elected(groups.coordinator.partition_for("g"), 1)
+    assert groups.join().reply.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    with pytest.raises(KafkaError) as caught:
+        groups.coordinator.list_groups()
+    assert caught.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE

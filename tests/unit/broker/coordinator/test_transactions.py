@@ -2,8 +2,10 @@
 
 import pytest
 
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.records import decode_value, encode_key, encode_value
+from broker.coordinator.transaction.settings import TransactionSettings
 from broker.coordinator.transaction.state import (
     LAST_EPOCH,
     VALID_NEXT,
@@ -178,6 +180,30 @@ def test_s_txn_4_a_fence_that_cannot_be_written_raises_the_epoch_once(
     broker.log.fail_with = ErrorCode.NONE
     assert broker.init().code is ErrorCode.CONCURRENT_TRANSACTIONS
     assert broker.init() == (0, 1000, 2)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_before_the_start_and_after_the_stop_nothing_is_served(
+    broker: TransactionHarness, before: bool
+) -> None:
+    broker.owner()
+    if before:
+        broker.coordinator = TransactionCoordinator(
+            TransactionSettings(),
+            broker.log,
+            broker.markers,
+            broker.deadlines,
+            broker.clock,
+            broker.ids,
+        )
+        broker.coordinator.on_elected(broker.coordinator.partition_for("id"), 1)
+    else:
+        broker.coordinator.shutdown()
+        assert broker.deadlines.next_deadline() is None
+    assert broker.init().code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    with pytest.raises(KafkaError) as caught:
+        broker.coordinator.list_transactions()
+    assert caught.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 @pytest.mark.parametrize("version", [0, 2])

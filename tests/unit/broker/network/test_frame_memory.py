@@ -1,9 +1,11 @@
 """incomplete.request.max.bytes: what unfinished requests hold is bounded, and nobody is stuck."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 import trio
+import trio.testing
 
 from broker.network.frame_memory import (
     LANES,
@@ -16,6 +18,7 @@ from broker.network.frame_memory import (
     FrameMemoryStatistics,
 )
 from broker.request import Pending, RequestContext
+from broker.world.virtual_time import Timeline, VirtualClock
 from protocol.messages.heartbeat import HeartbeatResponse
 from tests.support.fake_handlers import Harness, running_server
 from tests.support.networks import MemoryNet, Net, wait_until
@@ -194,3 +197,184 @@ def test_nobody_is_overdue_while_nobody_waits() -> None:
     assert not hold.is_too_slow(40.0, 50.0)
     assert not begun(memory, 1_000_000, 500_000).is_too_slow(100.0, 50.0)
     assert STALLED_S < LONGEST_S
+
+
+def in_virtual_time(scenario: Callable[[VirtualClock], Awaitable[None]]) -> None:
+    timeline = Timeline()
+
+    async def run() -> None:
+        await scenario(VirtualClock(timeline))
+
+    trio.run(run, clock=timeline)
+
+
+async def settle() -> None:
+    await trio.testing.wait_all_tasks_blocked()
+
+
+def test_while_others_wait_who_holds_memory_has_to_hurry() -> None:
+    async def scenario(clock: VirtualClock) -> None:
+        memory = FrameMemory(1000)
+        hold, waiter = begun(memory, 50_000, 2000), begun(memory, 50_000, 100)
+        small = begun(memory, SMALL_FRAME, 2000)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(waiter.wait, clock.monotonic)
+            await settle()
+            assert memory.statistics() == FrameMemoryStatistics(held=2100, waiting=1)
+            assert not hold.is_overdue(STALLED_S)
+            assert hold.is_overdue(STALLED_S + 0.1)
+            assert not small.is_overdue(LONGEST_S * 2)  # it holds nothing that counts
+            for now in range(1, round(LONGEST_S) + 2):
+                assert hold.is_overdue(now - 0.5) == (now - 0.5 > LONGEST_S)
+                hold.note(50_000, 2000 + now, float(now))  # sends a byte every second
+            nursery.cancel_scope.cancel()
+
+    in_virtual_time(scenario)
+
+
+def test_what_was_waited_for_memory_is_not_the_clients_time() -> None:
+    async def scenario(clock: VirtualClock) -> None:
+        memory = FrameMemory(1000)
+        ahead, waiter = begun(memory, 50_000, 2000), begun(memory, 50_000, 100)
+        assert ahead.take_window()
+        assert not waiter.take_window()
+        begin = clock.monotonic()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(waiter.wait, clock.monotonic)
+            await clock.sleep(LONGEST_S * 2)
+            ahead.end()
+        assert waiter.take_window()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(begun(memory, 50_000, 2000).wait, clock.monotonic)
+            await settle()
+            now = clock.monotonic() - begin
+            assert not waiter.is_overdue(now + STALLED_S)
+            assert waiter.is_overdue(now + STALLED_S + 0.1)
+            assert not waiter.is_too_slow(now, LONGEST_S)
+            nursery.cancel_scope.cancel()
+
+    in_virtual_time(scenario)
+
+
+def test_when_nothing_is_left_one_goes_on_after_the_other_in_the_order_they_came() -> None:
+    async def scenario(clock: VirtualClock) -> None:
+        memory = FrameMemory(10_000)
+        holds = [begun(memory, 50_000, 20_000) for _ in range(4)]
+        went: list[int] = []
+
+        async def go_on(number: int) -> None:
+            while not holds[number].take_window():
+                await holds[number].wait(clock.monotonic)
+            went.append(number)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(4):
+                nursery.start_soon(go_on, number)
+                await settle()
+            assert went == [0]
+            for number in range(3):
+                holds[number].end()
+                await settle()
+                assert went == list(range(number + 2))
+            assert memory.statistics() == FrameMemoryStatistics(held=50_000, waiting=0)
+
+    in_virtual_time(scenario)
+
+
+def test_a_window_that_is_given_back_wakes_who_waits() -> None:
+    async def scenario(clock: VirtualClock) -> None:
+        memory = FrameMemory(50_000)
+        first, second = begun(memory, 100_000, 900), begun(memory, 100_000, 900)
+        assert first.take_window() == 100_000
+        async with trio.open_nursery() as nursery:
+            # Whoever goes ahead when nothing is left holds the way until its frame is done.
+            third = begun(memory, 100_000, 900)
+            assert third.take_window() == 100_000
+            assert not second.take_window()
+            nursery.start_soon(second.wait, clock.monotonic)
+            await settle()
+            third.end()
+            assert memory.statistics().waiting == 0
+            assert second.take_window()
+            second.settle()
+            nursery.start_soon(third.wait, clock.monotonic)
+            await settle()
+            first.settle()
+            assert memory.statistics() == FrameMemoryStatistics(held=1800, waiting=0)
+
+    in_virtual_time(scenario)
+
+
+def test_all_for_whom_memory_became_free_go_on() -> None:
+    async def scenario(clock: VirtualClock) -> None:
+        memory = FrameMemory(100_000)
+        large = begun(memory, 200_000, 150_000)
+        assert large.take_window()
+        holds = [begun(memory, 20_000, 1000) for _ in range(4)]
+        went: list[FrameHold] = []
+
+        async def go_on(hold: FrameHold) -> None:
+            while not hold.take_window():
+                await hold.wait(clock.monotonic)
+            went.append(hold)
+
+        async with trio.open_nursery() as nursery:
+            for hold in holds:
+                nursery.start_soon(go_on, hold)
+            await settle()
+            assert went == []
+            large.end()
+            await settle()
+            assert len(went) == 4
+
+    in_virtual_time(scenario)
+
+
+def test_who_waits_for_a_lane_gets_it_when_a_frame_is_whole() -> None:
+    async def scenario(clock: VirtualClock) -> None:
+        memory = FrameMemory(1 << 40)
+        holds = [begun(memory, 50_000, 900) for _ in range(LANES)]
+        assert all(hold.take_window() for hold in holds)
+        other = begun(memory, 50_000, 900)
+        assert not other.take_window()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(other.wait, clock.monotonic)
+            await settle()
+            holds[3].received(50_000)
+            assert memory.statistics().waiting == 0
+            assert other.take_window()
+            nursery.cancel_scope.cancel()
+
+    in_virtual_time(scenario)
+
+
+def test_who_waits_for_memory_keeps_no_lane_from_who_comes_next() -> None:
+    """Or the end of the one that goes ahead would wake nobody, and all would wait for ever."""
+
+    async def scenario(clock: VirtualClock) -> None:
+        memory = FrameMemory((LANES + 1) * WINDOW)
+        gone, ahead = begun(memory, 20 * WINDOW, 10 * WINDOW), begun(memory, 2 * WINDOW, 900)
+        assert ahead.take_window()  # without a lane, as nothing is left
+        gone.end()
+        holds = [begun(memory, 5 * WINDOW, 1) for _ in range(LANES)]
+        for hold in holds:
+            assert hold.take_window() == WINDOW + 1
+        went: list[FrameHold] = []
+
+        async def go_on(hold: FrameHold) -> None:
+            hold.note(5 * WINDOW, WINDOW + 1, clock.monotonic())
+            while not hold.take_window():
+                await hold.wait(clock.monotonic)
+            went.append(hold)
+
+        async with trio.open_nursery() as nursery:
+            for hold in holds:
+                nursery.start_soon(go_on, hold)
+            await settle()
+            assert memory.statistics().waiting == LANES
+            ahead.end()
+            await settle()
+            assert went
+            nursery.cancel_scope.cancel()
+
+    in_virtual_time(scenario)

@@ -146,6 +146,131 @@ def test_who_takes_its_reply_too_slowly_gives_way_to_who_waits() -> None:
     trio.run(main, clock=timeline)
 
 
+def test_who_gives_up_waiting_for_room_leaves_the_way_free() -> None:
+    async def main() -> None:
+        large = LargeMessages(SystemClock())
+        room = await large.room_for(2 * MAX_ELEMENTS)
+        with trio.move_on_after(0.01) as gone:
+            await large.room_for(2 * MAX_ELEMENTS)
+        assert gone.cancelled_caught
+        async with trio.open_nursery() as nursery:
+            entered = []
+
+            async def ask() -> None:
+                with await large.room_for(2 * MAX_ELEMENTS):
+                    entered.append(1)
+
+            nursery.start_soon(ask)
+            await settle()
+            assert not entered
+            room.shrink(0)
+            await settle()
+            assert entered
+
+    trio.run(main)
+
+
+def test_a_large_reply_that_is_never_whole_leaves_the_way_free() -> None:
+    async def main() -> None:
+        large = LargeMessages(SystemClock())
+        with pytest.raises(ReplyTooLarge), large.reply_room(lambda: None) as room:
+            await room.grow(LARGE_REPLY_BYTES + 1)
+            await room.grow(MAX_REPLY_BYTES + 1)
+        with trio.fail_after(1), large.reply_room(lambda: None) as room:
+            await room.grow(LARGE_REPLY_BYTES + 1)
+
+    trio.run(main)
+
+
+def test_a_client_that_goes_while_its_reply_waits_leaves_the_way_free() -> None:
+    async def main() -> None:
+        large = LargeMessages(SystemClock())
+        with large.reply_room(lambda: None) as unsent:
+            await unsent.grow(MAX_REPLY_BYTES)
+            unsent.built(UNSENT_BYTES + 1)
+            with trio.move_on_after(0.01) as gone, large.reply_room(lambda: None) as room:
+                await room.grow(LARGE_REPLY_BYTES + 1)
+            assert gone.cancelled_caught
+        with trio.fail_after(1), large.reply_room(lambda: None) as room:
+            await room.grow(LARGE_REPLY_BYTES + 1)
+
+    trio.run(main)
+
+
+def test_of_replies_that_are_not_taken_the_oldest_gives_way_and_no_young_one() -> None:
+    timeline = Timeline()
+
+    async def main() -> None:
+        clock = VirtualClock(timeline)
+        large = LargeMessages(clock)
+        begin = clock.monotonic()
+        aborted: list[tuple[str, float]] = []
+
+        async def slow(name: str, until: float) -> None:
+            def abort() -> None:
+                aborted.append((name, clock.monotonic() - begin))
+                given_up.set()
+
+            given_up = trio.Event()
+            with large.reply_room(abort) as room:
+                await room.grow(LARGE_REPLY_BYTES + 1)
+                room.built(UNSENT_BYTES // 2)
+                with clock.timeout(until):
+                    await given_up.wait()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(slow, "old", 1000)
+            await clock.sleep(1)
+            nursery.start_soon(slow, "young", 1000)
+            await clock.sleep(1)
+            nursery.start_soon(slow, "taken in time", PATIENCE_S - 3)
+            await clock.sleep(1)
+            built = clock.monotonic()
+            with large.reply_room(lambda: None) as room:
+                await room.grow(LARGE_REPLY_BYTES + 1)
+            # When a client had its reply there was room: nobody had to go.
+            assert clock.monotonic() - built == pytest.approx(PATIENCE_S - 4)
+            assert aborted == []
+            nursery.start_soon(slow, "last", 1000)
+            await clock.sleep(1)
+            with large.reply_room(lambda: None) as room:
+                await room.grow(LARGE_REPLY_BYTES + 1)
+            assert [name for name, _ in aborted] == ["old"]
+            nursery.cancel_scope.cancel()
+
+    trio.run(main, clock=timeline)
+
+
+def test_a_client_has_its_time_also_when_others_wait_already() -> None:
+    timeline = Timeline()
+
+    async def main() -> None:
+        clock = VirtualClock(timeline)
+        large = LargeMessages(clock)
+        ended = trio.Event()
+
+        async def take(size: int, seconds: float) -> None:
+            with large.reply_room(ended.set) as room:
+                await room.grow(LARGE_REPLY_BYTES + 1)
+                room.built(size)
+                with clock.timeout(seconds):
+                    await ended.wait()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take, UNSENT_BYTES // 2, PATIENCE_S - 1)
+            await clock.sleep(PATIENCE_S - 2)
+            nursery.start_soon(take, UNSENT_BYTES + 1, PATIENCE_S * 10)
+            await clock.sleep(0.5)
+            began = clock.monotonic()
+            with large.reply_room(lambda: None) as room:
+                # The first one is taken meanwhile: that is not enough, and the second one is young.
+                await room.grow(LARGE_REPLY_BYTES + 1)
+            assert ended.is_set()
+            assert clock.monotonic() - began == pytest.approx(PATIENCE_S + 0.5)
+
+    trio.run(main, clock=timeline)
+
+
 # ---- on a connection
 
 

@@ -127,6 +127,45 @@ def test_the_active_segment_is_appended_to_whatever_its_indexes_say(clean: bool)
                 built.fs.unlink(f"{DIRECTORY}/{name}")
 
 
+def with_time_going_back(built: LogBuilder) -> None:
+    """Segments of some sixty batches; the records' timestamps rise, fall and repeat."""
+    now = built.clock.wall_ms()
+    for number in range(120):
+        if number == 60:
+            built.log.roll()
+        stamp = now + number * 10 - 70 * (number % 5 == 4) - 10 * (number % 3 == 0)
+        built.append_dated(stamp, stamp - 5)
+
+
+@pytest.mark.parametrize("index_bytes", [96, 240, 4800])
+@pytest.mark.parametrize("interval", [0, 150, 400, 10_000])
+@pytest.mark.parametrize("undated", [False, True])
+def test_s_idx_1_and_2_indexes_are_rebuilt_as_they_were_written(
+    index_bytes: int, interval: int, undated: bool
+) -> None:
+    built = LogBuilder(index_interval_bytes=interval, segment_index_bytes=index_bytes)
+    if undated:
+        for _ in range(60):
+            built.append_dated(-1)
+    else:
+        with_time_going_back(built)
+    built.log.roll()
+    built.append()
+    built.stopped()
+    log = built.log
+    for segment in list(log.segments)[:-1]:
+        segment.release()
+        right = [built.fs.read_bytes(path) for path in segment.paths[1:3]]
+        scan = segment.new_scan({})
+        scan.run(segment.file, segment.size)
+        scan.add_time_entry()  # as the roll did
+        segment.install_indexes(scan, (None, None))
+        segment.release()
+        found = [built.fs.read_bytes(path) for path in segment.paths[1:3]]
+        assert found == right
+        log._check()
+
+
 def test_a_cut_record_file_is_corrupt_and_not_the_end_of_the_segment() -> None:
     built = sealed()
     log, size = built.log, built.fs.size(BASE + ".log")
@@ -269,6 +308,19 @@ def test_a_disk_that_fails_in_a_repair_is_a_failed_disk() -> None:
     assert len(watched.failed) == 1
 
 
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("operation", ["open", "pwrite", "fsync"])
+def test_a_repair_that_a_disk_ends_leaves_no_file_behind(operation: str, nth: int) -> None:
+    built = broken()
+    watched = Watched(built)
+    with pytest.raises(BeingRepaired):
+        built.log.read(80, 100)
+    built.fs.fail(operation, "*.tmp", nth=nth)
+    with pytest.raises(StorageError):
+        watched.repair()
+    assert not [name for name in built.names() if name.endswith(".tmp")]
+
+
 def test_an_interrupted_repair_leaves_nothing_behind() -> None:
     built, watched = broken_and_read()
     job = built.log.begin_index_repair(watched.doubts[0])
@@ -405,6 +457,19 @@ def test_without_a_snapshot_the_segments_before_are_read() -> None:
     built.log.release()
     for segment in built.log.segments:
         segment.aborted_sum = None
+    assert built.aborted() == ABORTED
+
+
+def test_a_snapshot_that_cannot_be_read_is_passed_over() -> None:
+    """The one at the base of the second segment knows that a transaction is open there."""
+    built = with_transactions()
+    damaged = f"{DIRECTORY}/{7:020d}.snapshot"
+    assert damaged.rpartition("/")[2] in built.names()
+    built.fs.write_bytes(damaged, built.fs.read_bytes(damaged)[:-3])
+    built.log.release()
+    for segment in built.log.segments:
+        segment.aborted_sum = None
+    built.fs.write_bytes(f"{DIRECTORY}/{7:020d}.txnindex", b"")
     assert built.aborted() == ABORTED
 
 

@@ -537,8 +537,12 @@ def check_aborted_sums(log: Log) -> int:
             # The last stable offset of an entry depends on what was known of other producers.
             index = segment.txn_index
             assert known == index.checksum, (segment, known, found.scan.aborted)
-            there = [_shown_aborted(one) for one in index.all_aborted()]
-            assert there == [_shown_aborted(one) for one in found.scan.aborted], segment
+            there = {_shown_aborted(one) for one in index.all_aborted()}
+            seen = {_shown_aborted(one) for one in found.scan.aborted}
+            # Of a transaction that began in a segment that is gone, and its snapshot with it, the
+            # log does not tell any more.
+            gone = {one for one in there - seen if one[1] < log.first_segment_base}
+            assert there - gone == seen, (segment, there, seen)
     return believed
 
 

@@ -3,9 +3,15 @@
 import errno
 
 import pytest
+from crc32c import crc32c
 
 from storage.errors import CorruptIndex, InvalidIndexAppend
-from storage.index.transaction_index import ENTRY_SIZE, AbortedTxn, TransactionIndex
+from storage.index.transaction_index import (
+    ENTRY_SIZE,
+    NO_ABORTED,
+    AbortedTxn,
+    TransactionIndex,
+)
 from tests.support.memory_filesystem import MemoryFileSystem
 
 
@@ -129,3 +135,22 @@ def test_truncation_and_reopening(fs: MemoryFileSystem, index: TransactionIndex)
     assert index.all_aborted() == [A]
     index.update_parent_dir("/e")
     assert index.path == "/e/x.deleted"
+
+
+def test_the_checksum_of_its_first_entries(fs: MemoryFileSystem, index: TransactionIndex) -> None:
+    assert index.begins_with(NO_ABORTED)
+    assert index.checksum_of(0) == index.checksum_below(100) == NO_ABORTED
+    for txn in (A, B, C):
+        index.append(txn)
+    one, two, three = ((34 * n, crc32c(fs.read_bytes("/d/x")[: 34 * n])) for n in range(1, 4))
+    assert (index.checksum_of(2), index.checksum) == (two, three)
+    assert [index.checksum_below(offset) for offset in (20, 21, 30, 31, 51)] == [
+        NO_ABORTED,
+        one,
+        one,
+        two,
+        three,
+    ]
+    assert all(index.begins_with(checksum) for checksum in (NO_ABORTED, one, two, three))
+    assert not index.begins_with((34, two[1]))
+    assert not index.begins_with((136, three[1])), "there are not that many"

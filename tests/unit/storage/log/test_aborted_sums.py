@@ -206,7 +206,10 @@ def test_of_segments_that_were_replaced_nothing_is_known(built: Transactions) ->
     assert built.said() == f"7 0:? {built.word(4, 1)} 6"
 
 
-def test_before_a_truncation_the_line_is_that_of_the_lowered_point(built: Transactions) -> None:
+@pytest.mark.parametrize("at_first", [7, 5])
+def test_before_a_truncation_the_line_is_that_of_the_lowered_point(
+    built: Transactions, at_first: int
+) -> None:
     for _ in range(3):
         built.end()
         built.log.roll()
@@ -219,8 +222,9 @@ def test_before_a_truncation_the_line_is_that_of_the_lowered_point(built: Transa
         rolled=lambda *_: None,
         lowered=lambda _: lowered.append(built.said()),
     )
-    expected = [f"7 {built.word(0, 1)} {built.word(2, 1)} {built.word(4, 1)} 6"]
-    built.log.truncate_to(7)
+    before = f"{at_first} {built.word(0, 1)} {built.word(2, 1)}"
+    expected = [f"{before} {built.word(4, 1)} 6" if at_first == 7 else f"{before} 4"]
+    built.log.truncate_to(at_first)
     built.log.flush()
     expected.append(f"3 {built.word(0, 1)} 2")
     built.log.truncate_to(3)

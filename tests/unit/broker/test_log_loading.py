@@ -176,7 +176,8 @@ class TimedJob:
 
 
 def test_s_rec_8_only_directories_whose_logs_take_long_are_given_more_threads() -> None:
-    start = Start({"/quick": QUICK_LOG_S / 5, "/slow": QUICK_LOG_S * 3, "/slower": 2.0}, logs=600)
+    seconds = {"/quick": QUICK_LOG_S / 5, "/slow": QUICK_LOG_S * 1.4, "/slower": 2.0}
+    start = Start(seconds, logs=600)
     start.run(4)
     assert start.peaks == {"/quick": 1, "/slow": 4, "/slower": 4}
 

@@ -714,6 +714,33 @@ def test_s_rec_10_recovery_tells_how_far_it_has_synced(monkeypatch: pytest.Monke
     assert told == [8, 16, 24]
 
 
+def test_s_rec_10_epochs_are_on_the_disk_before_a_recovery_point_above_them_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recovery, "_SYNC_EVERY_S", 0)
+    built = LogBuilder()
+    for epochs in ((0, 1), (3, 4), (4, 7)):
+        for epoch in epochs:
+            built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+            if not epoch:
+                built.log.flush()  # so the file names the first one, and that only
+        built.log.roll()
+    wanted = built.log.leader_epochs.entries
+    built.fs = built.fs.crash(keep_unsynced=True)
+    told: list[int] = []
+
+    def synced(offset: int, _: str) -> None:
+        told.append(offset)
+        options = LoadOptions(config=built.config, clean=False, recovery_point=offset)
+        log = load_log(built.fs.crash(), built.clock, DIRECTORY, TP, options, Random(0))
+        found = [entry for entry in log.leader_epochs.entries if entry.start_offset < offset]
+        assert found == [entry for entry in wanted if entry.start_offset < offset]
+
+    options = LoadOptions(config=built.config, clean=False, synced=synced)
+    load_log(built.fs, built.clock, DIRECTORY, TP, options, Random(0))
+    assert told[:3] == [4, 8, 12]
+
+
 def test_s_rec_10_what_took_long_to_recover_is_synced_to_its_end() -> None:
     built = filled()
     built.fs = built.fs.crash(keep_unsynced=True)
@@ -757,6 +784,27 @@ def test_s_txn_6_an_aborted_transaction_below_the_recovery_point_stays_aborted()
     log = built.open(clean=False, recovery_point=3)
     assert log.recovery_point == 3
     assert [txn.producer_id for txn in log.segments.first.txn_index.all_aborted()] == [1]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_s_txn_6_a_transaction_that_is_open_since_the_first_offset_is_open_after_a_start(
+    clean: bool,
+) -> None:
+    """Offset 0 is an offset; and an open transaction never expires (S-IDEM-2)."""
+    built = LogBuilder()
+    built.append(2, producer_id=0, producer_epoch=0, base_sequence=0, transactional=True)
+    built.append(2)
+    built.stopped()
+    if not clean:
+        built.killed(recovery_point=4)
+    log = built.log
+    log.update_high_watermark(4)
+    assert (log.high_watermark, log.last_stable_offset) == (4, 0)
+    assert sum(log.producers.expire(built.clock.wall_ms() + 2**40)) == 0
+    built.end_transaction(0, replicated=False)
+    log.update_high_watermark(5)
+    assert log.last_stable_offset == 5
+    assert sum(log.producers.expire(built.clock.wall_ms() + 2**40)) == 1
 
 
 @pytest.mark.parametrize("point", [3, 6])

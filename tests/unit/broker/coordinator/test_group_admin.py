@@ -177,3 +177,16 @@ def test_before_the_start_nothing_is_served(groups: GroupHarness) -> None:
     with pytest.raises(KafkaError) as caught:
         groups.coordinator.list_groups()
     assert caught.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_offsets_that_were_deleted_are_counted(groups: GroupHarness) -> None:
+    def deleted() -> int:
+        return groups.coordinator.statistics().deleted_offsets
+
+    assert deleted() == 0
+    groups.commit(1)
+    delete_offsets(groups, ("t", 0))
+    assert deleted() == 1
+    groups.commit(2)
+    groups.delete_group()
+    assert deleted() == 2

@@ -18,10 +18,12 @@ from protocol.messages.alter_replica_log_dirs import (
 )
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from protocol.types import TopicPartition
+from storage import log_tasks
 from storage.log.results import StartOffsetReason
 from storage.paths import parent_dir
 from tests.support.api_calls import call
 from tests.support.broker_bench import batch
+from tests.support.log_tasks import run_task
 from tests.support.real_bench import RealBench
 
 TP = TopicPartition("t", 0)
@@ -169,6 +171,26 @@ def test_the_own_directory_gives_a_move_up_and_another_one_redirects_it():
     moves.fill()
     moves.run(lambda: not moves.mover._moving)
     assert moves.partition.log.dir == "/a/t-0"
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+def test_what_a_move_leaves_behind_is_removed_from_the_disk_later(given_up):
+    moves = Moves()
+    moves.fill()
+    moves.mover.move(TP, "/b")
+    if given_up:
+        moves.mover.move(TP, "/a")
+    else:
+        moves.run(moves.lies_in("/b"))
+    left = "/b" if given_up else "/a"
+    assert [name[-7:] for name in moves.names(left)] == ["-delete"]
+    run_task(moves.logs, log_tasks.DELETE_LOGS)
+    assert moves.names(left)
+    moves.clock.advance(60)
+    run_task(moves.logs, log_tasks.DELETE_LOGS)
+    assert moves.names(left) == []
+    assert moves.names("/a" if given_up else "/b") == ["t-0"]
+    assert len(moves.values(0)) == 60
 
 
 def test_the_copy_follows_a_log_start_beyond_its_end_and_a_truncation():

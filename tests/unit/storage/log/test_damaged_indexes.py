@@ -10,6 +10,7 @@ from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.types import TopicPartition
 from storage import log_tasks
 from storage.errors import BeingRepaired, IndexInDoubt, StorageError
 from storage.jobs import perform
@@ -587,6 +588,23 @@ def test_what_was_noted_at_the_stop_tells_a_damaged_index(damaged: bytes | None)
     run_task(directory.manager, log_tasks.REPAIR_INDEXES)
     assert directory.manager.statistics().damaged_indexes == {"transaction": 1}
     assert directory.reads() == [0]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_who_waits_for_a_repair_is_woken_whatever_comes_of_it(fails: bool) -> None:
+    directory = Directory()
+    directory.manager.shutdown()
+    directory.fs.write_bytes(f"{BASE}.txnindex", b"")
+    directory.start()
+    woken: list[TopicPartition] = []
+    directory.manager.repairs.repaired = woken.append
+    with pytest.raises(BeingRepaired):
+        directory.reads()
+    assert woken == []
+    if fails:
+        directory.fs.fail("pread", "*.log", times=None)
+    run_task(directory.manager, log_tasks.REPAIR_INDEXES)
+    assert woken == [TP]
 
 
 @pytest.mark.parametrize("content", [None, b"0\n1\nt 0 4 0:34:1\n", b"\xff"])

@@ -18,12 +18,9 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from protocol.records.runs import NOT_ABOVE
+from protocol.records.runs import NOT_ABOVE, ONE_BYTE, TWO_BYTES, delta_columns
 from protocol.records.varint import encode_varint
 
-_ONE_BYTE: Final = 64
-"""Deltas below it take one byte, as zigzag varints."""
-_TWO_BYTES: Final = 8192
 _MOST_RECORDS: Final = 1 << 16
 """Of all layouts that are kept: some megabytes, at most."""
 
@@ -56,7 +53,7 @@ class Layouts:
         """Whether `payload` is `count` sound records of a layout that was learned, the greatest of
         whose timestamp deltas is `greatest_delta`. False says nothing."""
         layout = self._known.get((count, payload[:6] if payload[0] > 0x7F else payload[:5]))
-        if layout is None or len(payload) != layout.size or not 0 <= greatest_delta < _ONE_BYTE:
+        if layout is None or len(payload) != layout.size or not 0 <= greatest_delta < ONE_BYTE:
             return False
         if layout.structure(payload) != layout.expected:
             return False
@@ -91,11 +88,11 @@ def layout_of(head: bytes, count: int, size: int) -> Layout | None:
             return None
         length |= head[1] << 7
     key = head[-1]
-    if length & 1 or key > 0x7F or (key & 1 and key != 1) or count > _TWO_BYTES:
+    if length & 1 or key > 0x7F or (key & 1 and key != 1) or count > TWO_BYTES:
         return None
-    runs = [_Run(0, 0, min(count, _ONE_BYTE), length >> 1)]
-    if count > _ONE_BYTE:
-        runs.append(_Run(runs[0].end, _ONE_BYTE, count, (length >> 1) + 1))
+    runs = [_Run(0, 0, min(count, ONE_BYTE), length >> 1)]
+    if count > ONE_BYTE:
+        runs.append(_Run(runs[0].end, ONE_BYTE, count, (length >> 1) + 1))
     key_bytes = 0 if key & 1 else key >> 1
     # Besides: attributes, two deltas, the key's length and the number of headers.
     value_length = _length_within((length >> 1) - 5 - key_bytes)
@@ -108,11 +105,10 @@ def layout_of(head: bytes, count: int, size: int) -> Layout | None:
         value_at = key_at + 1 + key_bytes
         fixed = dict(enumerate(run.length)) | {key_at: key, run.step - 1: 0}
         fixed |= {value_at + at: byte for at, byte in enumerate(value_length)}
-        written = [encode_varint(delta) for delta in range(run.first, run.until)]
-        deltas = [bytes(each[at] for each in written) for at in range(run.width)]
         columns += [run.column(place) for place in fixed]
         columns += [run.column(run.deltas_at + at) for at in range(run.width)]
-        expected += [bytes((byte,)) * run.count for byte in fixed.values()] + deltas
+        expected += [bytes((byte,)) * run.count for byte in fixed.values()]
+        expected += delta_columns(run.first, run.until)
     times = [run.column(run.deltas_at - 1) for run in runs]
     later = times[1] if len(times) > 1 else None
     return Layout(size, itemgetter(*columns), tuple(expected), times[0], later)
@@ -140,7 +136,7 @@ class _Run:
         self.first = first
         self.until = until
         self.count = until - first
-        self.width = 1 if first < _ONE_BYTE else 2
+        self.width = 1 if first < ONE_BYTE else 2
         self.length = encode_varint(size)
         self.step = len(self.length) + size
         self.end = start + self.count * self.step

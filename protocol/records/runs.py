@@ -38,17 +38,17 @@ _MOST_COLUMNS: Final = 8
 """Bytes of a timestamp delta before its last one: with more, a sum could leave 64 bits."""
 
 # Zigzag: what a delta is written as, by how many bytes that takes.
-_ONE_BYTE: Final = 64
-_TWO_BYTES: Final = 8192
+ONE_BYTE: Final = 64
+TWO_BYTES: Final = 8192
 _THREE_BYTES: Final = 1 << 20
-_DELTA: Final = bytes(2 * d for d in range(_ONE_BYTE))
-_LOW: Final = bytes(2 * d & 0x7F | 0x80 for d in range(_TWO_BYTES))
-_HIGH: Final = bytes(2 * d >> 7 for d in range(_TWO_BYTES))
-_MIDDLE: Final = bytes(2 * d >> 7 | 0x80 for d in range(_TWO_BYTES))
+_DELTA: Final = bytes(2 * d for d in range(ONE_BYTE))
+_LOW: Final = bytes(2 * d & 0x7F | 0x80 for d in range(TWO_BYTES))
+_HIGH: Final = bytes(2 * d >> 7 for d in range(TWO_BYTES))
+_MIDDLE: Final = bytes(2 * d >> 7 | 0x80 for d in range(TWO_BYTES))
 _CONTINUED: Final = bytes(range(0x80, 0x100))
 NOT_ABOVE: Final = tuple(
     bytes(byte for byte in range(0x80) if byte & 1 or byte >> 1 <= greatest)
-    for greatest in range(_ONE_BYTE)
+    for greatest in range(ONE_BYTE)
 )
 """By a greatest timestamp delta: the one-byte deltas that are not above it."""
 _LOW_NOT_ABOVE: Final = tuple(bytes(byte | 0x80 for byte in row) for row in NOT_ABOVE)
@@ -79,12 +79,12 @@ def _is_regular(  # noqa: C901, PLR0912  calls cost more than the rest
         if runs > 1 and delta < (runs - 1) * _LONG:
             return False
         runs += 1
-        if delta < _ONE_BYTE:
-            width, limit = 1, _ONE_BYTE
-        elif delta < _TWO_BYTES:
-            width, limit = 2, _TWO_BYTES
+        if delta < ONE_BYTE:
+            width, limit = 1, ONE_BYTE
+        elif delta < TWO_BYTES:
+            width, limit = 2, TWO_BYTES
         else:
-            width, limit = 3, (delta // _TWO_BYTES + 1) * _TWO_BYTES
+            width, limit = 3, (delta // TWO_BYTES + 1) * TWO_BYTES
         head = payload[at]
         step = table[head][payload[at + 1]]  # FAR for eight kilobytes and more
         ran = min(limit - delta, count - delta, (end - at) // step)
@@ -188,7 +188,7 @@ def greatest_delta_of(payload: bytes, count: int) -> int | None:  # noqa: C901, 
     headers) take the quick way: one call reads all structural bytes up to the value, and tables say
     what a length of one or two bytes stands for.
     """
-    if count > _TWO_BYTES:
+    if count > TWO_BYTES:
         return None
     records, fields = distances(), _field_sizes()
     at = 0
@@ -196,7 +196,7 @@ def greatest_delta_of(payload: bytes, count: int) -> int | None:  # noqa: C901, 
     greatest = -1 << 63
     try:
         for head_of, key_end, expected in (
-            (_head_of, 6, range(0, 2 * min(count, _ONE_BYTE), 2)),
+            (_head_of, 6, range(0, 2 * min(count, ONE_BYTE), 2)),
             (_later_head_of, 7, _two_bytes_up_to(count)),
         ):
             for right in expected:
@@ -259,12 +259,12 @@ _fields: list[tuple[int, ...]] = []
 
 def _two_bytes_up_to(count: int) -> Sequence[int]:
     """The offset deltas of two bytes below `count`, as little-endian numbers."""
-    if count <= _ONE_BYTE:
+    if count <= ONE_BYTE:
         return ()
     if not _two_bytes:
-        pairs = zip(_LOW[_ONE_BYTE:], _HIGH[_ONE_BYTE:], strict=True)
+        pairs = zip(_LOW[ONE_BYTE:], _HIGH[ONE_BYTE:], strict=True)
         _two_bytes.extend(high << 8 | low for low, high in pairs)
-    return _two_bytes[: count - _ONE_BYTE]
+    return _two_bytes[: count - ONE_BYTE]
 
 
 _two_bytes: list[int] = []
@@ -320,6 +320,14 @@ def _behind_headers(payload: bytes, at: int) -> int:
     return at
 
 
+def delta_columns(first: int, until: int) -> tuple[bytes, ...]:
+    """How the offset deltas `first` … `until` - 1 are written, which all take one byte, or all two:
+    their first bytes, and their second ones."""
+    if until <= ONE_BYTE:
+        return (_DELTA[first:until],)
+    return _LOW[first:until], _HIGH[first:until]
+
+
 def deltas_rise(
     payload: bytes, at: int, stop: int, step: int, delta: int, ran: int, width: int
 ) -> bool:
@@ -327,7 +335,7 @@ def deltas_rise(
     what follows it."""
     if width == 1:
         return payload[at:stop:step] == _DELTA[delta : delta + ran]
-    first = delta % _TWO_BYTES
+    first = delta % TWO_BYTES
     last = first + ran
     if payload[at:stop:step] != _LOW[first:last]:
         return False
@@ -398,12 +406,12 @@ def greatest_of_column(
     if end - at == 1:
         if column == column[:1] * len(column):
             return _unzigzag(column[0])
-        if 0 <= claimed < _ONE_BYTE:
+        if 0 <= claimed < ONE_BYTE:
             if column.translate(None, NOT_ABOVE[claimed]):
                 return claimed + 1
             return claimed if 2 * claimed in column else claimed - 1
         return max(map(_unzigzag, set(column)))
-    if end - at == 2 and _ONE_BYTE <= claimed < _TWO_BYTES:
+    if end - at == 2 and ONE_BYTE <= claimed < TWO_BYTES:
         greatest = _greatest_of_two(payload[at:stop:step], column, claimed)
         if greatest is not None:
             return greatest
@@ -426,7 +434,7 @@ def _greatest_of_two(lows: bytes, highs: bytes, claimed: int) -> int | None:
     if highs[first:] != bytes((high,)) * (len(highs) - first):
         return None
     lows = lows[first:]
-    if lows.translate(None, _LOW_NOT_ABOVE[claimed % _ONE_BYTE]):
+    if lows.translate(None, _LOW_NOT_ABOVE[claimed % ONE_BYTE]):
         return claimed + 1
     return claimed if _LOW[claimed] in lows else claimed - 1
 

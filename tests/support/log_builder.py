@@ -13,6 +13,7 @@ from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.records.record import Record, iter_records
 from protocol.types import TopicPartition
 from storage.append_origin import AppendOrigin
+from storage.clock import Clock
 from storage.log.log import Log
 from storage.log.results import AppendInfo, FetchIsolation, FileSlice
 from storage.recovery import LoadOptions, load_log
@@ -96,17 +97,7 @@ class LogBuilder:
         self, producer_id: int, kind: ControlType = ControlType.ABORT, *, replicated: bool = True
     ) -> AppendInfo:
         """Append the marker of a producer in its epoch 0; the high watermark follows if asked."""
-        marker = build_end_transaction_marker(
-            kind,
-            producer_id=producer_id,
-            producer_epoch=0,
-            coordinator_epoch=0,
-            timestamp=self.clock.wall_ms(),
-        )
-        info = self.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
-        if replicated:
-            self.log.update_high_watermark(self.log.log_end_offset)
-        return info
+        return end_transaction(self.log, self.clock, producer_id, kind, replicated=replicated)
 
     def records(self, offset: int = 0) -> list[Record]:
         """All records from the batch that holds `offset` on."""
@@ -123,3 +114,26 @@ class LogBuilder:
     def names(self) -> list[str]:
         """Files in the partition directory."""
         return self.fs.list_dir(DIRECTORY)
+
+
+def end_transaction(
+    log: Log,
+    clock: Clock,
+    producer_id: int,
+    kind: ControlType = ControlType.ABORT,
+    *,
+    replicated: bool = True,
+) -> AppendInfo:
+    """Append the marker of a producer in its epoch 0, dated now; the high watermark follows if
+    asked."""
+    marker = build_end_transaction_marker(
+        kind,
+        producer_id=producer_id,
+        producer_epoch=0,
+        coordinator_epoch=0,
+        timestamp=clock.wall_ms(),
+    )
+    info = log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    if replicated:
+        log.update_high_watermark(log.log_end_offset)
+    return info

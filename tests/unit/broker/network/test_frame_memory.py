@@ -305,6 +305,13 @@ def test_a_window_that_is_given_back_wakes_who_waits() -> None:
     in_virtual_time(scenario)
 
 
+async def go_on(hold: FrameHold, clock: VirtualClock, went: list[FrameHold]) -> None:
+    """Wait for a window; then it is one of those that went."""
+    while not hold.take_window():
+        await hold.wait(clock.monotonic)
+    went.append(hold)
+
+
 def test_all_for_whom_memory_became_free_go_on() -> None:
     async def scenario(clock: VirtualClock) -> None:
         memory = FrameMemory(100_000)
@@ -313,14 +320,9 @@ def test_all_for_whom_memory_became_free_go_on() -> None:
         holds = [begun(memory, 20_000, 1000) for _ in range(4)]
         went: list[FrameHold] = []
 
-        async def go_on(hold: FrameHold) -> None:
-            while not hold.take_window():
-                await hold.wait(clock.monotonic)
-            went.append(hold)
-
         async with trio.open_nursery() as nursery:
             for hold in holds:
-                nursery.start_soon(go_on, hold)
+                nursery.start_soon(go_on, hold, clock, went)
             await settle()
             assert went == []
             large.end()
@@ -361,15 +363,10 @@ def test_who_waits_for_memory_keeps_no_lane_from_who_comes_next() -> None:
             assert hold.take_window() == WINDOW + 1
         went: list[FrameHold] = []
 
-        async def go_on(hold: FrameHold) -> None:
-            hold.note(5 * WINDOW, WINDOW + 1, clock.monotonic())
-            while not hold.take_window():
-                await hold.wait(clock.monotonic)
-            went.append(hold)
-
         async with trio.open_nursery() as nursery:
             for hold in holds:
-                nursery.start_soon(go_on, hold)
+                hold.note(5 * WINDOW, WINDOW + 1, clock.monotonic())
+                nursery.start_soon(go_on, hold, clock, went)
             await settle()
             assert memory.statistics().waiting == LANES
             ahead.end()

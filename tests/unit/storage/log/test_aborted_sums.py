@@ -2,12 +2,12 @@
 
 import pytest
 
-from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.records.control import ControlType
 from protocol.types import ZERO_UUID, uuid_to_text
 from storage.errors import IndexInDoubt, IndexKind
 from storage.index.transaction_index import TransactionIndex
 from storage.jobs import perform
-from storage.log.results import AppendOrigin, StartOffsetReason
+from storage.log.results import StartOffsetReason
 from storage.log.segment import LogSegment
 from tests.support.cleaning import cleaned
 from tests.support.log_builder import DIRECTORY, LogBuilder
@@ -26,15 +26,7 @@ class Transactions(LogBuilder):
             producer_id=7, producer_epoch=0, base_sequence=self.sequence, transactional=True
         )
         self.sequence += 1
-        marker = build_end_transaction_marker(
-            kind,
-            producer_id=7,
-            producer_epoch=0,
-            coordinator_epoch=0,
-            timestamp=self.clock.wall_ms(),
-        )
-        self.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
-        self.log.update_high_watermark(self.log.log_end_offset)
+        self.end_transaction(7, kind)
 
     def said(self) -> str:
         """Without what is always the same."""

@@ -1,7 +1,6 @@
 """Indexes that say something else than their log: found, rebuilt, and never believed."""
 
 import random
-from contextlib import suppress
 
 import pytest
 
@@ -17,6 +16,7 @@ from storage.jobs import perform
 from storage.log.log import Log
 from storage.log.results import AppendOrigin, FetchIsolation, FileSlice
 from storage.log_manager import LogManager
+from tests.support.committed_reads import aborted_told, told_in_the_end
 from tests.support.log_builder import DIRECTORY, TP, LogBuilder
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
@@ -547,23 +547,11 @@ class Directory:
         """First offsets of the aborted transactions that a committed reader is told, at once."""
         log = self.manager.get_log(TP)
         assert log is not None
-        log.update_high_watermark(log.log_end_offset)
-        found = set()
-        for offset in range(0, log.log_end_offset, 2):
-            aborted = log.read(offset, 1 << 20, COMMITTED).aborted
-            assert aborted is not None
-            found |= {one.first_offset for one in aborted}
-        return sorted(found)
+        return aborted_told(log)
 
     def reads_in_the_end(self) -> list[int]:
         """The same, after it was told to wait."""
-        with pytest.raises(BeingRepaired):
-            self.reads()
-        for _ in range(3):
-            run_task(self.manager, log_tasks.REPAIR_INDEXES)
-            with suppress(BeingRepaired):
-                return self.reads()
-        raise AssertionError("one segment after the other")
+        return told_in_the_end(self.manager, self.reads, repairs=3)
 
 
 def test_after_an_orderly_stop_nothing_is_read_to_know_aborted_transactions() -> None:

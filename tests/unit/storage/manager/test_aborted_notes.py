@@ -13,19 +13,21 @@ from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.errors import KafkaError
 from protocol.records.builder import build_batch
-from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.records.control import ControlType
 from protocol.types import TopicPartition
 from storage import log_tasks, recovery
 from storage.aborted_checkpoint import encode_aborted, read_aborted
 from storage.checkpoint import OffsetCheckpoint
-from storage.errors import BeingRepaired, OutOfResources
+from storage.errors import OutOfResources
 from storage.jobs import perform, perform_all
 from storage.log.log import Log
-from storage.log.results import AppendOrigin, FetchIsolation, StartOffsetReason
+from storage.log.results import FetchIsolation, StartOffsetReason
 from storage.log_manager import LogManager
 from storage.manager.tails import IDLE_S
 from tests.support.cleaning import cleaned
+from tests.support.committed_reads import aborted_told, told_in_the_end
 from tests.support.crash_lab import check_aborted_sums
+from tests.support.log_builder import end_transaction
 from tests.support.log_tasks import run_task
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_filesystem import MemoryFileSystem
@@ -90,15 +92,7 @@ class Broker:
         self.log.append_as_leader(batch, leader_epoch=0)
 
     def end(self, kind: ControlType = ControlType.ABORT, producer_id: int = 7) -> None:
-        marker = build_end_transaction_marker(
-            kind,
-            producer_id=producer_id,
-            producer_epoch=0,
-            coordinator_epoch=0,
-            timestamp=self.clock.wall_ms(),
-        )
-        self.log.append_as_leader(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
-        self.log.update_high_watermark(self.log.log_end_offset)
+        end_transaction(self.log, self.clock, producer_id, kind)
 
     def abort(self, count: int = 1) -> None:
         for _ in range(count):
@@ -140,24 +134,11 @@ class Broker:
 
         Raises BeingRepaired.
         """
-        log = self.log
-        log.update_high_watermark(log.log_end_offset)
-        found: set[int] = set()
-        for offset in range(log.log_start_offset, log.log_end_offset):
-            aborted = log.read(offset, 1 << 20, COMMITTED).aborted
-            assert aborted is not None
-            found |= {one.first_offset for one in aborted}
-        return sorted(found)
+        return aborted_told(self.log)
 
     def reads_in_the_end(self) -> list[int]:
         """The same, after it was told to wait."""
-        with pytest.raises(BeingRepaired):
-            self.reads()
-        for _ in range(10):
-            run_task(self.manager, log_tasks.REPAIR_INDEXES)
-            with suppress(BeingRepaired):
-                return self.reads()
-        raise AssertionError("one segment after the other")
+        return told_in_the_end(self.manager, self.reads, repairs=10)
 
     def known(self) -> list[bool]:
         return [segment.aborted_sum is not None for segment in self.log.segments]

@@ -124,10 +124,11 @@ class FileSystem(Protocol):
         """Names (not paths) in the directory, sorted."""
         ...
 
-    def sizes(self, path: str) -> dict[str, int]:
+    def sizes(self, path: str, *, unasked: str = "") -> dict[str, int]:
         """Names in the directory, sorted, each with its length in bytes.
 
-        One that goes while this looks is left out.
+        One that goes while this looks is left out. Those that end with `unasked` may have any
+        length: what a listing costs are the questions for lengths.
         """
         ...
 

@@ -91,12 +91,9 @@ class LoadJob:
                 synced=self._synced,
                 aborted=self.aborted,
             )
-            log = load_log(
+            return load_log(
                 self.fs, self.clock, self.directory, self.topic_partition, options, self.random
             )
-            # Recovery has opened files: those of thousands of logs are too many.
-            log.let_go_of_files()
-            return log
         except OSError as error:
             return error
         except StorageError as error:

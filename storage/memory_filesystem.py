@@ -254,7 +254,7 @@ class MemoryFileSystem:
     def list_dir(self, path: str) -> list[str]:
         return sorted(self._need_directory(self._begin("list_dir", path)))
 
-    def sizes(self, path: str) -> dict[str, int]:
+    def sizes(self, path: str, *, unasked: str = "") -> dict[str, int]:
         return {name: self._length(f"{path}/{name}") for name in self.list_dir(path)}
 
     def _length(self, path: str) -> int:

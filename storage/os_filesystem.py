@@ -238,14 +238,22 @@ class OsFileSystem:
     def list_dir(self, path: str) -> list[str]:
         return sorted(self._spares.call(lambda: os.listdir(path)))
 
-    def sizes(self, path: str) -> dict[str, int]:
+    def sizes(self, path: str, *, unasked: str = "") -> dict[str, int]:
         found = []
-        with self._spares.call(lambda: os.scandir(path)) as entries:
-            for entry in entries:
-                try:
-                    found.append((entry.name, entry.stat().st_size))
-                except FileNotFoundError:
-                    continue
+        # From a descriptor: the way to the directory is walked once, not for each name.
+        fd = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with self._spares.call(lambda: os.scandir(fd)) as entries:
+                for entry in entries:
+                    name = entry.name
+                    try:
+                        asked = not (unasked and name.endswith(unasked))
+                        found.append((name, entry.stat().st_size if asked else 0))
+                    except FileNotFoundError:
+                        continue
+        finally:
+            os.close(fd)
+            self._spares.refill()
         return dict(sorted(found))
 
     def make_dirs(self, path: str) -> None:

@@ -61,6 +61,7 @@ from storage.paths import (
     INDEX_SUFFIXES,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     TEMPORARY_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -88,6 +89,15 @@ undo it."""
 _NEVER_ENDED: Final = 2**63
 
 _LEFTOVERS: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
+
+
+def _by_kind(names: Iterable[str]) -> dict[str, list[str]]:
+    """Suffix, from the first dot on, to what stands before it."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        stem, dot, rest = name.partition(".")
+        found.setdefault(dot + rest, []).append(stem)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +131,8 @@ def load_log(
     options: LoadOptions,
     random: Random,
 ) -> Log:
-    """The log in `directory`, which exists; empty directories become empty logs.
+    """The log in `directory`, which exists; empty directories become empty logs. No file of it is
+    open: those of thousands of logs are too many.
 
     `random` may be shared by logs that are loaded in several threads.
     """
@@ -133,6 +144,7 @@ def load_log(
     if unsynced >= options.config.flush_messages or (unsynced and wanted):
         try:
             log.flush()
+            log.let_go_of_files()
         except StorageError as error:
             if isinstance(error.cause, OSError):
                 raise error.cause from None
@@ -172,21 +184,23 @@ class _Loader:
         """Where the reading began in the segment that the recovery point lies in."""
 
     def load(self) -> Log:
-        sizes = self._fs.sizes(self._directory)
-        if any(name.endswith(_LEFTOVERS) for name in sizes):
+        sizes = self._sizes()
+        names = _by_kind(sizes)
+        if any(kind.endswith(_LEFTOVERS) for kind in names):
             remove_leftovers(self._fs, self._directory)
             finish_swaps(self._fs, self._directory)
-            sizes = self._fs.sizes(self._directory)
+            sizes = self._sizes()
+            names = _by_kind(sizes)
         options, segments = self._options, self._store.segments
         self._producers = ProducerStateManager(
             self._fs,
             self._topic_partition,
             self._directory,
-            names=sizes,
+            names=[stem + SNAPSHOT_SUFFIX for stem in names.get(SNAPSHOT_SUFFIX, ())],
             expiration_ms=options.producer_expiration_ms,
             random=self._random,
         )
-        self._open_segments(sizes)
+        self._open_segments(sizes, names)
         if not options.clean:
             self._recover(sizes)
             end = self._producers.map_end_offset
@@ -231,21 +245,24 @@ class _Loader:
 
     # Pass 3.
 
-    def _open_segments(self, sizes: Mapping[str, int]) -> None:
+    def _sizes(self) -> dict[str, int]:
+        return self._fs.sizes(self._directory, unasked=SNAPSHOT_SUFFIX)
+
+    def _open_segments(self, sizes: Mapping[str, int], names: Mapping[str, Sequence[str]]) -> None:
         store, options = self._store, self._options
-        stems = [name.removesuffix(LOG_SUFFIX) for name in sizes if name.endswith(LOG_SUFFIX)]
-        bases = {stem: int(stem) for stem in stems if is_offset_prefix(stem)}
-        for name in sizes:
-            stem, dot, rest = name.partition(".")
-            if stem not in bases and dot + rest in INDEX_SUFFIXES and is_offset_prefix(stem):
-                _log.warning(
-                    "Found an orphaned index file %s, with no corresponding log file.", name
-                )
-                self._fs.unlink(join(self._directory, name), missing_ok=True)
+        stems = [stem for stem in names.get(LOG_SUFFIX, ()) if is_offset_prefix(stem)]
+        for suffix in INDEX_SUFFIXES:
+            for stem in sorted(set(names.get(suffix, ())).difference(stems)):
+                if is_offset_prefix(stem):
+                    name = stem + suffix
+                    _log.warning(
+                        "Found an orphaned index file %s, with no corresponding log file.", name
+                    )
+                    self._fs.unlink(join(self._directory, name), missing_ok=True)
         store.segments.add_all(
-            store.open_segment(base, size=sizes[stem + LOG_SUFFIX]) for stem, base in bases.items()
+            store.open_segments((int(stem), sizes[stem + LOG_SUFFIX]) for stem in stems)
         )
-        if not bases:
+        if not stems:
             store.create(options.log_start_offset)
         segments = tuple(store.segments)
         for segment, following in zip_longest(segments, segments[1:]):

@@ -40,11 +40,16 @@ NOT_NOW: Final = frozenset(
 """Refusals that pass: the client is to try again."""
 
 
+MOST_REFUSED: Final = 4096
+"""Producers and partitions whose refused batches are remembered."""
+
+
 class TransactionGate:
-    """See the module."""
+    """Admits the batches of transactions."""
 
     def __init__(self, transactions: TransactionCoordinator) -> None:
         self._transactions = transactions
+        self._refused = _RefusedBatches()
 
     def admit(
         self,
@@ -81,12 +86,14 @@ class TransactionGate:
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 "The first batch of a transaction in a partition must have sequence 0",
             )
-        self.verify(
-            transactional_id,
-            Producer(producer_id, epoch),
-            partition.topic_partition,
-            knows_abortable=knows_abortable,
-        )
+        tp, producer = partition.topic_partition, Producer(producer_id, epoch)
+        (sequence,) = _SEQUENCE.unpack_from(records, _SEQUENCE_AT)
+        try:
+            self.verify(transactional_id, producer, tp, knows_abortable=knows_abortable)
+        except KafkaError:
+            self._refused.note(tp, producer, sequence)
+            raise
+        self._refused.check(tp, producer, sequence)
 
     def add(
         self, transactional_id: str, batches: list[tuple[Partition, memoryview]]
@@ -133,6 +140,44 @@ class TransactionGate:
             self._transactions.verify_partition(transactional_id, producer, tp)
         except KafkaError as error:
             raise translated(error.code, knows_abortable=knows_abortable) from None
+
+
+class _RefusedBatches:
+    """The least sequence of a producer's batches that were refused in a partition.
+
+    A client has several batches under way. When the first is refused for now (the coordinator is
+    being loaded) and the second would be admitted, the first could not follow it any more where the
+    partition knows nothing of the producer and takes any sequence (Kafka's VerificationStateEntry).
+    What many refused producers leave behind is bounded: the oldest goes.
+    """
+
+    __slots__ = ("_least",)
+
+    def __init__(self) -> None:
+        self._least: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
+        """To epoch and sequence."""
+
+    def note(self, tp: TopicPartition, producer: Producer, sequence: int) -> None:
+        """A batch is about to be refused."""
+        key = tp, producer.producer_id
+        epoch, least = self._least.pop(key, (-1, sequence))
+        if producer.producer_epoch > epoch:
+            epoch, least = producer.producer_epoch, sequence
+        elif producer.producer_epoch == epoch:
+            least = min(least, sequence)
+        self._least[key] = epoch, least
+        if len(self._least) > MOST_REFUSED:
+            del self._least[next(iter(self._least))]
+
+    def check(self, tp: TopicPartition, producer: Producer, sequence: int) -> None:
+        """A batch is about to be admitted. Raises OUT_OF_ORDER_SEQUENCE_NUMBER."""
+        epoch, least = self._least.get((tp, producer.producer_id), (-1, 0))
+        if epoch == producer.producer_epoch and sequence > least:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Sequence {sequence} came before {least}, which was refused",
+            )
+        self._least.pop((tp, producer.producer_id), None)
 
 
 def _is_open(entry: ProducerStateEntry, epoch: int) -> bool:

@@ -209,7 +209,7 @@ class RehearsalFileSystem:
         names.update(file_name(other) for other in self._nodes if parent_dir(other) == path)
         return sorted(names)
 
-    def sizes(self, path: str) -> dict[str, int]:
+    def sizes(self, path: str, *, unasked: str = "") -> dict[str, int]:
         return {name: self._length(f"{path}/{name}") for name in self.list_dir(path)}
 
     def _length(self, path: str) -> int:

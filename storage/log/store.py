@@ -13,7 +13,7 @@ this; everything raises OSError.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Final
 
@@ -78,19 +78,27 @@ class SegmentStore:
 
     def open_segment(self, base_offset: int, *, size: int, state: str = "") -> LogSegment:
         """A segment over files that exist (or will be made at first use); not added to the list."""
-        config = self.config
+        return next(self.open_segments(((base_offset, size),), state=state))
+
+    def open_segments(
+        self, found: Iterable[tuple[int, int]], *, state: str = ""
+    ) -> Iterator[LogSegment]:
+        """`open_segment` for many: of each the base offset and the bytes of its record file."""
+        config, now_ms = self.config, self.clock.wall_ms()
+        index_size = max(config.segment_index_bytes, LEAST_INDEX_SIZE)
         jitter = min(config.segment_jitter_ms, config.segment_ms)
-        return LogSegment(
-            self.fs,
-            self.directory,
-            base_offset,
-            size=size,
-            created_ms=self.clock.wall_ms(),
-            index_interval=config.index_interval_bytes,
-            index_size=max(config.segment_index_bytes, LEAST_INDEX_SIZE),
-            jitter_ms=self._random.randrange(jitter) if jitter > 0 else 0,
-            state=state,
-        )
+        for base_offset, size in found:
+            yield LogSegment(
+                self.fs,
+                self.directory,
+                base_offset,
+                size=size,
+                created_ms=now_ms,
+                index_interval=config.index_interval_bytes,
+                index_size=index_size,
+                jitter_ms=self._random.randrange(jitter) if jitter > 0 else 0,
+                state=state,
+            )
 
     def unique(self) -> int:
         """A number for the name of a temporary file."""

@@ -12,8 +12,8 @@ Rules (Kafka 4.3's ProducerAppendInfo):
 4. A transaction opens with its first batch, closes with a marker. While it is open, other batches
    of that producer are refused (S-TXN-1). Markers of a deposed coordinator are refused (S-TXN-2).
 
-Not here: verification of transactions with the coordinator before the first append (KIP-890),
-which comes with the transaction coordinator. Called by `storage.producers.state` only.
+Whether a transaction may write to the partition at all was asked before (KIP-890,
+`broker.api.transaction_gate`). Called by `storage.producers.state` only.
 """
 
 from dataclasses import dataclass

@@ -105,8 +105,8 @@ class ReadOnlyFileSystem:
     def list_dir(self, path: str) -> list[str]:
         return self._fs.list_dir(path)
 
-    def sizes(self, path: str) -> dict[str, int]:
-        return self._fs.sizes(path)
+    def sizes(self, path: str, *, unasked: str = "") -> dict[str, int]:
+        return self._fs.sizes(path, unasked=unasked)
 
     def make_dirs(self, path: str) -> None:
         _refuse(path)

@@ -4,8 +4,10 @@ import pytest
 import trio
 import trio.testing
 
+from broker.api import transaction_gate
 from broker.api.produce import ProduceHandler
 from broker.api.transaction_gate import TransactionGate
+from broker.coordinator.transaction.decisions import Producer
 from broker.request import Pending
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
@@ -293,6 +295,45 @@ def test_s_txn_7_v12_a_batch_that_overtook_the_first_one_is_refused():
     for _ in range(2):
         reply = asked.reply(second, 12)
         assert reply.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_s_txn_7_v9_a_batch_that_overtook_a_refused_one_is_refused():
+    asked = Asked()
+    owner = asked.transactions.owner()
+
+    def code_of(sequence, by=owner):
+        sent = request(in_transaction(by, base_sequence=sequence), transactional_id="id")
+        return asked.reply(sent).error_code
+
+    assert [code_of(7), code_of(3), code_of(5)] == [ErrorCode.INVALID_TXN_STATE] * 3
+    asked.transactions.add(owner, TopicPartition("t", 0))
+    assert code_of(4) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert code_of(3) == code_of(4) == 0
+    assert asked.partitions[0].log.log_end_offset == 2
+
+
+def test_s_txn_7_v9_what_was_refused_of_an_older_epoch_does_not_matter():
+    asked = Asked()
+    first = asked.transactions.owner()
+    sent = request(in_transaction(first), transactional_id="id")
+    assert asked.reply(sent).error_code == ErrorCode.INVALID_TXN_STATE
+    second = asked.transactions.owner()
+    assert second.producer_id == first.producer_id
+    asked.transactions.add(second, TopicPartition("t", 0))
+    sent = request(in_transaction(second, base_sequence=3), transactional_id="id")
+    assert asked.reply(sent).error_code == 0
+
+
+def test_what_many_refused_producers_leave_behind_is_bounded(monkeypatch):
+    monkeypatch.setattr(transaction_gate, "MOST_REFUSED", 2)
+    refused = transaction_gate._RefusedBatches()
+    tp = TopicPartition("t", 0)
+    for producer_id in (1, 2, 1, 3):
+        refused.note(tp, Producer(producer_id, 0), 5)
+    refused.check(tp, Producer(2, 0), 6)
+    for producer_id in (1, 3):
+        with pytest.raises(KafkaError, match="Sequence 6 came before 5"):
+            refused.check(tp, Producer(producer_id, 0), 6)
 
 
 @pytest.mark.parametrize("hold", ["log", "markers"])

@@ -28,8 +28,11 @@ for the interpreter's lock: two of them take 1.4 times as long as one. Logs that
 for the disk, or for checksums of much data, and there the second one helps."""
 
 LONG_S: Final = 0.5
-"""A start that takes longer syncs the logs that are not quick, once they are recovered. A shorter
-one leaves that to the flusher."""
+"""A start that takes longer syncs the logs that had to be recovered, if that took `RECOVERED_S`
+each. A shorter one leaves that to the flusher."""
+
+RECOVERED_S: Final = 0.002
+"""Opening a log that was synced takes half of it."""
 
 WRITE_DOWN_EVERY_S: Final = 3.0
 """And that often it writes down how far it has come: should it be killed, the next one goes on
@@ -125,7 +128,7 @@ class _Opening:
             except IndexError:  # another worker has taken the last one
                 break
             if self._takes_long:
-                job.sync_above_s = QUICK_LOG_S
+                job.sync_above_s = RECOVERED_S
             done.append((job, job.run()))
         return done
 

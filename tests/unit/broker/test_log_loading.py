@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 import trio
 
-from broker.log_loading import LONG_S, QUICK_LOG_S, WRITE_DOWN_EVERY_S, load_all_logs
+from broker.log_loading import (
+    LONG_S,
+    QUICK_LOG_S,
+    RECOVERED_S,
+    WRITE_DOWN_EVERY_S,
+    load_all_logs,
+)
 from broker.world.clock import SystemClock
 from broker.world.machine import MachineWorkers
 from broker.world.virtual_time import Timeline, VirtualClock
@@ -195,6 +201,6 @@ def test_s_rec_10_a_long_start_syncs_what_is_slow_and_writes_down_how_far_it_has
     assert start.took == pytest.approx(10.0)
     for at, above in start.opened:
         if abs(at - LONG_S) > QUICK_LOG_S * 10:
-            assert above == (QUICK_LOG_S if at > LONG_S else math.inf)
+            assert above == (RECOVERED_S if at > LONG_S else math.inf)
     due = [LONG_S + number * WRITE_DOWN_EVERY_S for number in (1, 2, 3)]
     assert start.written == pytest.approx([*due, start.took])

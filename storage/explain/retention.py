@@ -1,0 +1,141 @@
+"""What retention would do to a log now, segment by segment (S-RET-1 to 5).
+
+A segment goes only with all before it, so what keeps one may be an older one
+(`RetentionVerdict.held_back_by`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from storage.log import retention
+from storage.log.log import Log
+from storage.log.results import DeletionReason
+from storage.log.segment import LogSegment
+
+_NEVER: Final = 2**63
+"""Later than any time."""
+
+
+class Kept(Enum):
+    """What keeps a segment, whatever the others do."""
+
+    POLICY = "cleanup.policy has no delete"
+    HIGH_WATERMARK = "it has records at or above the high watermark"
+    EMPTY = "it is active and empty"
+    UNLIMITED = "retention.ms is unlimited"
+    YOUNG = "its newest record is not older than retention.ms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionVerdict:
+    """What becomes of one segment. Times are milliseconds."""
+
+    base_offset: int
+    end_offset: int
+    """Where the next segment begins, or the log ends."""
+    size: int
+    """Bytes of its records."""
+    largest_timestamp: int
+    """Of its records; when the file was last written if they have none (S-TS-4)."""
+    is_active: bool
+    taken_by: DeletionReason | None = None
+    """The rule that takes it when retention runs; None: it stays."""
+    kept: Kept | None = None
+    """None: it is taken, or it is old and only `held_back_by`."""
+    held_back_by: int | None = None
+    """The base offset of an older segment that stays longer."""
+    due_ms: int | None = None
+    """When retention.ms takes it, if nothing is appended; None: never."""
+    bytes_to_come: int | None = None
+    """retention.bytes takes it when so many more are appended; None: it does not."""
+
+
+def explain_retention(log: Log, now_ms: int) -> list[RetentionVerdict]:
+    """Of every segment, oldest first. Opens time indexes. Raises OSError, IndexInDoubt."""
+    segments = tuple(log.segments)
+    ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
+    verdicts = [
+        RetentionVerdict(
+            base_offset=segment.base_offset,
+            end_offset=end,
+            size=segment.size,
+            largest_timestamp=segment.largest_timestamp(),
+            is_active=segment is segments[-1],
+        )
+        for segment, end in zip(segments, ends, strict=True)
+    ]
+    taken = _taken(log, segments, now_ms)
+    gone = [
+        replace(verdict, taken_by=reason) for verdict, reason in zip(verdicts, taken, strict=False)
+    ]
+    return gone + list(_staying(log, verdicts[len(taken) :], now_ms))
+
+
+def _taken(log: Log, segments: Sequence[LogSegment], now_ms: int) -> list[DeletionReason]:
+    """Of the first segments, which go, by which rule: as `Log.delete_old_segments` asks them."""
+    config, remaining = log.config, list(segments)
+    reasons: list[DeletionReason] = []
+
+    def ask(expired: retention.Expired, reason: DeletionReason) -> None:
+        doomed = retention.deletable(
+            remaining,
+            expired,
+            high_watermark=log.high_watermark,
+            log_end_offset=log.log_end_offset,
+        )
+        del remaining[: len(doomed)]
+        reasons.extend([reason] * len(doomed))
+
+    ask(retention.below_start(log.log_start_offset), DeletionReason.LOG_START_OFFSET)
+    if config.delete:
+        size = sum(segment.size for segment in remaining)
+        if 0 <= config.retention_bytes <= size:
+            ask(retention.beyond_size(config.retention_bytes, size), DeletionReason.RETENTION_SIZE)
+        if config.retention_ms >= 0:
+            ask(retention.older_than(config.retention_ms, now_ms), DeletionReason.RETENTION_TIME)
+    return reasons
+
+
+def _staying(
+    log: Log, verdicts: Sequence[RetentionVerdict], now_ms: int
+) -> Iterator[RetentionVerdict]:
+    """Of the segments that stay, until when and why."""
+    config = log.config
+    total = sum(verdict.size for verdict in verdicts)
+    passed = 0
+    longest, longest_base = -1, -1
+    by_size = config.delete and config.retention_bytes >= 0
+    for verdict in verdicts:
+        passed += verdict.size
+        kept, due = _kept(log, verdict, now_ms)
+        by_size = by_size and kept not in _FIXED and not verdict.is_active
+        yield replace(
+            verdict,
+            kept=kept,
+            held_back_by=longest_base if longest > due else None,
+            due_ms=None if max(longest, due) == _NEVER else max(longest, due),
+            bytes_to_come=config.retention_bytes + passed - total if by_size else None,
+        )
+        if due > longest:
+            longest, longest_base = due, verdict.base_offset
+
+
+def _kept(log: Log, verdict: RetentionVerdict, now_ms: int) -> tuple[Kept | None, int]:
+    """What keeps a segment by itself, and when retention.ms would take it."""
+    config = log.config
+    if not config.delete:
+        return Kept.POLICY, _NEVER
+    if verdict.is_active and not verdict.size:
+        return Kept.EMPTY, _NEVER
+    if verdict.end_offset > log.high_watermark:
+        return Kept.HIGH_WATERMARK, _NEVER
+    if config.retention_ms < 0:
+        return Kept.UNLIMITED, _NEVER
+    due = verdict.largest_timestamp + config.retention_ms + 1
+    return (Kept.YOUNG if due > now_ms else None), due
+
+
+_FIXED: Final = (Kept.POLICY, Kept.EMPTY, Kept.HIGH_WATERMARK)
+"""No rule takes these, nor what follows them."""

@@ -42,16 +42,19 @@ class OpenedLog:
 
 
 def partitions_of(path: str, fs: FileSystem) -> list[PartitionView]:
-    """The live partitions of a log directory, or the one that `path` is. Raises OSError."""
-    if parse_partition_dir(file_name(path)) is not None:
-        return [PartitionView(path, fs)]
-    return [
-        view
-        for view in LogDirView(path, fs).partitions()
-        if view.state is DirState.LIVE
-        and view.topic_partition is not None
-        and view.topic_partition.topic != METADATA_TOPIC
-    ]
+    """The live partitions of a log directory, or the one that `path` is. Raises OSError.
+
+    A directory without a record file is none, whatever its name.
+    """
+    views = [PartitionView(path, fs)]
+    if parse_partition_dir(file_name(path)) is None:
+        views = [view for view in LogDirView(path, fs).partitions() if _is_live(view)]
+    return [view for view in views if view.segments()]
+
+
+def _is_live(view: PartitionView) -> bool:
+    tp = view.topic_partition
+    return view.state is DirState.LIVE and tp is not None and tp.topic != METADATA_TOPIC
 
 
 class LogOpener:

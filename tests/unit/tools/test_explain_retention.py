@@ -1,0 +1,84 @@
+"""`pykafkalog explain-retention`: what it says of a segment, and of what it is given."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from broker.world.metadata_medium import Row
+from broker.world.sqlite_medium import SqliteMedia
+from storage.explain.retention import Kept, RetentionVerdict
+from storage.log.results import DeletionReason
+from tests.support.readable_directory import write_log_dir
+from tools.__main__ import main
+from tools.explain_retention import sentence
+from tools.magnitudes import duration, size_of
+
+
+def verdict(**fields: object) -> RetentionVerdict:
+    base = {"base_offset": 5, "end_offset": 9, "size": 100, "largest_timestamp": 0}
+    return RetentionVerdict(**{**base, "is_active": False, **fields})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (verdict(taken_by=DeletionReason.RETENTION_SIZE), "goes: retention.bytes"),
+        (verdict(kept=Kept.YOUNG, due_ms=61_000), "goes in 1 min (retention.ms)"),
+        (
+            verdict(kept=Kept.YOUNG, due_ms=3_601_000, bytes_to_come=2_500),
+            "goes in 1 h (retention.ms); or goes after 2.5 KB more (retention.bytes)",
+        ),
+        (verdict(held_back_by=1, due_ms=2_500), "goes in 1 s (segment 1 before it stays so long)"),
+        (verdict(held_back_by=1), "stays as long as segment 1 before it"),
+        (verdict(kept=Kept.POLICY), "stays: cleanup.policy has no delete"),
+    ],
+)
+def test_a_sentence_for_each_reason(given: RetentionVerdict, said: str) -> None:
+    assert sentence(given, 1_000) == said
+
+
+def test_magnitudes() -> None:
+    assert [size_of(n) for n in (0, 999, 1_000, 1_234_567)] == ["0 B", "999 B", "1.0 KB", "1.2 MB"]
+    times = (0, 12, 1_500, 61_000, 3_600_000, 93_784_000)
+    assert [duration(ms) for ms in times] == ["0 ms", "12 ms", "1 s", "1 min 1 s", "1 h", "1 d 2 h"]
+
+
+def test_names_that_are_nothing_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "no-1").mkdir()
+    assert main(["explain-retention", str(tmp_path / "missing")]) == 1
+    assert "No such file" in capsys.readouterr().err
+    assert main(["explain-retention", str(tmp_path)]) == 1
+    assert "holds no partitions" in capsys.readouterr().err
+
+
+def test_a_directory_with_its_configs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_log_dir(tmp_path)
+    medium = SqliteMedia().open(str(tmp_path / SqliteMedia.file_name))
+    topic = b'{"version":1,"config":{"retention.ms":"1000"}}'
+    medium.write([Row("/config/topics/orders", topic, 0)], [])
+    medium.close()
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "orders-0").iterdir()}
+
+    def told(*words: str) -> list[dict[str, object]]:
+        assert main(["explain-retention", "--json", *words]) == 0
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    (only,) = told(str(tmp_path))
+    assert (only["partition"], only["end_offset"]) == ("orders-0", 3)
+    assert only["taken_by"] == "retention.ms"
+    (only,) = told(str(tmp_path / "orders-0"), "--config", "cleanup.policy=compact")
+    assert (only["taken_by"], only["kept"]) == (None, Kept.POLICY.value)
+    file = tmp_path / "server.properties"
+    file.write_text(f"log.dirs={tmp_path}\nlog.retention.bytes=0\n")
+    (only,) = told(str(tmp_path), "--properties", str(file))
+    assert only["taken_by"] == "retention.bytes"
+    assert main(["explain-retention", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "metadata.sqlite" in shown
+    assert "The next run takes 1 segment," in shown
+    assert before == {
+        path.name: path.stat().st_mtime_ns for path in (tmp_path / "orders-0").iterdir()
+    }

@@ -1,0 +1,173 @@
+"""`pykafkalog explain-retention`: which segments go, when, by which rule, and why the others stay.
+
+Reads the files; nothing is changed, and a broker may be running on them.
+"""
+
+import argparse
+import json
+from datetime import datetime
+from typing import Any
+
+from storage.explain.opened import OpenedLog
+from storage.explain.retention import RetentionVerdict, explain_retention
+from storage.reader import PartitionView
+from tools.log_targets import Targets, add_target_arguments, describe
+from tools.magnitudes import duration, size_of
+
+EXAMPLES = """\
+examples:
+  pykafkalog explain-retention /tmp/kafka-logs             every partition there
+  pykafkalog explain-retention orders                      a topic of a broker on this machine
+  pykafkalog explain-retention /tmp/kafka-logs/orders-0 --config retention.ms=3600000
+                                                           what would happen if?
+  pykafkalog explain-retention --json DIR                  one JSON object a segment
+
+A segment goes when its newest record is older than retention.ms, when retention.bytes are left
+without it, or when it lies below the log start offset; always with all before it, never with
+records at or above the high watermark. The broker looks every log.retention.check.interval.ms
+(5 minutes)."""
+
+CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes", "segment.ms", "segment.bytes")
+FEW = 12
+"""So many segments are listed; of more, the first and the last."""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The command's arguments."""
+    text = "Tell which segments retention takes and when, and why the others stay."
+    parser = commands.add_parser(
+        "explain-retention",
+        help=text,
+        description=text,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_target_arguments(parser)
+    parser.add_argument("--all", action="store_true", help="list every segment of long logs")
+    parser.add_argument("--json", action="store_true", help="one JSON object a segment")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Look and tell. Raises CommandError."""
+    targets = Targets(args)
+    now = targets.clock.wall_ms()
+    if not args.json:
+        for note in targets.notes:
+            _say(note)
+    for view, opened in targets.opened():
+        verdicts = explain_retention(opened.log, now)
+        if args.json:
+            for verdict in verdicts:
+                print(json.dumps(_as_json(view, verdict)))
+        else:
+            _show(view, opened, verdicts, now, every=args.all)
+
+
+def _as_json(view: PartitionView, verdict: RetentionVerdict) -> dict[str, Any]:
+    return {
+        "partition": str(view.topic_partition),
+        "directory": view.directory,
+        "base_offset": verdict.base_offset,
+        "end_offset": verdict.end_offset,
+        "bytes": verdict.size,
+        "largest_timestamp": verdict.largest_timestamp,
+        "is_active": verdict.is_active,
+        "taken_by": None if verdict.taken_by is None else verdict.taken_by.value,
+        "kept": None if verdict.kept is None else verdict.kept.value,
+        "held_back_by": verdict.held_back_by,
+        "due_ms": verdict.due_ms,
+        "bytes_to_come": verdict.bytes_to_come,
+    }
+
+
+def _show(
+    view: PartitionView,
+    opened: OpenedLog,
+    verdicts: list[RetentionVerdict],
+    now: int,
+    *,
+    every: bool,
+) -> None:
+    from rich.table import Table
+
+    log = opened.log
+    if not log.size:
+        _say()
+        _say(f"{view.topic_partition}: empty, at offset {log.log_end_offset:,}")
+        return
+    going = [one for one in verdicts if one.taken_by is not None]
+    configs = describe(log.config, CONFIGS)
+    _say()
+    _say(
+        f"{view.topic_partition}: offsets {log.log_start_offset:,} to {log.log_end_offset:,}, "
+        f"{_segments(len(verdicts))}, {size_of(log.size)}"
+    )
+    _say("  " + ", ".join(f"{name}={value}" for name, value in configs.items()))
+    table = Table("from", "to", "size", "newest record", "what becomes of it")
+    listed = verdicts if every or len(verdicts) <= FEW else _few(verdicts)
+    for verdict in listed:
+        if verdict is None:
+            table.add_row("…", "", "", "", f"{len(verdicts) - FEW:,} more (--all)")
+            continue
+        table.add_row(
+            f"{verdict.base_offset:,}",
+            f"{verdict.end_offset:,}",
+            size_of(verdict.size),
+            _time(verdict.largest_timestamp),
+            sentence(verdict, now),
+            style="yellow" if verdict.taken_by is not None else "",
+        )
+    _console().print(table)
+    if going:
+        freed = sum(one.size for one in going)
+        _say(f"  The next run takes {_segments(len(going))}, {size_of(freed)}.")
+    else:
+        _say("  The next run takes nothing.")
+
+
+def _segments(count: int) -> str:
+    return f"{count:,} segment" + ("" if count == 1 else "s")
+
+
+def _few(verdicts: list[RetentionVerdict]) -> list[RetentionVerdict | None]:
+    half = FEW // 2
+    return [*verdicts[:half], None, *verdicts[-half:]]
+
+
+def sentence(verdict: RetentionVerdict, now: int) -> str:
+    """What becomes of a segment, in words."""
+    if verdict.taken_by is not None:
+        return f"goes: {verdict.taken_by.value}"
+    parts = []
+    if verdict.due_ms is not None:
+        wait = verdict.due_ms - now
+        when = f"in {duration(wait)}" if wait > 0 else "with that one"
+        held = verdict.held_back_by
+        why = f"segment {held:,} before it stays so long" if held is not None else "retention.ms"
+        parts.append(f"goes {when} ({why})")
+    elif verdict.held_back_by is not None:
+        parts.append(f"stays as long as segment {verdict.held_back_by:,} before it")
+    if verdict.bytes_to_come is not None:
+        parts.append(f"goes after {size_of(verdict.bytes_to_come)} more (retention.bytes)")
+    if not parts and verdict.kept is not None:
+        parts.append(f"stays: {verdict.kept.value}")
+    return "; or ".join(parts)
+
+
+def _time(timestamp_ms: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000)
+    except (OverflowError, OSError, ValueError):
+        return str(timestamp_ms)
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _say(text: str = "") -> None:
+    _console().print(text, soft_wrap=True, markup=False)

@@ -1,0 +1,254 @@
+"""Which partitions a command is to look at, in files, and what they are configured to.
+
+A target is a log directory, a partition directory, or a topic of a running broker. Of a topic the
+broker tells the configs and the directories, which have to be on this machine. Of a directory the
+configs are looked for beside the logs (`broker.stored_configs`); what holds for all topics is in
+`server.properties`, which may be given. `--config` goes before all of it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from config.broker_config import BrokerConfig
+from config.definition import ConfigError
+from config.dynamic import ConfigLayers
+from config.properties import load_properties
+from config.topic_config import TopicConfig
+from storage.errors import CheckpointError, StorageError
+from storage.explain.opened import LogOpener, OpenedLog, partitions_of
+from storage.os_filesystem import OsFileSystem
+from storage.paths import file_name, parent_dir, parse_partition_dir
+from storage.reader import PartitionView
+from tools.connection import (
+    TIMEOUT_S,
+    add_connection_arguments,
+    admin_client,
+    parse_settings,
+    refusals_as_sentences,
+)
+from tools.errors import CommandError
+
+# `broker` lies beside `tools`: at the top of a checkout, within `pykafkalog` in an installation.
+STORED_CONFIGS = ".".join([*__package__.split(".")[:-1], "broker", "stored_configs"])
+
+
+class WallClock:
+    """Time of day."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """Seconds."""
+        return time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A partition directory; its configuration is in `Targets.config_of`."""
+
+    view: PartitionView
+    topic: str
+
+
+class Targets:
+    """What the arguments name."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        """Raises CommandError."""
+        self.clock = WallClock()
+        self.notes: list[str] = []
+        """Where configs came from, or did not."""
+        self._fs = OsFileSystem()
+        self._whatif = parse_settings(args.config)
+        self._file = _properties(args.properties)
+        self._broker = _parsed(self._file)
+        self._own: dict[str, Mapping[str, str]] = {}
+        self._brokers: dict[str, BrokerConfig] = {}
+        self.found: list[Target] = []
+        directories = [target for target in args.target if _is_directory(target)]
+        topics = [target for target in args.target if not _is_directory(target)]
+        if directories:
+            self._add_directories([str(Path(one).absolute()) for one in directories])
+        if topics:
+            self._add_topics(args, topics)
+        self._opener = LogOpener(self._fs, self.clock, Random(), self.config_of)
+
+    def config_of(self, topic: str) -> TopicConfig:
+        """What holds for a topic. Raises CommandError."""
+        own = {**self._own.get(topic, {}), **self._whatif}
+        try:
+            return TopicConfig.from_broker(self._brokers.get(topic, self._broker), own)
+        except ConfigError as error:
+            raise CommandError(f"the configs of {topic}: {error}") from None
+
+    def opened(self) -> Iterator[tuple[PartitionView, OpenedLog]]:
+        """Each partition, open to be looked at. Raises CommandError."""
+        for target in self.found:
+            try:
+                yield target.view, self._opener.open(target.view)
+            except PermissionError as error:
+                raise CommandError(
+                    f"no permission for {error.filename}: run it as the owner of the files"
+                ) from None
+            except (OSError, CheckpointError, StorageError) as error:
+                raise CommandError(f"{target.view.directory}: {error}") from None
+
+    # Directories.
+
+    def _add_directories(self, paths: list[str]) -> None:
+        log_dirs = []
+        for path in paths:
+            try:
+                views = partitions_of(path, self._fs)
+            except OSError as error:
+                raise CommandError(f"{path}: {error.strerror}") from None
+            if not views:
+                raise CommandError(f"{path} holds no partitions; name a directory of log.dirs")
+            self._add(views)
+            log_dir = parent_dir(path) if parse_partition_dir(file_name(path)) else path
+            log_dirs.append(log_dir)
+        log_dirs += [one for one in self._file_log_dirs() if one not in log_dirs]
+        self._use_stored(log_dirs)
+
+    def _file_log_dirs(self) -> tuple[str, ...]:
+        # The metadata lie in one directory of all, which need not be the one that is asked for.
+        return self._broker.log_dirs if self._file else ()
+
+    def _use_stored(self, log_dirs: list[str]) -> None:
+        words = [sys.executable, "-m", STORED_CONFIGS, *log_dirs]
+        result = subprocess.run(words, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            lines = result.stderr.strip().splitlines() or [f"ended with {result.returncode}"]
+            raise CommandError(f"cannot read the stored configs: {lines[-1]}")
+        stored = json.loads(result.stdout)
+        self._own |= stored["topics"]
+        layers = ConfigLayers(file=self._file, cluster=stored["cluster"])
+        self._broker = _parsed(layers.merged())
+        if stored["sources"]:
+            self.notes.append(f"Configs of topics: {', '.join(stored['sources'])}.")
+        elif not self._whatif:
+            self.notes.append(
+                "No configs were found beside the logs: the defaults are shown. "
+                "--config cleanup.policy=compact and the like tell what the topics have."
+            )
+
+    # Topics of a running broker.
+
+    def _add_topics(self, args: argparse.Namespace, topics: list[str]) -> None:
+        from confluent_kafka.admin import ConfigResource, ResourceType
+
+        admin = admin_client(args)
+        with refusals_as_sentences():
+            cluster = admin.list_topics(timeout=TIMEOUT_S)
+            for topic in topics:
+                if topic not in cluster.topics:
+                    raise CommandError(
+                        f"{topic} is no directory here, and no topic of {args.bootstrap_server}"
+                    )
+            resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+            resources += [
+                ConfigResource(ResourceType.BROKER, str(broker)) for broker in cluster.brokers
+            ]
+            told = {
+                resource.name: {
+                    name: entry.value
+                    for name, entry in future.result(TIMEOUT_S).items()
+                    if entry.value is not None and not entry.is_sensitive
+                }
+                for resource, future in admin.describe_configs(resources).items()
+            }
+        paths = []
+        for broker in cluster.brokers:
+            configs = told[str(broker)]
+            paths += _words(configs.get("log.dirs") or configs.get("log.dir", ""))
+        here = [path for path in paths if Path(path).is_dir()]
+        for topic in topics:
+            self._own[topic] = {
+                name: value for name, value in told[topic].items() if name in _TOPIC_FIELDS
+            }
+            views = [
+                PartitionView(f"{path}/{topic}-{number}", self._fs)
+                for path in here
+                for number in sorted(cluster.topics[topic].partitions)
+                if Path(path, f"{topic}-{number}").is_dir()
+            ]
+            if not views:
+                raise CommandError(
+                    f"{topic} lies in {', '.join(paths)} of {args.bootstrap_server}, which is not "
+                    "on this machine: run it there, or on a copy of the directory"
+                )
+            self._add(views)
+
+    def _add(self, views: list[PartitionView]) -> None:
+        for view in views:
+            tp = view.topic_partition
+            assert tp is not None
+            self.found.append(Target(view, tp.topic))
+
+
+_TOPIC_FIELDS = frozenset(name.replace("_", ".") for name in TopicConfig.__dataclass_fields__)
+
+
+def add_target_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `Targets` reads."""
+    parser.add_argument(
+        "target",
+        nargs="+",
+        metavar="DIR|TOPIC",
+        help="a log directory, a partition's, or a topic of the broker at --bootstrap-server",
+    )
+    parser.add_argument(
+        "--properties", metavar="FILE", help="server.properties of the broker of a DIR"
+    )
+    parser.add_argument(
+        "--config",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="K=V",
+        help="topic configs that go before those found: what would happen if?",
+    )
+    add_connection_arguments(parser)
+
+
+def _is_directory(target: str) -> bool:
+    return "/" in target or Path(target).is_dir()
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _properties(path: str | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        return dict(load_properties(Path(path).read_text("iso-8859-1")))
+    except OSError as error:
+        raise CommandError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _parsed(properties: Mapping[str, str]) -> BrokerConfig:
+    try:
+        return BrokerConfig.parse(dict(properties))
+    except ConfigError as error:
+        raise CommandError(f"--properties: {error}") from None
+
+
+def describe(config: TopicConfig, names: tuple[str, ...]) -> dict[str, Any]:
+    """Some of a topic's configs, by Kafka's names."""
+    found: dict[str, Any] = {}
+    for name in names:
+        value = getattr(config, name.replace(".", "_"))
+        found[name] = ",".join(sorted(value)) if isinstance(value, frozenset) else value
+    return found

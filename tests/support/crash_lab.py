@@ -421,7 +421,7 @@ def abandon(manager: LogManager) -> None:
     manager.release_locks()
 
 
-def _answered(manager: LogManager, question: Callable[[], Answer]) -> Answer:
+def answered(manager: LogManager, question: Callable[[], Answer]) -> Answer:
     """Asked again while indexes are repaired, which are few."""
     for _ in range(50):
         try:
@@ -436,7 +436,7 @@ def batches_of(log: Log, manager: LogManager) -> list[Sent]:
     found: list[Sent] = []
     offset = log.log_start_offset
     while True:
-        info = _answered(manager, partial(log.read, offset, 1 << 20, FetchIsolation.LOG_END))
+        info = answered(manager, partial(log.read, offset, 1 << 20, FetchIsolation.LOG_END))
         if not info.records:
             return found
         data = info.records.read() if isinstance(info.records, FileSlice) else info.records
@@ -504,7 +504,7 @@ def _check_times(manager: LogManager, log: Log, found: list[Sent]) -> None:
     ]
     for stamp in {stamp for _, stamp in records[:: max(1, len(records) // 4)]}:
         first = next(record for record in records if record[1] >= stamp)
-        got = _answered(manager, partial(log.offset_for_timestamp, stamp))
+        got = answered(manager, partial(log.offset_for_timestamp, stamp))
         assert got is not None
         assert (got.offset, got.timestamp) == first, (stamp, got, first)
 

@@ -64,6 +64,22 @@ class Placed(NamedTuple):
     max_timestamp: int
 
 
+class Watcher(Protocol):
+    """Told the fate of every record, in the order of the log: for a dry run."""
+
+    def records(self, batches: Columns, records: Records, fates: Codes) -> None:
+        """Of batches that were opened; `Records.owners` counts in `batches`."""
+        ...
+
+    def messages(self, legacy: Legacy, fates: Codes) -> None:
+        """Of formats 0 and 1."""
+        ...
+
+    def batches(self, batches: Columns, rules: Codes) -> None:
+        """Of batches that were not opened: what `BatchRule` says of each goes for its records."""
+        ...
+
+
 class GroupRewriter:
     """Writes one group, step by step. Map and transactions are the whole cleaning's."""
 
@@ -75,6 +91,7 @@ class GroupRewriter:
         "_request",
         "_transactions",
         "_walk",
+        "_watcher",
         "messages_read",
         "messages_written",
     )
@@ -86,14 +103,21 @@ class GroupRewriter:
         group: tuple[SourceSegment, ...],
         offset_map: OffsetMap,
         transactions: TransactionWalk,
+        *,
+        out: "CleanedWriter | None" = None,
+        watcher: Watcher | None = None,
     ) -> None:
-        """Removes what an earlier attempt has left under the same names. Raises OSError."""
+        """`out`: other than `.cleaned` files, of which those of an earlier attempt are removed.
+
+        Raises OSError.
+        """
         self._request = request
         self._group = group
         self._map = offset_map
         self._transactions = transactions
         self._walk = SegmentWalk(fs, request.directory, group, request.io_buffer_bytes)
-        self._out = CleanedWriter(fs, request, group[0].base_offset)
+        self._out = out or CleanedWriter(fs, request, group[0].base_offset)
+        self._watcher = watcher
         self._fates = np.zeros(len(RecordFate), np.int64)
         self.messages_read = 0
         self.messages_written = 0

@@ -6,14 +6,22 @@ Reads the files; nothing is changed, and a broker may be running on them.
 import argparse
 import json
 from dataclasses import asdict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.cleaner import planner
+from storage.cleaner.errors import SegmentOverflow, Uncleanable
 from storage.cleaner.planner import Due, DueReason, NotDue, Reason
+from storage.cleaner.request import CleanerStats
+from storage.cleaner.retained import RecordFate
 from storage.explain.cleaning import CleaningVerdict, explain_cleaning
+from storage.explain.opened import OpenedLog
 from storage.reader import PartitionView
 from tools.log_targets import Targets, add_target_arguments, describe
 from tools.magnitudes import duration, moment, size_of
+from tools.progress import progress_bar
+
+if TYPE_CHECKING:
+    from storage.explain.dry_run import JudgedRecord
 
 EXAMPLES = """\
 examples:
@@ -41,6 +49,18 @@ CONFIGS = (
     "segment.bytes",
     "segment.ms",
 )
+RULES: Final = {
+    RecordFate.KEPT_LATEST: "the last value of its key",
+    RecordFate.KEPT_ABOVE_MAP: "behind what the map of keys knows",
+    RecordFate.KEPT_TOMBSTONE: "a tombstone younger than delete.retention.ms",
+    RecordFate.KEPT_MARKER: "the end of a transaction that has records here, or of late",
+    RecordFate.KEPT_CONTROL: "a control record",
+    RecordFate.DROPPED_OLDER: "there is a later record of its key",
+    RecordFate.DROPPED_TOMBSTONE: "a tombstone older than delete.retention.ms",
+    RecordFate.DROPPED_NO_KEY: "it has no key",
+    RecordFate.DROPPED_ABORTED: "its transaction was aborted",
+    RecordFate.DROPPED_MARKER: "the end of a transaction that has no records left",
+}
 _BAR: Final = 48
 """Characters of the picture."""
 
@@ -58,6 +78,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add_target_arguments(parser)
     parser.add_argument(
         "--all", action="store_true", help="partitions without cleanup.policy=compact, too"
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="read what would be cleaned, tell how many records stay and go, by which rule",
+    )
+    parser.add_argument(
+        "--records", action="store_true", help="as --dry-run, and a line for each record"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.set_defaults(run=run)
@@ -79,13 +107,112 @@ def run(args: argparse.Namespace) -> None:
             left_out += 1
             continue
         found = explain_cleaning(opened, now, cleaner_enabled=enabled)
-        if args.json:
-            print(json.dumps(_as_json(view, found)))
-        else:
+        told = _as_json(view, found)
+        if not args.json:
             _show(view, found, describe(config, CONFIGS), now)
+        if args.dry_run or args.records:
+            told["dry_run"] = _dry_run(args, targets, view, opened, found, now)
+        if args.json:
+            print(json.dumps(told))
     if left_out and not args.json:
         _say()
         _say(f"{left_out:,} partitions are not compacted (--all shows them).")
+
+
+def _dry_run(
+    args: argparse.Namespace,
+    targets: Targets,
+    view: PartitionView,
+    opened: OpenedLog,
+    found: CleaningVerdict,
+    now: int,
+) -> dict[str, Any] | None:
+    """Read it; what came out, for programs. None: there is nothing to be cleaned."""
+    extent = found.verdict.extent
+    if extent is None or not extent.cleanable_bytes:
+        if not args.json:
+            _say("  Nothing would be cleaned.")
+        return None
+    from storage.explain.dry_run import JudgedRecord, dry_run
+
+    def tell(record: JudgedRecord) -> None:
+        if args.json:
+            print(json.dumps({"partition": str(view.topic_partition)} | _record_as_json(record)))
+        else:
+            print(_line(record))
+
+    broker = targets.broker
+    share = broker.log_cleaner_dedupe_buffer_size // max(broker.log_cleaner_threads, 1)
+    total = extent.total_bytes + extent.cleanable_bytes
+    try:
+        with progress_bar(str(view.topic_partition), total, bytes_=True) as advance:
+            stats = dry_run(
+                opened,
+                extent,
+                now_ms=now,
+                map_bytes=min(share, 2**31 - 1),
+                load_factor=broker.log_cleaner_io_buffer_load_factor,
+                tell=tell if args.records else None,
+                advance=advance,
+            )
+    except (Uncleanable, SegmentOverflow) as error:
+        if not args.json:
+            _say(f"  It cannot be cleaned: {error}")
+        return {"uncleanable": str(error)}
+    fates = {RecordFate(code): count for code, count in enumerate(stats.fates) if count}
+    if not args.json:
+        _show_dry_run(stats, fates)
+    return {
+        "end_offset": stats.end_offset,
+        "bytes_before": stats.bytes_read,
+        "bytes_after": stats.bytes_written,
+        "records_before": sum(fates.values()),
+        "map_utilization": stats.map_utilization,
+        "fates": {fate.name: count for fate, count in fates.items()},
+    }
+
+
+def _show_dry_run(stats: CleanerStats, fates: dict[RecordFate, int]) -> None:
+    from rich.table import Table
+
+    saved = 1 - stats.bytes_written / stats.bytes_read if stats.bytes_read else 0.0
+    _say(
+        f"  Cleaned up to {stats.end_offset:,}, it would have {size_of(stats.bytes_written)} "
+        f"of {size_of(stats.bytes_read)}: {saved:.0%} less. The map of keys would be "
+        f"{stats.map_utilization:.1%} full."
+    )
+    table = Table("records", "", "rule")
+    for fate, count in fates.items():
+        stays = fate < RecordFate.DROPPED_OLDER
+        table.add_row(
+            f"{count:,}", "stay" if stays else "go", RULES[fate], style="" if stays else "yellow"
+        )
+    _console().print(table)
+
+
+def _record_as_json(record: "JudgedRecord") -> dict[str, Any]:
+    return {
+        "offset": record.offset,
+        "last_offset": record.last_offset,
+        "timestamp": record.timestamp,
+        "key": None if record.key is None else record.key.decode(errors="backslashreplace"),
+        "value_bytes": record.value_size,
+        "kept": record.fate < RecordFate.DROPPED_OLDER,
+        "fate": record.fate.name,
+    }
+
+
+def _line(record: "JudgedRecord") -> str:
+    word = "stays" if record.fate < RecordFate.DROPPED_OLDER else "goes "
+    offsets = f"{record.offset}"
+    if record.last_offset > record.offset:
+        offsets += f"-{record.last_offset}"
+    parts = [f"{offsets:>12}  {word}"]
+    if record.is_opened:
+        key = "null" if record.key is None else repr(record.key)[1:]
+        value = "null" if record.value_size is None else f"{record.value_size} B"
+        parts.append(f"key {key}, value {value}")
+    return f"{parts[0]}  {', '.join([*parts[1:], RULES[record.fate]])}"
 
 
 def _as_json(view: PartitionView, found: CleaningVerdict) -> dict[str, Any]:

@@ -8,8 +8,8 @@ index with the aborted transactions that still have data; cut to size, dated as 
 sources (S-CMP-10), and synced. So it may take their place at once (`storage.log.replacing`).
 """
 
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -48,6 +48,7 @@ from storage.cleaner.retained import (
 from storage.cleaner.transactions import TransactionWalk, control_types, judge_markers
 from storage.cleaner.walking import SegmentWalk
 from storage.filesystem import FileSystem
+from storage.index.transaction_index import AbortedTxn, Checksum
 from storage.log.segment import MAX_RELATIVE_OFFSET, LogSegment
 from storage.log.store import LEAST_INDEX_SIZE
 from storage.paths import CLEANED_SUFFIX
@@ -62,6 +63,44 @@ class Placed(NamedTuple):
     size: int
     last_offset: int
     max_timestamp: int
+
+
+class Output(Protocol):
+    """Where what stays of a group goes."""
+
+    @property
+    def base_offset(self) -> int:
+        """Of the group."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes that went there."""
+        ...
+
+    def add(self, data: "bytes | memoryview") -> None:
+        """These bytes follow."""
+        ...
+
+    def note(self, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Among what was added, the next `size` bytes are one batch."""
+        ...
+
+    def write_down(self) -> None:
+        """A piece of the log is through. Raises OSError."""
+        ...
+
+    def finish(self, aborted: Iterable[AbortedTxn], modified_ms: int) -> Checksum:
+        """The group is through; the checksum of its transaction index. Raises OSError."""
+        ...
+
+    def discard(self) -> None:
+        """Nothing of it is wanted. Raises OSError."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files."""
+        ...
 
 
 class Watcher(Protocol):
@@ -104,7 +143,7 @@ class GroupRewriter:
         offset_map: OffsetMap,
         transactions: TransactionWalk,
         *,
-        out: "CleanedWriter | None" = None,
+        out: Output | None = None,
         watcher: Watcher | None = None,
     ) -> None:
         """`out`: other than `.cleaned` files, of which those of an earlier attempt are removed.
@@ -116,7 +155,7 @@ class GroupRewriter:
         self._map = offset_map
         self._transactions = transactions
         self._walk = SegmentWalk(fs, request.directory, group, request.io_buffer_bytes)
-        self._out = out or CleanedWriter(fs, request, group[0].base_offset)
+        self._out: Output = out or CleanedWriter(fs, request, group[0].base_offset)
         self._watcher = watcher
         self._fates = np.zeros(len(RecordFate), np.int64)
         self.messages_read = 0
@@ -254,6 +293,9 @@ class GroupRewriter:
         fates, has_value = self._judge(records, batches, plan)
         self._count(fates)
         self._count_unopened(batches, plan)
+        if self._watcher is not None:
+            self._watcher.batches(batches, plan.rules)
+            self._watcher.records(batches, records, fates)
         kept = stays(fates)
         self.messages_written += int(kept.sum())
         verdicts = decide_batches(batches, plan, records.owners, kept, has_value)
@@ -362,6 +404,8 @@ class GroupRewriter:
         for records in chunks_of(chunk, at, self._walk.where):
             fates, has_value = self._judge(records, batches, plan)
             self._count(fates)
+            if self._watcher is not None:
+                self._watcher.records(batches, records, fates)
             judged.append(fates)
             kept = stays(fates)
             deltas = records.columns.timestamp_deltas[kept]
@@ -431,6 +475,8 @@ class GroupRewriter:
         legacy = open_legacy(frames, self._walk.where)
         fates, has_value = self._judge_legacy(legacy, plan)
         self._count(fates)
+        if self._watcher is not None:
+            self._watcher.messages(legacy, fates)
         kept = stays(fates)
         verdicts = decide_batches(batches, plan, legacy.owners, kept, has_value)
         verdict_fates = verdicts.fates
@@ -549,7 +595,7 @@ class CleanedWriter:
             self._segment.note_batch(*placed)
         self._pieces, self._noted = [], []
 
-    def finish(self, aborted: Any, modified_ms: int) -> Any:
+    def finish(self, aborted: Iterable[AbortedTxn], modified_ms: int) -> Checksum:
         """Complete, dated and synced. Returns the transaction index's checksum. Raises OSError."""
         segment = self._segment
         for txn in aborted:

@@ -1,7 +1,7 @@
 """What the cleaner would do with a log now, and why not (S-CMP-1, S-CMP-2).
 
 The verdict is the planner's (`storage.cleaner.planner`). What only a running broker knows is not in
-it: that a cleaner is at it, or that the partition is held back or was given up until the next start.
+it: that a cleaner is at it, or that the partition is held back, or given up until the next start.
 """
 
 from dataclasses import dataclass

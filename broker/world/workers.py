@@ -98,8 +98,7 @@ class ThreadHand:
 
     async def call(self, work: Callable[..., Result], *values: Any) -> Result:
         """See `Hand`."""
-        with trio.CancelScope(shield=True):
-            return await self._workers.in_thread(work, self._state, *values)
+        return await self._workers.in_thread(work, self._state, *values)
 
     def close(self) -> None:
         """See `Hand`."""

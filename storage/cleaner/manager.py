@@ -60,8 +60,8 @@ class LogToClean:
 
     log: Log
     due: Due
-    generation: int
-    """Of the log, as it was handed out."""
+    directory: str
+    """Where the log lay when it was handed out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +191,7 @@ class LogCleanerManager:
                 verdict = answered(self._judged(log))
                 if isinstance(verdict, Due):
                     self._states.begin(log.topic_partition)
-                    return LogToClean(log=log, due=verdict, generation=log.generation)
+                    return LogToClean(log=log, due=verdict, directory=log.dir)
         self._look = None
         return None
 
@@ -263,6 +263,7 @@ class LogCleanerManager:
         return (
             isinstance(self._states.get(log.topic_partition), InProgress)
             and self._table.logs.get(log.topic_partition) is log
+            and log.dir == work.directory
             and log.config.compact
         )
 

@@ -424,7 +424,7 @@ class Log:
         with self._guard.reading():
             return self._mender.answer(lambda: self._reader.all_aborted(end))
 
-    def open_cleaned(self, base_offset: int, *, size: int = 0) -> LogSegment:
+    def open_cleaned(self, base_offset: int, *, size: int | None = None) -> LogSegment:
         """A segment over `.cleaned` files, for `replace_segments`. Raises StorageError."""
         with self._guard.writing():
             return self._store.open_cleaned(base_offset, size=size)

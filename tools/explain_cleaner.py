@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storage.cleaner import planner
 from storage.cleaner.errors import SegmentOverflow, Uncleanable
+from storage.cleaner.fates import RecordFate
 from storage.cleaner.planner import Due, DueReason, NotDue, Reason
 from storage.cleaner.request import CleanerStats
-from storage.cleaner.retained import RecordFate
 from storage.explain.cleaning import CleaningVerdict, explain_cleaning
 from storage.explain.opened import OpenedLog
 from storage.reader import PartitionView

@@ -17,6 +17,7 @@ from protocol.records.batch import CODEC_MASK, TIMESTAMP_TYPE_BIT, read_header
 from protocol.records.compression import CompressionType, compress
 from protocol.records.deflating import OutputFull, deflate
 from storage.cleaner.errors import SegmentOverflow, Uncleanable, UncleanableReason
+from storage.cleaner.fates import BatchFate, RecordFate
 from storage.cleaner.legacy import Legacy, open_legacy, rebuilt_message
 from storage.cleaner.mapping import hashes_of, keyed
 from storage.cleaner.offset_map import OffsetMap
@@ -30,14 +31,12 @@ from storage.cleaner.request import (
     SourceSegment,
 )
 from storage.cleaner.retained import (
-    BatchFate,
     BatchPlan,
     BatchVerdicts,
     Codes,
     Columns,
     Flags,
     Ints,
-    RecordFate,
     decide_batches,
     decide_records,
     has_delete_horizon,
@@ -96,6 +95,10 @@ class Output(Protocol):
 
     def discard(self) -> None:
         """Nothing of it is wanted. Raises OSError."""
+        ...
+
+    def abandon(self) -> None:
+        """Let go of files and write nothing more."""
         ...
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from storage.cleaner.cleaning import request_for
+from storage.cleaner.fates import BatchRule, RecordFate
 from storage.cleaner.grouping import group_segments
 from storage.cleaner.legacy import Legacy
 from storage.cleaner.mapping import MapBuilder
@@ -17,7 +18,7 @@ from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.opening import Ints, Records
 from storage.cleaner.planner import Extent
 from storage.cleaner.request import CleanerStats, CleanRequest
-from storage.cleaner.retained import BatchRule, Codes, Columns, RecordFate
+from storage.cleaner.retained import Codes, Columns
 from storage.cleaner.rewrite import GroupRewriter
 from storage.cleaner.transactions import TransactionWalk
 from storage.explain.opened import OpenedLog
@@ -138,6 +139,9 @@ class _Nowhere:
         return NO_ABORTED
 
     def discard(self) -> None:
+        pass
+
+    def abandon(self) -> None:
         pass
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ import pytest
 from protocol.records.batch import DELETE_HORIZON_BIT
 from protocol.records.compression import CompressionType
 from protocol.records.message_set import build_message_set
-from storage.cleaner.retained import RecordFate
+from storage.cleaner.fates import RecordFate
 from tests.support.compacted_log import CODECS, CompactedLog
 
 RETENTION = 1000

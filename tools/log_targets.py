@@ -211,8 +211,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--config",
-        nargs="+",
-        action="extend",
+        action="append",
         default=[],
         metavar="K=V",
         help="topic configs that go before those found: what would happen if?",

@@ -22,6 +22,7 @@ COMMANDS = (
     "dump_log",
     "fsck",
     "adopt",
+    "explain_cleaner",
     "explain_retention",
 )
 

@@ -5,14 +5,13 @@ Reads the files; nothing is changed, and a broker may be running on them.
 
 import argparse
 import json
-from datetime import datetime
 from typing import Any
 
 from storage.explain.opened import OpenedLog
 from storage.explain.retention import RetentionVerdict, explain_retention
 from storage.reader import PartitionView
 from tools.log_targets import Targets, add_target_arguments, describe
-from tools.magnitudes import duration, size_of
+from tools.magnitudes import duration, moment, size_of
 
 EXAMPLES = """\
 examples:
@@ -114,7 +113,7 @@ def _show(
             f"{verdict.base_offset:,}",
             f"{verdict.end_offset:,}",
             size_of(verdict.size),
-            _time(verdict.largest_timestamp),
+            moment(verdict.largest_timestamp),
             sentence(verdict, now),
             style="yellow" if verdict.taken_by is not None else "",
         )
@@ -153,14 +152,6 @@ def sentence(verdict: RetentionVerdict, now: int) -> str:
     if not parts and verdict.kept is not None:
         parts.append(f"stays: {verdict.kept.value}")
     return "; or ".join(parts)
-
-
-def _time(timestamp_ms: int) -> str:
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000)
-    except (OverflowError, OSError, ValueError):
-        return str(timestamp_ms)
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _console() -> Any:

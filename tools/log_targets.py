@@ -71,9 +71,8 @@ class Targets:
         self._fs = OsFileSystem()
         self._whatif = parse_settings(args.config)
         self._file = _properties(args.properties)
-        self._broker = _parsed(self._file)
+        self.broker = _parsed(self._file)
         self._own: dict[str, Mapping[str, str]] = {}
-        self._brokers: dict[str, BrokerConfig] = {}
         self.found: list[Target] = []
         directories = [target for target in args.target if _is_directory(target)]
         topics = [target for target in args.target if not _is_directory(target)]
@@ -87,7 +86,7 @@ class Targets:
         """What holds for a topic. Raises CommandError."""
         own = {**self._own.get(topic, {}), **self._whatif}
         try:
-            return TopicConfig.from_broker(self._brokers.get(topic, self._broker), own)
+            return TopicConfig.from_broker(self.broker, own)
         except ConfigError as error:
             raise CommandError(f"the configs of {topic}: {error}") from None
 
@@ -122,7 +121,7 @@ class Targets:
 
     def _file_log_dirs(self) -> tuple[str, ...]:
         # The metadata lie in one directory of all, which need not be the one that is asked for.
-        return self._broker.log_dirs if self._file else ()
+        return self.broker.log_dirs if self._file else ()
 
     def _use_stored(self, log_dirs: list[str]) -> None:
         words = [sys.executable, "-m", STORED_CONFIGS, *log_dirs]
@@ -133,7 +132,7 @@ class Targets:
         stored = json.loads(result.stdout)
         self._own |= stored["topics"]
         layers = ConfigLayers(file=self._file, cluster=stored["cluster"])
-        self._broker = _parsed(layers.merged())
+        self.broker = _parsed(layers.merged())
         if stored["sources"]:
             self.notes.append(f"Configs of topics: {', '.join(stored['sources'])}.")
         elif not self._whatif:
@@ -212,8 +211,7 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--config",
-        nargs="+",
-        action="extend",
+        action="append",
         default=[],
         metavar="K=V",
         help="topic configs that go before those found: what would happen if?",

@@ -1,5 +1,6 @@
 """Bytes and times as people read them."""
 
+from datetime import datetime
 from typing import Final
 
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB")
@@ -26,3 +27,11 @@ def duration(milliseconds: int) -> str:
         if len(parts) == 2 or (parts and (not count or name == "s")):
             break
     return " ".join(parts) or "0 ms"
+
+
+def moment(timestamp_ms: int) -> str:
+    """Local time of milliseconds since the epoch; the number where no calendar has it."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return str(timestamp_ms)

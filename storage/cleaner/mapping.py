@@ -13,10 +13,11 @@ import numpy as np
 
 from protocol.records.errors import RecordsError
 from protocol.records.message_set import iter_legacy_records
+from storage.cleaner.fates import BatchRule
 from storage.cleaner.offset_map import Hashes, OffsetMap, hash_keys
 from storage.cleaner.opening import Ints, Records, chunks_of, corrupt, open_records
 from storage.cleaner.request import CleanRequest, MapStep, SourceSegment
-from storage.cleaner.retained import BatchRule, Columns
+from storage.cleaner.retained import Columns
 from storage.cleaner.transactions import TransactionWalk, control_types
 from storage.cleaner.walking import SegmentWalk
 from storage.filesystem import FileSystem

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from protocol.types import TopicPartition
-from storage.cleaner.retained import RecordFate
+from storage.cleaner.fates import RecordFate
 from storage.index.transaction_index import AbortedTxn, Checksum
 
 LastRecords = Mapping[int, tuple[int, int]]

@@ -22,13 +22,13 @@ The cleaner and `explain-cleaner` both ask here.
 """
 
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from protocol.records.batch import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT
+from storage.cleaner.fates import BatchFate, BatchRule, RecordFate
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -36,48 +36,6 @@ Codes = npt.NDArray[np.uint8]
 """Values of one of the enumerations below."""
 Columns = Mapping[str, npt.NDArray[Any]]
 """Of batches: see `storage.reader.columns.BATCH_COLUMNS`."""
-
-
-class RecordFate(IntEnum):
-    """What becomes of a record, and why. Those below `DROPPED_OLDER` stay."""
-
-    KEPT_LATEST = 0
-    KEPT_ABOVE_MAP = 1
-    KEPT_TOMBSTONE = 2
-    """The latest of its key, and too young to go."""
-    KEPT_MARKER = 3
-    """End of a transaction: data of it is left, or the marker is too young to go."""
-    KEPT_CONTROL = 4
-    """A control record that ends no transaction."""
-    DROPPED_OLDER = 5
-    DROPPED_TOMBSTONE = 6
-    DROPPED_NO_KEY = 7
-    DROPPED_ABORTED = 8
-    DROPPED_MARKER = 9
-
-
-class BatchRule(IntEnum):
-    """How the records of a batch are judged: one by one, or all together."""
-
-    BY_KEY = 0
-    ABORTED = 1
-    """Data of an aborted transaction: none stays."""
-    MARKER_STAYS = 2
-    MARKER_GOES = 3
-    CONTROL_STAYS = 4
-
-
-class BatchFate(IntEnum):
-    """What becomes of a batch."""
-
-    KEPT_WHOLE = 0
-    REWRITTEN = 1
-    """Some of its records go, or its delete horizon is set."""
-    EMPTIED_FOR_PRODUCER = 2
-    """Only its header stays: it is the last one of an active producer."""
-    EMPTIED_FOR_OFFSET = 3
-    """Only its header stays: it is the last one of what is cleaned (S-CMP-8)."""
-    GONE = 4
 
 
 _FATE_OF_RULE: Final = np.array(

@@ -8,8 +8,8 @@ index with the aborted transactions that still have data; cut to size, dated as 
 sources (S-CMP-10), and synced. So it may take their place at once (`storage.log.replacing`).
 """
 
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from protocol.records.batch import CODEC_MASK, TIMESTAMP_TYPE_BIT, read_header
 from protocol.records.compression import CompressionType, compress
 from protocol.records.deflating import OutputFull, deflate
 from storage.cleaner.errors import SegmentOverflow, Uncleanable, UncleanableReason
+from storage.cleaner.fates import BatchFate, RecordFate
 from storage.cleaner.legacy import Legacy, open_legacy, rebuilt_message
 from storage.cleaner.mapping import hashes_of, keyed
 from storage.cleaner.offset_map import OffsetMap
@@ -30,14 +31,12 @@ from storage.cleaner.request import (
     SourceSegment,
 )
 from storage.cleaner.retained import (
-    BatchFate,
     BatchPlan,
     BatchVerdicts,
     Codes,
     Columns,
     Flags,
     Ints,
-    RecordFate,
     decide_batches,
     decide_records,
     has_delete_horizon,
@@ -48,6 +47,7 @@ from storage.cleaner.retained import (
 from storage.cleaner.transactions import TransactionWalk, control_types, judge_markers
 from storage.cleaner.walking import SegmentWalk
 from storage.filesystem import FileSystem
+from storage.index.transaction_index import AbortedTxn, Checksum
 from storage.log.segment import MAX_RELATIVE_OFFSET, LogSegment
 from storage.log.store import LEAST_INDEX_SIZE
 from storage.paths import CLEANED_SUFFIX
@@ -64,6 +64,64 @@ class Placed(NamedTuple):
     max_timestamp: int
 
 
+class Output(Protocol):
+    """Where what stays of a group goes."""
+
+    @property
+    def base_offset(self) -> int:
+        """Of the group."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes that went there."""
+        ...
+
+    def add(self, data: "bytes | memoryview") -> None:
+        """These bytes follow."""
+        ...
+
+    def note(self, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Among what was added, the next `size` bytes are one batch."""
+        ...
+
+    def write_down(self) -> None:
+        """A piece of the log is through. Raises OSError."""
+        ...
+
+    def finish(self, aborted: Iterable[AbortedTxn], modified_ms: int) -> Checksum:
+        """The group is through; the checksum of its transaction index. Raises OSError."""
+        ...
+
+    def discard(self) -> None:
+        """Nothing of it is wanted. Raises OSError."""
+        ...
+
+    def abandon(self) -> None:
+        """Let go of files and write nothing more."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files."""
+        ...
+
+
+class Watcher(Protocol):
+    """Told the fate of every record, in the order of the log: for a dry run."""
+
+    def records(self, batches: Columns, records: Records, fates: Codes) -> None:
+        """Of batches that were opened; `Records.owners` counts in `batches`."""
+        ...
+
+    def messages(self, legacy: Legacy, fates: Codes) -> None:
+        """Of formats 0 and 1."""
+        ...
+
+    def batches(self, batches: Columns, rules: Codes) -> None:
+        """Of batches that were not opened: what `BatchRule` says of each goes for its records."""
+        ...
+
+
 class GroupRewriter:
     """Writes one group, step by step. Map and transactions are the whole cleaning's."""
 
@@ -75,6 +133,7 @@ class GroupRewriter:
         "_request",
         "_transactions",
         "_walk",
+        "_watcher",
         "messages_read",
         "messages_written",
     )
@@ -86,14 +145,21 @@ class GroupRewriter:
         group: tuple[SourceSegment, ...],
         offset_map: OffsetMap,
         transactions: TransactionWalk,
+        *,
+        out: Output | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
-        """Removes what an earlier attempt has left under the same names. Raises OSError."""
+        """`out`: other than `.cleaned` files, of which those of an earlier attempt are removed.
+
+        Raises OSError.
+        """
         self._request = request
         self._group = group
         self._map = offset_map
         self._transactions = transactions
         self._walk = SegmentWalk(fs, request.directory, group, request.io_buffer_bytes)
-        self._out = CleanedWriter(fs, request, group[0].base_offset)
+        self._out: Output = out or CleanedWriter(fs, request, group[0].base_offset)
+        self._watcher = watcher
         self._fates = np.zeros(len(RecordFate), np.int64)
         self.messages_read = 0
         self.messages_written = 0
@@ -139,7 +205,7 @@ class GroupRewriter:
     def close(self) -> None:
         """Let go of the files; what was written stays."""
         self._walk.close()
-        self._out.close()
+        self._out.abandon()
 
     def _finish(self) -> CleanedSegment:
         indexed = self._transactions.indexed
@@ -230,6 +296,9 @@ class GroupRewriter:
         fates, has_value = self._judge(records, batches, plan)
         self._count(fates)
         self._count_unopened(batches, plan)
+        if self._watcher is not None:
+            self._watcher.batches(batches, plan.rules)
+            self._watcher.records(batches, records, fates)
         kept = stays(fates)
         self.messages_written += int(kept.sum())
         verdicts = decide_batches(batches, plan, records.owners, kept, has_value)
@@ -338,6 +407,8 @@ class GroupRewriter:
         for records in chunks_of(chunk, at, self._walk.where):
             fates, has_value = self._judge(records, batches, plan)
             self._count(fates)
+            if self._watcher is not None:
+                self._watcher.records(batches, records, fates)
             judged.append(fates)
             kept = stays(fates)
             deltas = records.columns.timestamp_deltas[kept]
@@ -407,6 +478,8 @@ class GroupRewriter:
         legacy = open_legacy(frames, self._walk.where)
         fates, has_value = self._judge_legacy(legacy, plan)
         self._count(fates)
+        if self._watcher is not None:
+            self._watcher.messages(legacy, fates)
         kept = stays(fates)
         verdicts = decide_batches(batches, plan, legacy.owners, kept, has_value)
         verdict_fates = verdicts.fates
@@ -525,7 +598,7 @@ class CleanedWriter:
             self._segment.note_batch(*placed)
         self._pieces, self._noted = [], []
 
-    def finish(self, aborted: Any, modified_ms: int) -> Any:
+    def finish(self, aborted: Iterable[AbortedTxn], modified_ms: int) -> Checksum:
         """Complete, dated and synced. Returns the transaction index's checksum. Raises OSError."""
         segment = self._segment
         for txn in aborted:
@@ -540,13 +613,17 @@ class CleanedWriter:
 
     def discard(self) -> None:
         """Remove the files. Raises OSError."""
-        self.close()
+        self.abandon()
         for path in self._segment.paths:
             self._fs.unlink(path, missing_ok=True)
 
+    def abandon(self) -> None:
+        """Let go of the files and write nothing: somebody may have removed them."""
+        self._segment.release()
+
     def close(self) -> None:
-        """Let go of the files."""
-        self._segment.close()
+        """Let go of the files; they may be gone already."""
+        self._segment.release()
 
 
 def _part(batches: Columns, first: int, after: int) -> Columns:

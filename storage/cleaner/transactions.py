@@ -27,8 +27,9 @@ from protocol.records.batch import CONTROL_BIT
 from protocol.records.control import ControlType, parse_control_type
 from protocol.records.errors import RecordsError
 from protocol.records.record import iter_records
+from storage.cleaner.fates import BatchRule
 from storage.cleaner.opening import corrupt
-from storage.cleaner.retained import BatchRule, Codes, Columns, Flags, is_transactional
+from storage.cleaner.retained import Codes, Columns, Flags, is_transactional
 from storage.cleaner.retained import is_control as control_batches
 from storage.index.transaction_index import AbortedTxn
 from storage.reader.frames import Frames

@@ -11,15 +11,14 @@ left of an earlier cleaning.
 All raise OSError, and Uncleanable for a log that cannot be cleaned.
 """
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from storage.cleaner.mapping import MapBuilder
-from storage.cleaner.offset_map import OffsetMap
-from storage.cleaner.overflow import SegmentSplitter
 from storage.cleaner.request import CleanRequest, MapStep, RewriteStep, SourceSegment
-from storage.cleaner.rewrite import GroupRewriter
-from storage.cleaner.transactions import TransactionWalk
 from storage.filesystem import FileSystem
+
+if TYPE_CHECKING:  # whoever only names these functions does not pay for numpy
+    from storage.cleaner.overflow import SegmentSplitter
+    from storage.cleaner.rewrite import GroupRewriter
 
 State = dict[str, Any]
 
@@ -40,6 +39,10 @@ class _Cleaning:
     )
 
     def __init__(self, fs: FileSystem, request: CleanRequest) -> None:
+        from storage.cleaner.mapping import MapBuilder
+        from storage.cleaner.offset_map import OffsetMap
+        from storage.cleaner.transactions import TransactionWalk
+
         self.fs = fs
         self.request = request
         self.offset_map = OffsetMap.of_bytes(request.map_bytes, request.load_factor)
@@ -68,6 +71,8 @@ def map_some(state: State, budget_bytes: int) -> MapStep:
 
 def begin_group(state: State, group: tuple[SourceSegment, ...]) -> None:
     """Make the `.cleaned` files of a group, which follows the one before in the log."""
+    from storage.cleaner.rewrite import GroupRewriter
+
     cleaning = _of(state)
     cleaning.rewriter = GroupRewriter(
         cleaning.fs, cleaning.request, group, cleaning.offset_map, cleaning.transactions
@@ -86,6 +91,8 @@ def rewrite_some(state: State, budget_bytes: int) -> RewriteStep:
 
 def begin_split(state: State, source: SourceSegment) -> None:
     """Instead of the group that has met an overflow: split that segment (S-CMP-15)."""
+    from storage.cleaner.overflow import SegmentSplitter
+
     cleaning = _of(state)
     if cleaning.rewriter is not None:
         cleaning.rewriter.discard()

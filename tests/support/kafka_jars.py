@@ -34,6 +34,24 @@ def kafka_jars(version: str = KAFKA_VERSION) -> str:
     return f"{target}/*"
 
 
+def compaction_tester_jars() -> str:
+    """A Java classpath with `kafka.tools.LogCompactionTester`, of Kafka 3.9."""
+    target = ROOT / ".cache" / "kafka-compaction-tester"
+    done = target / ".complete"
+    if not done.exists():
+        subprocess.run(
+            [
+                *("mvn", "-q", "-B", "-f"),
+                str(ROOT / "tests/conformance/jars/compaction_tester.xml"),
+                "dependency:copy-dependencies",
+                f"-DoutputDirectory={target}",
+            ],
+            check=True,
+        )
+        done.touch()
+    return f"{target}/*"
+
+
 def java(
     main: str,
     *args: str,

@@ -3,6 +3,7 @@
 import errno
 import mmap
 import os
+import pickle
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -380,3 +381,12 @@ def test_files_can_be_opened_when_no_descriptor_is_left(tmp_path: Path) -> None:
         again.close()
     finally:
         give_back()
+
+
+def test_a_copy_for_another_process_holds_no_descriptor_back() -> None:
+    spared = OsFileSystem(spares=2)
+    before = os.listdir("/proc/self/fd")
+    copy = pickle.loads(pickle.dumps(spared))
+    assert copy.list_dir("/") == spared.list_dir("/")
+    del copy
+    assert os.listdir("/proc/self/fd") == before

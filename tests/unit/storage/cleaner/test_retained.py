@@ -3,7 +3,8 @@
 import numpy as np
 
 from protocol.records.batch import BATCH_OVERHEAD
-from storage.cleaner.retained import BatchRule, RecordFate, decide_records
+from storage.cleaner.fates import BatchRule, RecordFate
+from storage.cleaner.retained import decide_records
 from tests.support.compacted_log import CompactedLog
 
 

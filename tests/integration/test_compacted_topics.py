@@ -83,10 +83,7 @@ def test_the_topics_of_a_streams_application_stay_small(
         made.result(PATIENCE_S)
     draw = random.Random(1)
     text = [" ".join(f"word{draw.randrange(words)}" for _ in range(10)) for _ in range(lines)]
-    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-    for line in text:
-        producer.produce("in", line.encode())
-    assert producer.flush(PATIENCE_S) == 0
+    feed(broker, text)
     expected = Counter(word for line in text for word in line.split())
     application = WordCount(
         compile_word_count(tmp_path / "classes"),
@@ -106,9 +103,7 @@ def test_the_topics_of_a_streams_application_stay_small(
         for path in (tmp_path / "application").glob("state/**/*"):
             if path.is_file():
                 path.unlink()
-        for line in text[:100]:
-            producer.produce("in", line.encode())
-        assert producer.flush(PATIENCE_S) == 0
+        feed(broker, text[:100])
         expected.update(word for line in text[:100] for word in line.split())
     for topic, segments in (
         ("counter-counts-changelog-0", 4),
@@ -119,6 +114,17 @@ def test_the_topics_of_a_streams_application_stay_small(
         while size_of(broker, topic) > segments * SEGMENT:
             assert time.monotonic() < deadline, (topic, size_of(broker, topic))
             time.sleep(0.1)
+
+
+def feed(broker: BrokerProcess, lines: list[str]) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap, "batch.size": 16_384, "log_level": 0}
+    producer = confluent_kafka.Producer(settings)
+    failures: list[object] = []
+    for line in lines:
+        producer.produce(
+            "in", line.encode(), on_delivery=lambda error, _: error and failures.append(error)
+        )
+    assert (producer.flush(PATIENCE_S), failures) == (0, [])
 
 
 def wait_for_counts(broker: BrokerProcess, expected: Counter[str], state: str) -> None:

@@ -1,4 +1,4 @@
-"""The law of compaction: whatever is appended, deleted, aborted, restarted and cleaned, in any order
+"""The law of compaction, whatever is appended, deleted, aborted, restarted and cleaned, and when:
 
 1. the last value of every key survives, and read_committed ends in the same state;
 2. what survives has the offset, time, key and value that it had, in the same order;

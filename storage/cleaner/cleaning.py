@@ -24,7 +24,6 @@ from typing import Any, Final
 from storage.cleaner import work
 from storage.cleaner.errors import CleaningAborted, SegmentOverflow
 from storage.cleaner.grouping import Group, group_segments
-from storage.cleaner.last_records import LastRecords
 from storage.cleaner.request import (
     CleanedSegment,
     CleanerStats,
@@ -91,9 +90,18 @@ def request_for(
         io_buffer_bytes=io_buffer_bytes,
         load_factor=load_factor,
         legacy_horizon_ms=clean[-1] - config.delete_retention_ms if clean else 0,
-        active_producers=LastRecords.of(log.producers.image()),
+        active_producers=last_records(log),
         aborted=tuple(log.aborted_transactions(first_uncleanable_offset)),
     )
+
+
+def last_records(log: Log) -> Mapping[int, tuple[int, int]]:
+    """(epoch, offset of the last data or -1) of each producer that the log remembers."""
+    found = {}
+    for producer_id, entry in log.producers.producers.items():
+        batch = entry.last_batch
+        found[producer_id] = entry.producer_epoch, -1 if batch is None else batch.last_offset
+    return found
 
 
 def clean(log: Log, request: CleanRequest, *, step_bytes: int = STEP_BYTES) -> Cleaning:

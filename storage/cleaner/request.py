@@ -3,13 +3,16 @@
 All of them pickle. Offsets are absolute, sizes bytes, times milliseconds since the epoch.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from protocol.types import TopicPartition
-from storage.cleaner.last_records import LastRecords
 from storage.cleaner.retained import RecordFate
 from storage.index.transaction_index import AbortedTxn, Checksum
+
+LastRecords = Mapping[int, tuple[int, int]]
+"""Producer id -> (epoch, offset of its last data in this log, or -1 where there is none)."""
 
 LEAST_MAP_SLOTS: Final = 2
 """With fewer entries no cleaning would ever get further."""
@@ -50,7 +53,7 @@ class CleanRequest:
     load_factor: float = 0.9
     legacy_horizon_ms: int = 0
     """Tombstones of formats 0 and 1 stay in segments that were modified later than this."""
-    active_producers: LastRecords = field(default_factory=LastRecords)
+    active_producers: LastRecords = field(default_factory=dict)
     aborted: tuple[AbortedTxn, ...] = ()
     """All aborted transactions with an offset below `first_uncleanable_offset`."""
 

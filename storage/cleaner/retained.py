@@ -29,7 +29,6 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.records.batch import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT
-from storage.cleaner.last_records import LastRecords
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -150,25 +149,31 @@ def is_transactional(batches: Columns) -> Flags:
     return found & (batches["magic"] >= 2)
 
 
-def if_empty(batches: Columns, active_producers: LastRecords, last_of_round: int) -> Codes:
+def if_empty(
+    batches: Columns, active_producers: Mapping[int, tuple[int, int]], last_of_round: int
+) -> Codes:
     """What becomes of each batch when none of its records stays.
 
-    `last_of_round` is the first offset above what is cleaned.
+    `active_producers`: (epoch, last data offset or -1) of each; `last_of_round` is the first offset
+    above what is cleaned.
     """
     found = np.full(len(batches["base_offset"]), BatchFate.GONE, np.uint8)
     found[batches["last_offset"] + 1 == last_of_round] = BatchFate.EMPTIED_FOR_OFFSET
-    some = np.flatnonzero(batches["producer_id"] >= 0)
-    if not len(some) or not len(active_producers):
+    if not active_producers:
         return found
-    rows = active_producers.rows_of(batches["producer_id"][some])
-    some, rows = some[rows >= 0], rows[rows >= 0]
-    _, epochs, last_data = (column[rows] for column in active_producers.columns)
-    is_last = np.where(
-        last_data >= 0,
-        last_data == batches["last_offset"][some],
-        is_control(batches)[some] & (epochs == batches["producer_epoch"][some]),
-    )
-    found[some[is_last]] = BatchFate.EMPTIED_FOR_PRODUCER
+    ids, epochs, last = batches["producer_id"], batches["producer_epoch"], batches["last_offset"]
+    control = is_control(batches)
+    for index in np.flatnonzero(ids >= 0).tolist():
+        known = active_producers.get(int(ids[index]))
+        if known is None:
+            continue
+        epoch, last_data = known
+        if (
+            last_data == last[index]
+            if last_data >= 0
+            else control[index] and epoch == epochs[index]
+        ):
+            found[index] = BatchFate.EMPTIED_FOR_PRODUCER
     return found
 
 

@@ -47,7 +47,6 @@ from storage.producers.analysis import (
     check_marker,
 )
 from storage.producers.entry import CompletedTxn, ProducerStateEntry
-from storage.producers.image import ProducerImage
 from storage.producers.snapshot import snapshot_rows
 from storage.producers.snapshots import SnapshotFiles
 from storage.producers.table import ProducerTable
@@ -115,10 +114,6 @@ class ProducerStateManager:
     def producers(self) -> Mapping[int, ProducerStateEntry]:
         """Producer id to state, of all that are remembered; to be read, and at once."""
         return self._table
-
-    def image(self) -> ProducerImage:
-        """All producers as they are now: values for anyone, taken in microseconds."""
-        return self._table.image()
 
     def entry(self, producer_id: int) -> ProducerStateEntry | None:
         """What is known of one producer."""

@@ -1,14 +1,9 @@
 """Transactions in a compacted log (S-CMP-7): cases of Kafka's LogCleanerTest, and their indexes."""
 
-import pickle
-
-import numpy as np
 import pytest
 
 from protocol.records.batch import DELETE_HORIZON_BIT
-from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType
-from storage.cleaner.last_records import LastRecords
 from storage.cleaner.retained import RecordFate
 from storage.index.transaction_index import TransactionIndex
 from tests.support.compacted_log import CompactedLog
@@ -218,33 +213,3 @@ def test_a_transaction_that_is_open_bounds_nothing_here() -> None:
     log.clean(roll=False)
     assert log.offsets() == [0, 1]
     assert log.log.dir == DIRECTORY
-
-
-@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
-def test_s_cmp_7_an_emptied_batch_has_neither_codec_nor_horizon(codec: CompressionType) -> None:
-    log = new_log()
-    log.put((b"a", None), codec=codec, producer_id=9, producer_epoch=3, base_sequence=7)
-    log.keys(1)
-    log.clean()
-    before = log.batches()[0][0]
-    assert before.attributes == codec | DELETE_HORIZON_BIT
-    log.clock.advance(ms=RETENTION)
-    log.clean()
-    ((header, records), _) = log.batches()
-    assert (header.attributes, header.base_timestamp, records) == (0, -1, [])
-    assert header.max_timestamp == before.max_timestamp
-    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (9, 3, 7)
-
-
-def test_s_cmp_7_where_producers_stand_is_taken_as_packed_rows() -> None:
-    log = new_log()
-    for producer in (7, 3, 5):
-        log.put(A, B, producer_id=producer, producer_epoch=1, base_sequence=0)
-    log.end_transaction(11, ControlType.COMMIT)
-    found = log.request(end=0).active_producers
-    assert dict(found) == {3: (1, 3), 5: (1, 5), 7: (1, 1), 11: (0, -1)}
-    assert found.get(4) is None
-    assert len(found) == 4
-    assert pickle.loads(pickle.dumps(found)) == found
-    assert not LastRecords()
-    assert LastRecords().rows_of(np.array([1, 2])).tolist() == [-1, -1]

@@ -549,8 +549,8 @@ class CleanedWriter:
         self._segment.release()
 
     def close(self) -> None:
-        """Let go of the files."""
-        self._segment.close()
+        """Let go of the files; they may be gone already."""
+        self._segment.release()
 
 
 def _part(batches: Columns, first: int, after: int) -> Columns:

@@ -1,11 +1,19 @@
 """Compaction end to end, in virtual time: what clients see of it, and what stands against it."""
 
+from random import Random
+
 import pytest
 
+from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.world.workers import WorkerDied
+from protocol.api_keys import ApiKey
+from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.types import TopicPartition
 from storage.cleaner import work as work_in_child
-from storage.cleaner.planner import NotDue, NothingDirty
+from storage.cleaner.planner import NotDue, NothingDirty, OpenTransaction
+from storage.cleaner.states import Paused
+from tests.anomalies.workload.raw import RawProducer
+from tests.simulation.readers import AssignedReader, GroupOffsets
 from tests.support.broker_configs import altered, altered_topic, refused
 from tests.support.whole_broker import LOG_DIR, WholeBroker, whole_broker
 from tests.whole.compacting import left, log_of, overwritten, put
@@ -311,3 +319,137 @@ async def test_an_empty_and_a_clean_log_are_left_alone(broker: WholeBroker) -> N
     assert isinstance(verdict, NotDue)
     assert verdict.reasons == (NothingDirty(),)
     assert not broker.disk.exists(f"{LOG_DIR}/cleaner-offset-checkpoint")
+
+
+# ---- transactions, and the coordinators' topics
+
+
+async def owner(broker: WholeBroker, name: str = "id") -> RawProducer:
+    line = broker.client(name)
+    return await RawProducer(line, name, transaction_timeout_ms=600_000).open()
+
+
+async def transaction(producer: RawProducer, *values: str, commit: bool) -> None:
+    await producer.begin()
+    for value in values:
+        await producer.send("t-0", value)
+    await producer.flush()
+    await (producer.commit() if commit else producer.abort())
+
+
+async def committed(broker: WholeBroker) -> list[str]:
+    reader = AssignedReader(
+        broker.client("reader"),  # type: ignore[arg-type]
+        Random(1),
+        ("t-0",),
+        lambda keys: None,
+    )
+    await reader.open()
+    found: list[str] = []
+    for _ in range(8):
+        polled = await reader.poll(0.05, 1000)
+        found += [value for pairs in polled.values() for _, value in pairs]
+    return found
+
+
+@whole_broker()
+async def test_aborted_records_go_and_committed_readers_see_the_same(broker: WholeBroker) -> None:
+    await broker.create_topic("t", **COMPACTED)
+    producer = await owner(broker)
+    for number in range(12):
+        values = [f"{number:02}-{one:02}" * 5 for one in range(4)]
+        await transaction(producer, *values, commit=number % 2 == 0)
+    before = await committed(broker)
+    await broker.clock.sleep(40)
+    uncommitted = [value for _, _, value in await left(broker.client(), "t-0")]
+    active = log_of(broker).segments.active.base_offset
+    aborted = {
+        value
+        for offset, _, value in await left(broker.client(), "t-0")
+        if value not in before and offset < active
+    }
+    assert aborted == set()
+    assert set(before) <= set(uncommitted)
+    assert await committed(broker) == before
+    # Sequences go on, and so do transactions, also after a start.
+    await transaction(producer, "more", commit=True)
+    broker.kill()
+    await broker.start()
+    assert await committed(broker) == [*before, "more"]
+
+
+@whole_broker()
+async def test_an_open_transaction_holds_the_cleaner_back_and_is_told(broker: WholeBroker) -> None:
+    await broker.create_topic("t", **COMPACTED)
+    client = broker.client()
+    await overwritten(client, "t-0", 4)
+    producer = await owner(broker)
+    await producer.begin()
+    await producer.send("t-0", "open")
+    await producer.flush()
+    await overwritten(client, "t-0", 30)
+    first_offset = 12
+    await broker.clock.sleep(20)
+    verdict = broker.server.log_manager.cleaner.verdict_of(log_of(broker))
+    assert isinstance(verdict, NotDue)
+    told = OpenTransaction(producer_id=producer.producer_id, first_offset=first_offset)
+    assert told in verdict.reasons
+    assert len(await left(client, "t-0")) == 103
+    await producer.commit()
+    await broker.clock.sleep(40)
+    assert len(await left(client, "t-0")) < 20
+
+
+@pytest.mark.parametrize("end", ["restart", "kill"])
+@whole_broker(offsets__topic__segment__bytes="2000", transaction__state__log__segment__bytes="2000")
+async def test_the_coordinators_topics_stay_small_and_are_read_back(
+    broker: WholeBroker, end: str
+) -> None:
+    await broker.create_topic("t", 2)
+    producer = await owner(broker)
+    wire = broker.client("g")
+    find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    await wire.call(ApiKey.FIND_COORDINATOR, 4, find)
+    offsets = GroupOffsets(wire, "g", "", None)  # type: ignore[arg-type]
+    for number in range(1, 60):
+        assert await offsets.commit({"t-0": number, "t-1": 2 * number}) == 0
+        await transaction(producer, f"{number}", commit=number % 2 == 0)
+    await broker.clock.sleep(40)
+    for name in ("__consumer_offsets-0", "__transaction_state-0"):
+        assert log_of(broker, name).size < 4000
+        assert log_of(broker, name).log_end_offset > 100
+    if end == "restart":
+        await broker.restart()
+    else:
+        broker.kill()
+        await broker.start()
+    offsets = GroupOffsets(broker.client("g"), "g", "", None)  # type: ignore[arg-type]
+    assert await offsets.committed(("t-0", "t-1")) == {"t-0": 59, "t-1": 118}
+    again = await owner(broker)
+    assert (again.producer_id, again.epoch > 0) == (producer.producer_id, True)
+
+
+@whole_broker(offsets__topic__segment__bytes="2000")
+async def test_a_coordinators_partition_is_not_compacted_while_it_is_read_back(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await broker.create_topic("t")
+    find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    await broker.client().call(ApiKey.FIND_COORDINATOR, 4, find)
+    offsets = GroupOffsets(broker.client("g"), "g", "", None)  # type: ignore[arg-type]
+    for number in range(60):
+        assert await offsets.commit({"t-0": number}) == 0
+    states: list[object] = []
+    read = ReplicaPartitionWriter.read
+
+    async def noting(self: ReplicaPartitionWriter, tp: TopicPartition, *place: int) -> bytes:
+        states.append(self._replicas.log_manager.cleaner.state_of(tp))
+        return await read(self, tp, *place)
+
+    broker.kill()
+    monkeypatch.setattr(ReplicaPartitionWriter, "read", noting)
+    await broker.start()
+    await broker.clock.sleep(1)
+    assert set(states) == {Paused(1)}
+    await broker.clock.sleep(40)
+    assert log_of(broker, "__consumer_offsets-0").size < 4000

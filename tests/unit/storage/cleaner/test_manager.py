@@ -65,7 +65,7 @@ def test_s_cmp_1_looking_at_many_logs_gives_others_their_turn_and_opens_no_file(
     for number in range(250):
         logs.filled(f"t{number}", 2)
     logs.restart()
-    assert sum(1 for _ in logs.cleaner.look()) == 2
+    assert sum(1 for _ in logs.cleaner.look()) == 5
     assert all(
         segment.opened_file is None for log in logs.manager.all_logs() for segment in log.segments
     )

@@ -9,9 +9,9 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from storage.cleaner.cleaning import clean, perform, request_for
+from storage.cleaner.request import CleanerStats
 from storage.log.log import Log
 from storage.os_filesystem import OsFileSystem
 from tests.support.compaction_histories import CompactionHistory, HistoryWriter, Turn
@@ -104,22 +104,14 @@ class Duel:
             outcome.refused = str(error)
             return outcome
         outcome.bytes_after = _size(self.kafkas)
-        log = self.history.load(self.ours, turn.now_ms)
-        try:
-            stats = self.clean_ours(log, outcome)
-            outcome.wrong += _different_numbers(outcome.kafka, stats)
-            log._check()
-        finally:
-            log.flush()
-            log.close()
-            _remove_deleted(log)
+        outcome.wrong += self.clean_ours(outcome)
         outcome.wrong += differences(self.kafkas, self.ours)
         return outcome
 
-    def clean_ours(self, log: Log, outcome: Outcome) -> Any:
-        """Clean with ours as `outcome` says."""
+    def clean_ours(self, outcome: Outcome) -> list[str]:
+        """Clean with ours as `outcome` says; what its numbers say otherwise than Kafka's."""
         turn = outcome.turn
-        fs = OsFileSystem()
+        log = self.history.load(self.ours, turn.now_ms)
         request = request_for(
             log,
             outcome.first_dirty,
@@ -128,18 +120,33 @@ class Duel:
             map_bytes=turn.map_slots * BYTES_PER_SLOT,
             io_buffer_bytes=turn.io_buffer_bytes,
         )
-        return perform(clean(log, request), fs)
+        stats = perform(clean(log, request), OsFileSystem())
+        log._check()
+        log.flush()
+        log.close()
+        _remove_deleted(log)
+        assert outcome.kafka is not None
+        return _different_numbers(outcome.kafka, stats)
 
 
-def _different_numbers(kafka: Answer, stats: Any) -> list[str]:
-    return []
+def _different_numbers(kafka: Answer, stats: CleanerStats) -> list[str]:
+    numbers = {
+        "endOffset": stats.end_offset,
+        "bytesRead": stats.bytes_read,
+        "messagesWritten": stats.messages_written,
+        "invalidMessagesRead": stats.invalid_messages_read,
+    }
+    return [
+        f"{name}: {kafka[name]} (Kafka) {number} (ours)"
+        for name, number in numbers.items()
+        if number != kafka[name]
+    ]
 
 
 def _remove_deleted(log: Log) -> None:
     fs = OsFileSystem()
     for pending in log.take_pending_deletions():
-        for path in pending.paths:
-            fs.remove(path)
+        fs.remove(pending.path)
 
 
 def _size(directory: Path) -> int:

@@ -98,12 +98,11 @@ def ours(directory: Path) -> tuple[float, float]:
         io_buffer_bytes=512 * 1024,
     )
     wall, cpu = time.perf_counter(), time.process_time()
-    perform(clean(log, request), OsFileSystem())
+    perform(clean(log, request))
     spent = time.perf_counter() - wall, time.process_time() - cpu
     log.close()
-    fs = OsFileSystem()
     for pending in log.take_pending_deletions():
-        fs.remove(pending.path)
+        Path(pending.path).unlink()
     return spent
 
 

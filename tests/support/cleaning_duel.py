@@ -13,7 +13,6 @@ from pathlib import Path
 from storage.cleaner.cleaning import clean, perform, request_for
 from storage.cleaner.request import CleanerStats
 from storage.log.log import Log
-from storage.os_filesystem import OsFileSystem
 from tests.support.compaction_histories import CompactionHistory, HistoryWriter, Turn
 from tests.support.kafka_cleaner import BYTES_PER_SLOT, Answer, KafkaCleaner, KafkaRefused
 from tests.support.log_differences import differences
@@ -120,7 +119,7 @@ class Duel:
             map_bytes=turn.map_slots * BYTES_PER_SLOT,
             io_buffer_bytes=turn.io_buffer_bytes,
         )
-        stats = perform(clean(log, request), OsFileSystem())
+        stats = perform(clean(log, request))
         log._check()
         log.flush()
         log.close()
@@ -144,9 +143,8 @@ def _different_numbers(kafka: Answer, stats: CleanerStats) -> list[str]:
 
 
 def _remove_deleted(log: Log) -> None:
-    fs = OsFileSystem()
     for pending in log.take_pending_deletions():
-        fs.remove(pending.path)
+        Path(pending.path).unlink()
 
 
 def _size(directory: Path) -> int:

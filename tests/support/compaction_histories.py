@@ -149,7 +149,15 @@ class CompactionHistory:
         return log
 
     def __repr__(self) -> str:
-        return f"seed {self.seed}: {self.shape} {self.config}"
+        own = (
+            "segment_bytes",
+            "segment_index_bytes",
+            "index_interval_bytes",
+            "delete_retention_ms",
+            "max_message_bytes",
+        )
+        settings = {name: getattr(self.config, name) for name in own}
+        return f"seed {self.seed}: {self.shape} {settings}"
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ Disk trouble becomes a `StorageError` and is reported to the owner of the log di
 `broker.replication` and the log manager call this.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -35,6 +35,8 @@ from config.topic_config import TopicConfig
 from protocol.types import ZERO_UUID, TopicPartition
 from storage.epochs import LeaderEpochCache
 from storage.errors import BeingRepaired, IndexInDoubt, IndexKind
+from storage.filesystem import FileSystem
+from storage.index.transaction_index import AbortedTxn
 from storage.jobs import Job, Watched, perform
 from storage.log import times
 from storage.log.aborted_sums import AbortedSums
@@ -60,7 +62,7 @@ from storage.log.results import (
     TimestampOffset,
 )
 from storage.log.rolling import Roller
-from storage.log.segment import LogSegment, Openings
+from storage.log.segment import LogSegment, Openings, SegmentFacts
 from storage.log.store import SegmentStore
 from storage.log.truncating import Truncator
 from storage.log.validation import Bytes
@@ -197,6 +199,11 @@ class Log:
     def dir(self) -> str:
         """The partition directory."""
         return self._store.directory
+
+    @property
+    def file_system(self) -> FileSystem:
+        """Where its files are."""
+        return self._store.fs
 
     @property
     def generation(self) -> int:
@@ -390,6 +397,19 @@ class Log:
             return self._mender.answer(self._deleter.delete_old_segments)
         except BeingRepaired:
             return []  # the next run knows how old it is
+
+    def describe_segments(self, segments: Iterable[LogSegment]) -> list[SegmentFacts]:
+        """What a cleaning has to know of them, from the disk. Raises StorageError."""
+        with self._guard.reading():
+            return [segment.facts() for segment in segments]
+
+    def aborted_transactions(self, end: int) -> list[AbortedTxn]:
+        """All that have an offset in segments that begin below `end`.
+
+        Raises BeingRepaired, StorageError.
+        """
+        with self._guard.reading():
+            return self._mender.answer(lambda: self._reader.all_aborted(end))
 
     def open_cleaned(self, base_offset: int, *, size: int = 0) -> LogSegment:
         """A segment over `.cleaned` files, for `replace_segments`. Raises StorageError."""

@@ -187,6 +187,20 @@ class LogReader:
             following = self._segments.higher(following.base_offset)
         return found
 
+    def all_aborted(self, end: int) -> "list[AbortedTxn]":
+        """Those that overlap any segment that begins below `end`, in the order of their markers.
+
+        Raises IndexInDoubt.
+        """
+        found: dict[tuple[int, int], AbortedTxn] = {}
+        segments = self._segments.between(0, end)
+        for segment in segments:
+            following = self._segments.higher(segment.base_offset)
+            upper = end if following is None else following.base_offset
+            for txn in self.aborted(segment, segment.base_offset, upper):
+                found[txn.last_offset, txn.producer_id] = txn
+        return [found[key] for key in sorted(found)]
+
     def _upper_bound(self, segment: LogSegment, position: int, size: int, limit: int) -> int:
         """An offset not below any in the `size` bytes at `position`."""
         bound = segment.bound_of(position, size)

@@ -1,0 +1,230 @@
+"""One cleaning of one log from begin to end, as a generator that is advanced on the event loop.
+
+    cleaning = clean(log, request_for(log, first_dirty, first_uncleanable, …))
+    work = next(cleaning)                       a `ChildWork`: a call of `storage.cleaner.work`
+    work = cleaning.send(work.function(state, *work.args))      run in a child; or throw what it
+    …                                                           raised into the generator
+
+All that blocks or computes is in the calls. Between them, on the loop, a group that is written is
+put in the place of its segments (S-CMP-9: `storage.log.replacing`). So readers see the log before a
+group or after it, and a cleaning that ends early leaves nothing half done:
+
+  * thrown into (the disk failed, the child died, the log is uncleanable) or closed (the cleaning is
+    to be aborted), it removes the `.cleaned` files of the group in work;
+  * when the log has been cut, moved or replaced meanwhile (its generation has changed), it raises
+    CleaningAborted, and removes them as well;
+  * groups that were installed before stay installed: they are as good as cleaned later.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from storage.cleaner import work
+from storage.cleaner.errors import CleaningAborted, SegmentOverflow
+from storage.cleaner.grouping import Group, group_segments
+from storage.cleaner.request import (
+    CleanedSegment,
+    CleanerStats,
+    CleanRequest,
+    MapStep,
+    RewriteStep,
+    SourceSegment,
+)
+from storage.errors import StaleGeneration
+from storage.filesystem import FileSystem
+from storage.log.log import Log
+from storage.log.segment import LogSegment
+from storage.log.store import LEAST_INDEX_SIZE
+from storage.paths import CLEANED_SUFFIX, join, parse_segment_file
+
+STEP_BYTES: Final = 4 << 20
+"""Read by one call of a child: some tens of milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildWork:
+    """`function(state, *args)`, to be called where `state` lives."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+
+
+Cleaning = Generator[ChildWork, Any, CleanerStats]
+
+
+def request_for(
+    log: Log,
+    first_dirty_offset: int,
+    first_uncleanable_offset: int,
+    *,
+    now_ms: int,
+    map_bytes: int,
+    io_buffer_bytes: int = 1 << 20,
+    load_factor: float = 0.9,
+) -> CleanRequest:
+    """What is to be done to a log, as it is now.
+
+    `first_uncleanable_offset` is the base of a segment, at most that of the active one, and not
+    above the last stable offset. Raises BeingRepaired when it is not known yet which transactions
+    were aborted (then it soon is), StorageError.
+    """
+    config = log.config
+    segments = log.segments.between(0, first_uncleanable_offset)
+    sources = tuple(SourceSegment(**facts._asdict()) for facts in log.describe_segments(segments))
+    clean = [s.last_modified_ms for s in sources if s.base_offset < first_dirty_offset]
+    return CleanRequest(
+        directory=log.dir,
+        topic_partition=log.topic_partition,
+        segments=sources,
+        first_dirty_offset=first_dirty_offset,
+        first_uncleanable_offset=first_uncleanable_offset,
+        now_ms=now_ms,
+        delete_retention_ms=config.delete_retention_ms,
+        segment_bytes=config.segment_bytes,
+        segment_index_bytes=max(config.segment_index_bytes, LEAST_INDEX_SIZE),
+        index_interval_bytes=config.index_interval_bytes,
+        max_message_bytes=config.max_message_bytes,
+        map_bytes=map_bytes,
+        io_buffer_bytes=io_buffer_bytes,
+        load_factor=load_factor,
+        legacy_horizon_ms=clean[-1] - config.delete_retention_ms if clean else 0,
+        active_producers=last_records(log),
+        aborted=tuple(log.aborted_transactions(first_uncleanable_offset)),
+    )
+
+
+def last_records(log: Log) -> Mapping[int, tuple[int, int]]:
+    """(epoch, offset of the last data or -1) of each producer that the log remembers."""
+    found = {}
+    for producer_id, entry in log.producers.producers.items():
+        batch = entry.last_batch
+        found[producer_id] = entry.producer_epoch, -1 if batch is None else batch.last_offset
+    return found
+
+
+def clean(log: Log, request: CleanRequest, *, step_bytes: int = STEP_BYTES) -> Cleaning:
+    """The cleaning that `request` describes. Returns what it has done.
+
+    Raises CleaningAborted, StorageError, and whatever its calls raise.
+    """
+    generation = log.generation
+    segments = _segments_of(log, request)
+    yield ChildWork(work.begin, (log.file_system, request))
+    stats = CleanerStats()
+    while True:
+        mapped: MapStep = yield ChildWork(work.map_some, (step_bytes,))
+        stats = stats.plus(mapped.stats)
+        if mapped.is_done:
+            break
+    for group in _groups(request, mapped.end_offset):
+        old = [segments[source.base_offset] for source in group]
+        try:
+            try:
+                step = yield from _write(group, step_bytes)
+            except SegmentOverflow as overflow:
+                yield from _split(log, request, segments, overflow, generation, step_bytes)
+                raise CleaningAborted(f"{overflow}; it was split") from None
+            stats = stats.plus(step.stats)
+            assert step.cleaned is not None
+            generation = _install(log, (step.cleaned,), old, generation)
+        except BaseException:
+            _remove_cleaned(log.file_system, request.directory)
+            raise
+    yield ChildWork(work.end)
+    return stats
+
+
+def _segments_of(log: Log, request: CleanRequest) -> dict[int, LogSegment]:
+    """The segments of the request. Raises CleaningAborted if they are not there any more."""
+    found = {}
+    for source in request.segments:
+        segment = log.segments.get(source.base_offset)
+        if segment is None or segment.size != source.size or log.dir != request.directory:
+            raise CleaningAborted(f"{log.dir} has changed since the cleaning was decided")
+        found[source.base_offset] = segment
+    return found
+
+
+def _groups(request: CleanRequest, end_offset: int) -> list[Group]:
+    return group_segments(
+        [source for source in request.segments if source.base_offset < end_offset],
+        segment_bytes=request.segment_bytes,
+        segment_index_bytes=request.segment_index_bytes,
+        first_uncleanable_offset=request.first_uncleanable_offset,
+    )
+
+
+def _write(group: Group, step_bytes: int) -> Generator[ChildWork, Any, RewriteStep]:
+    """The last step of a group, with the sums of all in its place."""
+    yield ChildWork(work.begin_group, (group,))
+    stats = CleanerStats()
+    while True:
+        step: RewriteStep = yield ChildWork(work.rewrite_some, (step_bytes,))
+        stats = stats.plus(step.stats)
+        if step.is_done:
+            return replace(step, stats=stats)
+
+
+def _split(
+    log: Log,
+    request: CleanRequest,
+    segments: Mapping[int, LogSegment],
+    overflow: SegmentOverflow,
+    generation: int,
+    step_bytes: int,
+) -> Generator[ChildWork, Any, None]:
+    (source,) = (s for s in request.segments if s.base_offset == overflow.base_offset)
+    yield ChildWork(work.begin_split, (source,))
+    while True:
+        steps: Sequence[RewriteStep] = yield ChildWork(work.split_some, (step_bytes,))
+        if steps[-1].is_done:
+            break
+    pieces = [step.cleaned for step in steps if step.cleaned is not None]
+    _install(log, pieces, [segments[source.base_offset]], generation)
+
+
+def _install(
+    log: Log, cleaned: Sequence[CleanedSegment], old: Sequence[LogSegment], generation: int
+) -> int:
+    """Put what was written in the place of `old`. Returns the log's generation from now on."""
+    new = [log.open_cleaned(one.base_offset, size=one.size) for one in cleaned]
+    try:
+        log.replace_segments(new, old, generation=generation)
+    except StaleGeneration as stale:
+        raise CleaningAborted(str(stale)) from None
+    for segment, one in zip(new, cleaned, strict=True):
+        # Whoever wrote the index knew: no reader has to read the segment through for it.
+        segment.aborted_sum = one.aborted_sum
+        segment.leaves_open = one.leaves_open
+    return log.generation
+
+
+def _remove_cleaned(fs: FileSystem, directory: str) -> None:
+    """What was not installed. A start removes them as well, so a failure does not matter."""
+    with suppress(OSError):
+        for name in fs.list_dir(directory):
+            file = parse_segment_file(name)
+            if file is not None and file.state == CLEANED_SUFFIX:
+                fs.unlink(join(directory, name), missing_ok=True)
+
+
+def perform(cleaning: Cleaning) -> CleanerStats:
+    """Begin to end, here and now: for tests and tools."""
+    state: dict[str, Any] = {}
+    try:
+        child = next(cleaning)
+        while True:
+            try:
+                result = child.function(state, *child.args)
+            except Exception as error:  # noqa: BLE001 - the cleaning's to judge
+                child = cleaning.throw(error)
+            else:
+                child = cleaning.send(result)
+    except StopIteration as end:
+        stats: CleanerStats = end.value
+        return stats
+    finally:
+        cleaning.close()
+        work.end(state)

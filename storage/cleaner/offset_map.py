@@ -1,0 +1,184 @@
+"""Key -> latest offset, for as many keys as fit into a given memory (S-CMP-3).
+
+A key is its MD5 hash, so an entry takes 24 bytes whatever the key: 16 of hash, 8 of offset. As
+Kafka's `SkimpyOffsetMap`, and with its promise: two keys of one hash would be taken for one, which
+nobody has to fear from keys that were not made for it.
+
+One row of a numpy table is an entry: both halves of the hash, and the offset plus one, so that a
+row of zeros is an empty one and untouched memory costs nothing. Keys are put and asked in columns:
+all of them look at their first row at once, those that are not at their goal at their next one,
+and so on (open addressing). The distance between a key's rows comes from the second half of its
+hash; after `_STRIDES` rows it looks at each row from there on, so that it finds a free one wherever
+that is. Rows are never freed.
+
+Offsets rise from call to call and within one call, as in a log.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+try:
+    # The interpreter's own MD5 takes half as long to set up as OpenSSL's: keys are short.
+    _md5: Callable[[bytes], Any] = import_module("_md5").md5
+except ImportError:  # an interpreter built without it
+    _md5 = partial(hashlib.md5, usedforsecurity=False)
+
+Ints = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+"""Shape (keys, 2)."""
+
+ENTRY_BYTES: Final = 24
+
+_STRIDES: Final = 64
+_ABSENT: Final = -1
+
+
+def hash_keys(keys: Iterable[bytes]) -> Hashes:
+    """The hashes of `keys`, in their order."""
+    digest = _md5
+    joined = b"".join([digest(key).digest() for key in keys])
+    return np.frombuffer(joined, np.uint64).reshape(-1, 2)
+
+
+class OffsetMap:
+    """See the module docstring."""
+
+    __slots__ = ("_table", "capacity", "latest_offset", "size", "slots")
+
+    def __init__(self, slots: int, load_factor: float = 0.9) -> None:
+        """Raises ValueError when there is room for less than two keys: no cleaning would end."""
+        self.slots = slots
+        self.capacity = int(slots * load_factor)
+        """So many keys may be in it (`log.cleaner.io.buffer.load.factor`)."""
+        if slots * load_factor <= 1:
+            raise ValueError(
+                f"An offset map of {slots} entries is too small: a cleaning would never get "
+                "further. Raise log.cleaner.dedupe.buffer.size or lower log.cleaner.threads."
+            )
+        self._table = np.zeros((slots, 3), np.uint64)
+        self.size = 0
+        """Keys in it."""
+        self.latest_offset = -1
+        """Up to here the log is in the map; records above are none of its business."""
+
+    @classmethod
+    def of_bytes(cls, size: int, load_factor: float = 0.9) -> "OffsetMap":
+        """One that takes `size` bytes."""
+        return cls(size // ENTRY_BYTES, load_factor)
+
+    @property
+    def utilization(self) -> float:
+        """Keys to slots."""
+        return self.size / self.slots
+
+    def clear(self) -> None:
+        """Forget everything, and give the memory back."""
+        self._table = np.zeros((self.slots, 3), np.uint64)
+        self.size = 0
+        self.latest_offset = -1
+
+    def put_all(self, hashes: Hashes, offsets: Ints) -> int:
+        """Put keys at their offsets, which rise; of a key that comes twice the last one counts.
+
+        Ends where the map is full: before the first key that comes when `capacity` keys are in it,
+        known or not. Returns how many were put.
+        """
+        count = len(offsets)
+        if self.size + count > self.capacity:
+            count = self._room_for(hashes)
+        if count:
+            self._put(hashes[:count], offsets[:count])
+        return count
+
+    def latest_of(self, hashes: Hashes) -> Ints:
+        """The offset of each key, -1 of one that is not in the map."""
+        found = np.full(len(hashes), _ABSENT, np.int64)
+        probe = _Probe(hashes, self.slots)
+        while probe.waiting.size:
+            rows = self._table[probe.at]
+            stored = rows[:, 2]
+            is_used = stored != 0
+            same = is_used & _equal(rows, hashes[probe.waiting])
+            found[probe.waiting[same]] = stored[same].astype(np.int64) - 1
+            probe.go_on(is_used & ~same)
+        return found
+
+    def _room_for(self, hashes: Hashes) -> int:
+        """How many keys can be put, in order, before the map is full."""
+        is_new = self.latest_of(hashes) == _ABSENT
+        pairs = hashes.copy().view([("high", np.uint64), ("low", np.uint64)])[:, 0]
+        _, firsts = np.unique(pairs, return_index=True)
+        is_first = np.zeros(len(hashes), np.bool_)
+        is_first[firsts] = True
+        sizes = self.size + np.cumsum(is_new & is_first)
+        before = np.concatenate(([self.size], sizes[:-1]))
+        full = np.flatnonzero(before >= self.capacity)
+        return int(full[0]) if full.size else len(hashes)
+
+    def _put(self, hashes: Hashes, offsets: Ints) -> None:
+        table = self._table
+        stored = offsets.astype(np.uint64) + np.uint64(1)
+        probe = _Probe(hashes, self.slots)
+        while probe.waiting.size:
+            waiting, at = probe.waiting, probe.at
+            rows = table[at]
+            is_free = rows[:, 2] == 0
+            same = ~is_free & _equal(rows, hashes[waiting])
+            # Of equal indexes numpy's assignment leaves the last one's value: the latest offset.
+            table[at[same], 2] = stored[waiting[same]]
+            goes_on = ~(same | is_free)
+            if is_free.any():
+                here, claimed = waiting[is_free], at[is_free]
+                # Several keys may want one free row: the last one to write its number gets it.
+                table[claimed, 2] = (here + 1).view(np.uint64)
+                owners = table[claimed, 2].view(np.int64) - 1
+                won = owners == here
+                table[claimed[won], :2] = hashes[here[won]]
+                table[claimed[won], 2] = stored[here[won]]
+                self.size += int(won.sum())
+                # An earlier record of the winner's key has nothing left to do.
+                goes_on[is_free] = (hashes[here] != hashes[owners]).any(axis=1)
+            probe.go_on(goes_on)
+
+    def _check(self) -> None:
+        used = self._table[:, 2] != 0
+        assert int(used.sum()) == self.size <= max(self.capacity, 0)
+        hashes = np.ascontiguousarray(self._table[used][:, :2])
+        offsets = self._table[used, 2].astype(np.int64) - 1
+        assert (self.latest_of(hashes) == offsets).all()
+        assert self.latest_offset >= int(offsets.max(initial=-1))
+
+
+class _Probe:
+    """Keys on the way to their rows: which of them `waiting`, and where each looks now (`at`)."""
+
+    __slots__ = ("_attempts", "_slots", "_strides", "at", "waiting")
+
+    def __init__(self, hashes: Hashes, slots: int) -> None:
+        self._slots = slots
+        self._attempts = 0
+        self._strides = (hashes[:, 1] % np.uint64(slots)).astype(np.int64) + 1
+        self.waiting = np.arange(len(hashes))
+        self.at = (hashes[:, 0] % np.uint64(slots)).astype(np.int64)
+
+    def go_on(self, unfinished: npt.NDArray[np.bool_]) -> None:
+        """Those look at their next row; all after the last row are done."""
+        self._attempts += 1
+        if self._attempts > _STRIDES + self._slots:
+            unfinished = np.zeros_like(unfinished)
+        self.waiting = self.waiting[unfinished]
+        strides = self._strides = self._strides[unfinished]
+        at = self.at[unfinished] + (strides if self._attempts <= _STRIDES else 1)
+        at[at >= self._slots] -= self._slots
+        self.at = at
+
+
+def _equal(rows: Hashes, hashes: Hashes) -> npt.NDArray[np.bool_]:
+    same: npt.NDArray[np.bool_] = (rows[:, 0] == hashes[:, 0]) & (rows[:, 1] == hashes[:, 1])
+    return same

@@ -1,0 +1,220 @@
+"""The records of many batches at once, as columns: small batches cost no more than large ones.
+
+    for opened in open_records(frames, batches, wanted):
+        ...     # the batches [opened.first, opened.after), and the records of those that are wanted
+
+Batches come in their order, and so do records. Memory is bounded: what is inflated at once, and how
+many records are in columns at once. A batch that is too much for that comes alone, unopened
+(`Opened.is_large`), and is gone through in chunks (`chunks_of`), as often as one likes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.records.batch import BATCH_OVERHEAD, CODEC_MASK, read_header
+from protocol.records.chain import record_starts
+from protocol.records.errors import InvalidRecord, RecordsError, UnsupportedCompression
+from protocol.records.opened import open_chunks
+from protocol.records.payload import payload_of
+from protocol.records.scan_numpy import RecordColumns, read_columns
+from storage.cleaner.errors import Uncleanable, UncleanableReason
+from storage.cleaner.retained import Columns, Flags
+from storage.reader.frames import Frames
+
+Ints = npt.NDArray[np.int64]
+
+_LARGE_PLAIN: Final = 2 << 20
+_LARGE_INFLATED: Final = 2 << 20
+"""Bytes of one batch's records."""
+_LARGE_COUNT: Final = 50_000
+"""Records of one batch."""
+_ENOUGH: Final = 1 << 20
+"""Bytes inflated, after which no further batch is opened beside them."""
+_ENOUGH_RECORDS: Final = 100_000
+_NO_LIMIT: Final = 1 << 62
+
+
+@dataclass(slots=True)
+class Records:
+    """Records of some batches; arrays of one length but for the payload."""
+
+    payload: bytes
+    starts: Ints
+    ends: Ints
+    owners: Ints
+    """The index of each record's batch, counted from `Opened.first`."""
+    columns: RecordColumns
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+@dataclass(slots=True)
+class Opened:
+    """The batches [first, after) of the frames."""
+
+    first: int
+    after: int
+    records: Records
+    is_large: bool = False
+    """One wanted batch whose records are not here."""
+
+
+def corrupt(error: RecordsError, where: str) -> Uncleanable:
+    """What a log is that holds such a batch."""
+    if isinstance(error, UnsupportedCompression):
+        return Uncleanable(UncleanableReason.UNSUPPORTED_CODEC, f"{where}: {error}")
+    return Uncleanable(UncleanableReason.CORRUPT_RECORDS, f"{where}: {error}")
+
+
+_NONE: Final = np.empty(0, np.int64)
+
+
+def _nothing() -> Records:
+    columns = RecordColumns(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE)
+    return Records(b"", _NONE, _NONE, _NONE, columns)
+
+
+def open_records(
+    frames: Frames, batches: Columns, wanted: Flags, where: str = ""
+) -> Iterator[Opened]:
+    """All batches of `frames` (format 2), those that are `wanted` opened; `where` for messages.
+
+    Raises Uncleanable for records that do not fill their batch.
+    """
+    counts, sizes = batches["record_count"], batches["size"]
+    codecs = batches["attributes"] & CODEC_MASK
+    # A plain batch of one record: the record is what follows the header. Whether its length agrees
+    # shows when its fields are read.
+    is_single = wanted & (counts == 1) & (codecs == 0) & (sizes <= _LARGE_PLAIN)
+    is_large = (sizes > _LARGE_PLAIN) | (counts > _LARGE_COUNT)
+    group = _Group(frames, batches, is_single, where)
+    for index in np.flatnonzero(wanted & ~is_single & (counts != 0)).tolist():
+        if not is_large[index] and group.add(index, int(counts[index]), int(codecs[index])):
+            if group.is_enough:
+                yield from group.take(index + 1)
+            continue
+        yield from group.take(index)
+        yield Opened(index, index + 1, _nothing(), is_large=True)
+        group.begin(index + 1)
+    yield from group.take(len(counts))
+
+
+class _Group:
+    """Batches that are opened together."""
+
+    __slots__ = (
+        "_base",
+        "_batches",
+        "_data",
+        "_ends",
+        "_first",
+        "_frames",
+        "_is_single",
+        "_owners",
+        "_pieces",
+        "_records",
+        "_starts",
+        "_where",
+    )
+
+    def __init__(self, frames: Frames, batches: Columns, is_single: Flags, where: str) -> None:
+        self._frames = frames
+        self._batches = batches
+        self._is_single = is_single
+        self._data = bytes(frames.chunk)
+        self._where = where
+        self.begin(0)
+
+    def begin(self, first: int) -> None:
+        """Another one, from that batch on."""
+        self._first = first
+        self._pieces = [self._data]
+        self._base = len(self._data)
+        self._records = 0
+        self._starts: list[Ints] = []
+        self._ends: list[Ints] = []
+        self._owners: list[tuple[int, int]] = []
+        """(batch, records), of each of those."""
+
+    @property
+    def is_enough(self) -> bool:
+        """No further batch should be opened beside these."""
+        return self._base - len(self._data) > _ENOUGH or self._records > _ENOUGH_RECORDS
+
+    def add(self, index: int, count: int, codec: int) -> bool:
+        """Open a batch; False if it is too large to be opened here, or makes no sense."""
+        data, at = self._data, self._frames.starts[index]
+        if codec:
+            try:
+                payload = payload_of(data, at, read_header(data, at), max_size=_LARGE_INFLATED)
+            except InvalidRecord:
+                return False
+            except RecordsError as error:
+                raise corrupt(error, self._where) from None
+            base = self._base
+            self._pieces.append(payload)
+            self._base += len(payload)
+        else:
+            base = at + BATCH_OVERHEAD
+            payload = data[base : at + int(self._batches["size"][index])]
+        try:
+            bounds = np.array(record_starts(payload, count), np.int64) + base
+        except RecordsError as error:
+            raise corrupt(error, self._where) from None
+        self._starts.append(bounds[:-1])
+        self._ends.append(bounds[1:])
+        self._owners.append((index - self._first, count))
+        self._records += count
+        return True
+
+    def take(self, after: int) -> Iterator[Opened]:
+        """What there is before that batch; then the next group begins there."""
+        first = self._first
+        if after > first:
+            yield Opened(first, after, self._records_before(after))
+            self.begin(after)
+
+    def _records_before(self, after: int) -> Records:
+        first = self._first
+        singles = np.flatnonzero(self._is_single[first:after])
+        if not self._owners and not len(singles):
+            return _nothing()
+        at = np.array(self._frames.starts[first:after], np.int64)[singles]
+        starts = np.concatenate([at + BATCH_OVERHEAD, *self._starts])
+        ends = np.concatenate([at + self._batches["size"][first:after][singles], *self._ends])
+        owners = singles
+        if self._owners:
+            indexes, counts = np.array(self._owners, np.int64).T
+            owners = np.concatenate([singles, np.repeat(indexes, counts)])
+            if len(singles):
+                order = np.argsort(owners, kind="stable")
+                starts, ends, owners = starts[order], ends[order], owners[order]
+        payload = self._data if len(self._pieces) == 1 else b"".join(self._pieces)
+        try:
+            columns = read_columns(payload, starts, ends)
+        except RecordsError as error:
+            raise corrupt(error, self._where) from None
+        return Records(payload, starts, ends, owners, columns)
+
+
+def chunks_of(chunk: memoryview | bytes, at: int, where: str = "") -> Iterator[Records]:
+    """The records of the batch at `at`, however many, some at a time; their owner is 0.
+
+    Raises Uncleanable.
+    """
+    try:
+        for opened in open_chunks(chunk, at, read_header(chunk, at), max_size=_NO_LIMIT):
+            bounds = opened.starts
+            for first in range(0, len(bounds) - 1, _ENOUGH_RECORDS):
+                some = bounds[first : first + _ENOUGH_RECORDS + 1]
+                starts, ends = some[:-1], some[1:]
+                columns = read_columns(opened.payload, starts, ends)
+                owners = np.zeros(len(starts), np.int64)
+                yield Records(opened.payload, starts, ends, owners, columns)
+    except RecordsError as error:
+        raise corrupt(error, where) from None

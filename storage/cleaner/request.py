@@ -1,0 +1,149 @@
+"""What one cleaning is asked to do, and what it has done: values that travel to a child and back.
+
+All of them pickle. Offsets are absolute, sizes bytes, times milliseconds since the epoch.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from protocol.types import TopicPartition
+from storage.cleaner.retained import RecordFate
+from storage.index.transaction_index import AbortedTxn, Checksum
+
+LastRecords = Mapping[int, tuple[int, int]]
+"""Producer id -> (epoch, offset of its last data in this log, or -1 where there is none)."""
+
+LEAST_MAP_SLOTS: Final = 2
+"""With fewer entries no cleaning would ever get further."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSegment:
+    """A segment as it is when the cleaning begins. It is closed, so it stays like that."""
+
+    base_offset: int
+    size: int
+    """Bytes of whole batches."""
+    last_modified_ms: int
+    offset_index_size: int
+    time_index_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanRequest:
+    """One cleaning of one log."""
+
+    directory: str
+    topic_partition: TopicPartition
+    segments: tuple[SourceSegment, ...]
+    """From the first of the log to the last one that begins before `first_uncleanable_offset`."""
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    """The base of a segment: no record at or above it is looked at (S-CMP-8)."""
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    max_message_bytes: int
+    map_bytes: int
+    io_buffer_bytes: int
+    """The least that is read at once."""
+    load_factor: float = 0.9
+    legacy_horizon_ms: int = 0
+    """Tombstones of formats 0 and 1 stay in segments that were modified later than this."""
+    active_producers: LastRecords = field(default_factory=dict)
+    aborted: tuple[AbortedTxn, ...] = ()
+    """All aborted transactions with an offset below `first_uncleanable_offset`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedSegment:
+    """A segment that stands as `.cleaned` files, synced, and waits to be installed."""
+
+    base_offset: int
+    size: int
+    sources: tuple[int, ...]
+    """Base offsets of the segments whose place it takes."""
+    aborted_sum: Checksum
+    """What its transaction index holds."""
+    leaves_open: bool
+    """A transaction may be open at its end."""
+
+
+_NO_FATES: Final = (0,) * len(RecordFate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerStats:
+    """What a cleaning, or a part of one, has read and written."""
+
+    bytes_read: int = 0
+    """By the rewriting; the map's are apart."""
+    bytes_written: int = 0
+    messages_read: int = 0
+    messages_written: int = 0
+    invalid_messages_read: int = 0
+    """Records without a key, which a compacted log cannot keep."""
+    map_bytes_read: int = 0
+    map_messages_read: int = 0
+    map_utilization: float = 0.0
+    """Entries to slots: `load_factor` is a full map."""
+    end_offset: int = 0
+    """Below it the log is clean: what the checkpoint takes (S-CMP-14)."""
+    fates: tuple[int, ...] = _NO_FATES
+    """How many records met each `RecordFate`."""
+
+    def plus(self, other: "CleanerStats") -> "CleanerStats":
+        """Both together; utilization and end offset are this one's unless the other has some."""
+        return replace(
+            self,
+            bytes_read=self.bytes_read + other.bytes_read,
+            bytes_written=self.bytes_written + other.bytes_written,
+            messages_read=self.messages_read + other.messages_read,
+            messages_written=self.messages_written + other.messages_written,
+            invalid_messages_read=self.invalid_messages_read + other.invalid_messages_read,
+            map_bytes_read=self.map_bytes_read + other.map_bytes_read,
+            map_messages_read=self.map_messages_read + other.map_messages_read,
+            map_utilization=other.map_utilization or self.map_utilization,
+            end_offset=other.end_offset or self.end_offset,
+            fates=tuple(map(sum, zip(self.fates, other.fates, strict=True))),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapStep:
+    """What one step of reading the dirty part has brought."""
+
+    read_bytes: int
+    messages: int
+    is_done: bool
+    end_offset: int
+    """Below it everything is in the map: the cleaning goes so far."""
+    map_utilization: float
+    is_full: bool
+    """The map has no room for more keys: the rest waits for the next cleaning (S-CMP-3)."""
+
+    @property
+    def stats(self) -> CleanerStats:
+        """The same as a part of the whole cleaning's."""
+        return CleanerStats(
+            map_bytes_read=self.read_bytes,
+            map_messages_read=self.messages,
+            map_utilization=self.map_utilization,
+            end_offset=self.end_offset,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteStep:
+    """What one step of writing a group anew has brought."""
+
+    read_bytes: int
+    written_bytes: int
+    is_done: bool
+    cleaned: CleanedSegment | None
+    """Set when it is done."""
+    stats: CleanerStats
+    """Of this step."""

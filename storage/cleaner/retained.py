@@ -1,0 +1,251 @@
+"""Which records and batches of a compacted log live, and by which rule: columns in, reasons out.
+
+A record (S-CMP-5, S-CMP-6; Kafka's `Cleaner.shouldRetainRecord`), by the first rule that holds:
+
+  a. Its batch is judged as a whole: data of an aborted transaction goes, control records stay or
+     go with their marker.
+  b. Above the map's latest offset nothing is known of its key: it stays.
+  c. Without a key it cannot be kept in a compacted log: it goes, and is counted as invalid.
+  d. The map knows a later offset of its key: it goes.
+  e. It has a value: it stays.
+  f. It is a tombstone. It stays until the delete horizon of its batch has passed (KIP-534); where
+     none was set yet it stays, and the batch gets one. In formats 0 and 1, which have no place for
+     a horizon, its segment's last modification decides.
+
+A batch (Kafka's `MemoryRecords.filterTo`): it is kept as it lies when all its records stay and it
+needs no new horizon; written anew when only some do, or its first horizon is set; and when nothing
+of it stays it goes, unless its header is still needed. That is so for the last batch of a producer
+that is active, which tells the sequence that comes next, and for the last batch of what is cleaned,
+without which the log would seem to end earlier.
+
+The cleaner and `explain-cleaner` both ask here.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.records.batch import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.uint8]
+"""Values of one of the enumerations below."""
+Columns = Mapping[str, npt.NDArray[Any]]
+"""Of batches: see `storage.reader.columns.BATCH_COLUMNS`."""
+
+
+class RecordFate(IntEnum):
+    """What becomes of a record, and why. Those below `DROPPED_OLDER` stay."""
+
+    KEPT_LATEST = 0
+    KEPT_ABOVE_MAP = 1
+    KEPT_TOMBSTONE = 2
+    """The latest of its key, and too young to go."""
+    KEPT_MARKER = 3
+    """End of a transaction: data of it is left, or the marker is too young to go."""
+    KEPT_CONTROL = 4
+    """A control record that ends no transaction."""
+    DROPPED_OLDER = 5
+    DROPPED_TOMBSTONE = 6
+    DROPPED_NO_KEY = 7
+    DROPPED_ABORTED = 8
+    DROPPED_MARKER = 9
+
+
+class BatchRule(IntEnum):
+    """How the records of a batch are judged: one by one, or all together."""
+
+    BY_KEY = 0
+    ABORTED = 1
+    """Data of an aborted transaction: none stays."""
+    MARKER_STAYS = 2
+    MARKER_GOES = 3
+    CONTROL_STAYS = 4
+
+
+class BatchFate(IntEnum):
+    """What becomes of a batch."""
+
+    KEPT_WHOLE = 0
+    REWRITTEN = 1
+    """Some of its records go, or its delete horizon is set."""
+    EMPTIED_FOR_PRODUCER = 2
+    """Only its header stays: it is the last one of an active producer."""
+    EMPTIED_FOR_OFFSET = 3
+    """Only its header stays: it is the last one of what is cleaned (S-CMP-8)."""
+    GONE = 4
+
+
+_FATE_OF_RULE: Final = np.array(
+    [
+        RecordFate.KEPT_LATEST,  # a placeholder: judged by key
+        RecordFate.DROPPED_ABORTED,
+        RecordFate.KEPT_MARKER,
+        RecordFate.DROPPED_MARKER,
+        RecordFate.KEPT_CONTROL,
+    ],
+    np.uint8,
+)
+
+_DELETABLE: Final = np.array([BatchRule.ABORTED, BatchRule.MARKER_GOES], np.uint8)
+
+
+class BatchPlan(NamedTuple):
+    """What is known of some batches before their records are looked at; arrays of one length."""
+
+    rules: Codes
+    """`BatchRule`."""
+    sets_horizon: Flags
+    """Markers whose data is all gone: their own delete horizon begins to run."""
+    if_empty: Codes
+    """`BatchFate` of a batch of which no record stays."""
+    tombstones_stay: Flags
+    """Whether tombstones of the batch are too young to go."""
+
+    def part(self, first: int, after: int) -> "BatchPlan":
+        """Of the batches [first, after)."""
+        some = slice(first, after)
+        return BatchPlan(
+            self.rules[some],
+            self.sets_horizon[some],
+            self.if_empty[some],
+            self.tombstones_stay[some],
+        )
+
+    @property
+    def is_opened(self) -> Flags:
+        """Whose records have to be looked at; the others' all go."""
+        opened: Flags = ~np.isin(self.rules, _DELETABLE)
+        return opened
+
+
+def tombstones_stay(batches: Columns, now_ms: int, *, legacy_stay: bool) -> Flags:
+    """Of each batch: whether its tombstones are too young to go (rule f)."""
+    has_horizon = has_delete_horizon(batches)
+    stay: Flags = ~has_horizon | (now_ms < batches["base_timestamp"])
+    stay[batches["magic"] < 2] = legacy_stay
+    return stay
+
+
+def has_delete_horizon(batches: Columns) -> Flags:
+    """Of each batch: whether its base timestamp is its delete horizon."""
+    found: Flags = (batches["attributes"] & DELETE_HORIZON_BIT) != 0
+    return found & (batches["magic"] >= 2)
+
+
+def is_control(batches: Columns) -> Flags:
+    """Of each batch."""
+    found: Flags = (batches["attributes"] & CONTROL_BIT) != 0
+    return found & (batches["magic"] >= 2)
+
+
+def is_transactional(batches: Columns) -> Flags:
+    """Of each batch; control batches are transactional as well."""
+    found: Flags = (batches["attributes"] & TRANSACTIONAL_BIT) != 0
+    return found & (batches["magic"] >= 2)
+
+
+def if_empty(
+    batches: Columns, active_producers: Mapping[int, tuple[int, int]], last_of_round: int
+) -> Codes:
+    """What becomes of each batch when none of its records stays.
+
+    `active_producers`: (epoch, last data offset or -1) of each; `last_of_round` is the first offset
+    above what is cleaned.
+    """
+    found = np.full(len(batches["base_offset"]), BatchFate.GONE, np.uint8)
+    found[batches["last_offset"] + 1 == last_of_round] = BatchFate.EMPTIED_FOR_OFFSET
+    if not active_producers:
+        return found
+    ids, epochs, last = batches["producer_id"], batches["producer_epoch"], batches["last_offset"]
+    control = is_control(batches)
+    for index in np.flatnonzero(ids >= 0).tolist():
+        known = active_producers.get(int(ids[index]))
+        if known is None:
+            continue
+        epoch, last_data = known
+        if (
+            last_data == last[index]
+            if last_data >= 0
+            else control[index] and epoch == epochs[index]
+        ):
+            found[index] = BatchFate.EMPTIED_FOR_PRODUCER
+    return found
+
+
+def decide_records(
+    *,
+    rules: Codes,
+    tombstones_stay: Flags,
+    offsets: Ints,
+    has_key: Flags,
+    has_value: Flags,
+    latest: Ints,
+    map_end: int,
+) -> Codes:
+    """The `RecordFate` of each record, by the rules of the module docstring.
+
+    `rules` and `tombstones_stay` are those of the record's batch; `latest` is what the map says of
+    its key (-1: nothing, also where there is no key), `map_end` the map's latest offset.
+    """
+    fates = np.where(
+        has_value,
+        np.uint8(RecordFate.KEPT_LATEST),
+        np.where(
+            tombstones_stay,
+            np.uint8(RecordFate.KEPT_TOMBSTONE),
+            np.uint8(RecordFate.DROPPED_TOMBSTONE),
+        ),
+    )
+    fates[offsets < latest] = RecordFate.DROPPED_OLDER
+    fates[~has_key] = RecordFate.DROPPED_NO_KEY
+    fates[offsets > map_end] = RecordFate.KEPT_ABOVE_MAP
+    judged = rules != BatchRule.BY_KEY
+    if judged.any():
+        fates[judged] = _FATE_OF_RULE[rules[judged]]
+    return fates
+
+
+def stays(fates: Codes) -> Flags:
+    """Of each record."""
+    kept: Flags = fates < RecordFate.DROPPED_OLDER
+    return kept
+
+
+class BatchVerdicts(NamedTuple):
+    """What becomes of some batches; arrays of one length."""
+
+    fates: Codes
+    """`BatchFate`."""
+    new_horizon: Flags
+    """Of those that are written anew: the delete horizon is set, from now on."""
+
+
+def decide_batches(
+    batches: Columns, plan: BatchPlan, owners: Ints, kept: Flags, has_value: Flags
+) -> BatchVerdicts:
+    """What becomes of each batch, once it is known which records of it stay.
+
+    `owners` tells of each record which of the batches it is from; records of batches that are not
+    opened (`BatchPlan.is_opened`) need not be there.
+    """
+    count = len(plan.rules)
+    staying = np.bincount(owners[kept], minlength=count)
+    tombstones = np.bincount(owners[kept & ~has_value], minlength=count) > 0
+    new_horizon: Flags = (
+        (tombstones | plan.sets_horizon)
+        & (staying > 0)
+        & (batches["magic"] >= 2)
+        & ~has_delete_horizon(batches)
+    )
+    all_stay = staying == batches["record_count"]
+    fates = np.where(
+        all_stay & ~new_horizon, np.uint8(BatchFate.KEPT_WHOLE), np.uint8(BatchFate.REWRITTEN)
+    )
+    empty = staying == 0
+    fates[empty] = plan.if_empty[empty]
+    return BatchVerdicts(fates, new_horizon)

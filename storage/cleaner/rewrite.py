@@ -1,0 +1,557 @@
+"""The second walk of a cleaning: a group of segments is written into one `.cleaned` segment.
+
+Batches that stay whole are copied in the longest runs that lie together; others are made anew
+(`rebuilding`), emptied, or left out. What decides is in `retained` and `transactions`.
+
+When the group is done its segment is complete: record file, offset and time index, a transaction
+index with the aborted transactions that still have data; cut to size, dated as the last of its
+sources (S-CMP-10), and synced. So it may take their place at once (`storage.log.replacing`).
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from protocol.records.batch import CODEC_MASK, TIMESTAMP_TYPE_BIT, read_header
+from protocol.records.compression import CompressionType, compress
+from protocol.records.deflating import OutputFull, deflate
+from storage.cleaner.errors import SegmentOverflow, Uncleanable, UncleanableReason
+from storage.cleaner.legacy import Legacy, open_legacy, rebuilt_message
+from storage.cleaner.mapping import hashes_of, keyed
+from storage.cleaner.offset_map import OffsetMap
+from storage.cleaner.opening import Opened, Records, chunks_of, open_records
+from storage.cleaner.rebuilding import MOST, Place, empty_batch, filled_batch, redated_records
+from storage.cleaner.request import (
+    CleanedSegment,
+    CleanerStats,
+    CleanRequest,
+    RewriteStep,
+    SourceSegment,
+)
+from storage.cleaner.retained import (
+    BatchFate,
+    BatchPlan,
+    BatchVerdicts,
+    Codes,
+    Columns,
+    Flags,
+    Ints,
+    RecordFate,
+    decide_batches,
+    decide_records,
+    has_delete_horizon,
+    if_empty,
+    stays,
+    tombstones_stay,
+)
+from storage.cleaner.transactions import TransactionWalk, control_types, judge_markers
+from storage.cleaner.walking import SegmentWalk
+from storage.filesystem import FileSystem
+from storage.log.segment import MAX_RELATIVE_OFFSET, LogSegment
+from storage.log.store import LEAST_INDEX_SIZE
+from storage.paths import CLEANED_SUFFIX
+from storage.reader.frames import Frames
+
+_PLACE: Final = Place._fields
+
+
+class Placed(NamedTuple):
+    """A batch that was written."""
+
+    size: int
+    last_offset: int
+    max_timestamp: int
+
+
+class GroupRewriter:
+    """Writes one group, step by step. Map and transactions are the whole cleaning's."""
+
+    __slots__ = (
+        "_fates",
+        "_group",
+        "_map",
+        "_out",
+        "_request",
+        "_transactions",
+        "_walk",
+        "messages_read",
+        "messages_written",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        request: CleanRequest,
+        group: tuple[SourceSegment, ...],
+        offset_map: OffsetMap,
+        transactions: TransactionWalk,
+    ) -> None:
+        """Removes what an earlier attempt has left under the same names. Raises OSError."""
+        self._request = request
+        self._group = group
+        self._map = offset_map
+        self._transactions = transactions
+        self._walk = SegmentWalk(fs, request.directory, group, request.io_buffer_bytes)
+        self._out = CleanedWriter(fs, request, group[0].base_offset)
+        self._fates = np.zeros(len(RecordFate), np.int64)
+        self.messages_read = 0
+        self.messages_written = 0
+
+    def step(self, budget: int) -> RewriteStep:
+        """Go on for about `budget` bytes that are read.
+
+        Raises Uncleanable, SegmentOverflow, OSError.
+        """
+        read, written = 0, self._out.size
+        self._fates[:] = 0
+        self.messages_read = self.messages_written = 0
+        while self._walk.current is not None and read < budget:
+            for frames, batches in self._walk.pieces():
+                self._rewrite(frames, batches)
+                read += int(batches["size"].sum())
+                if read >= budget:
+                    break
+            if self._walk.is_at_end:
+                self._walk.next_segment()
+        written = self._out.size - written
+        cleaned = None if self._walk.current is not None else self._finish()
+        return RewriteStep(
+            read_bytes=read,
+            written_bytes=written,
+            is_done=cleaned is not None,
+            cleaned=cleaned,
+            stats=CleanerStats(
+                bytes_read=read,
+                bytes_written=written,
+                messages_read=self.messages_read,
+                messages_written=self.messages_written,
+                invalid_messages_read=int(self._fates[RecordFate.DROPPED_NO_KEY]),
+                fates=tuple(self._fates.tolist()),
+            ),
+        )
+
+    def discard(self) -> None:
+        """Remove what was written. Raises OSError."""
+        self._walk.close()
+        self._out.discard()
+
+    def close(self) -> None:
+        """Let go of the files; what was written stays."""
+        self._walk.close()
+        self._out.close()
+
+    def _finish(self) -> CleanedSegment:
+        indexed = self._transactions.indexed
+        last = self._group[-1]
+        checksum = self._out.finish(indexed, last.last_modified_ms)
+        indexed.clear()
+        return CleanedSegment(
+            base_offset=self._group[0].base_offset,
+            size=self._out.size,
+            sources=tuple(segment.base_offset for segment in self._group),
+            aborted_sum=checksum,
+            leaves_open=self._transactions.leaves_open,
+        )
+
+    # One piece of the log.
+
+    def _rewrite(self, frames: Frames, batches: Columns) -> None:
+        source = self._walk.current
+        assert source is not None
+        self._check_distance(source, batches)
+        legacy_stay = source.last_modified_ms > self._request.legacy_horizon_ms
+        plan = self._plan(frames, batches, legacy_stay=legacy_stay)
+        if frames.legacy:
+            self._rewrite_legacy(frames, batches, plan)
+        else:
+            for opened in open_records(frames, batches, plan.is_opened, self._walk.where):
+                part = _part(batches, opened.first, opened.after)
+                part_plan = plan.part(opened.first, opened.after)
+                starts = frames.starts[opened.first : opened.after]
+                if opened.is_large:
+                    self._rewrite_large(frames.chunk, starts[0], part, part_plan)
+                else:
+                    self._rewrite_opened(frames.chunk, starts, part, part_plan, opened)
+        self._out.write_down()
+
+    def _check_distance(self, source: SourceSegment, batches: Columns) -> None:
+        """Raises SegmentOverflow (S-CMP-15)."""
+        last = int(batches["last_offset"][-1])
+        if last - self._out.base_offset > MAX_RELATIVE_OFFSET:
+            raise SegmentOverflow(source.base_offset, last)
+
+    def _plan(self, frames: Frames, batches: Columns, *, legacy_stay: bool) -> BatchPlan:
+        request = self._request
+        rules, is_free = self._transactions.rules(batches, control_types(frames, self._walk.where))
+        passed = has_delete_horizon(batches) & (batches["base_timestamp"] <= request.now_ms)
+        rules, sets_horizon = judge_markers(rules, is_free, passed)
+        return BatchPlan(
+            rules,
+            sets_horizon,
+            if_empty(batches, request.active_producers, request.first_uncleanable_offset),
+            tombstones_stay(batches, request.now_ms, legacy_stay=legacy_stay),
+        )
+
+    def _judge(self, records: Records, batches: Columns, plan: BatchPlan) -> tuple[Codes, Flags]:
+        """The fate of each record, and whether it has a value."""
+        owners, columns = records.owners, records.columns
+        offsets = batches["base_offset"][owners] + columns.offset_deltas
+        rules = plan.rules[owners]
+        latest = np.full(len(records), -1, np.int64)
+        rows = keyed(records)
+        rows = rows[(offsets[rows] <= self._map.latest_offset) & (rules[rows] == 0)]
+        latest[rows] = self._map.latest_of(hashes_of(records, rows))
+        has_value = columns.value_lengths >= 0
+        fates = decide_records(
+            rules=rules,
+            tombstones_stay=plan.tombstones_stay[owners],
+            offsets=offsets,
+            has_key=columns.key_lengths >= 0,
+            has_value=has_value,
+            latest=latest,
+            map_end=self._map.latest_offset,
+        )
+        return fates, has_value
+
+    def _count(self, fates: Codes) -> None:
+        self._fates += np.bincount(fates, minlength=len(RecordFate))
+        self.messages_read += len(fates)
+
+    def _rewrite_opened(
+        self,
+        chunk: memoryview,
+        starts: list[int],
+        batches: Columns,
+        plan: BatchPlan,
+        opened: Opened,
+    ) -> None:
+        records = opened.records
+        fates, has_value = self._judge(records, batches, plan)
+        self._count(fates)
+        self._count_unopened(batches, plan)
+        kept = stays(fates)
+        self.messages_written += int(kept.sum())
+        verdicts = decide_batches(batches, plan, records.owners, kept, has_value)
+        rebuilt = self._rebuilt(batches, verdicts, records, kept)
+        self._emit(chunk, starts, batches, verdicts.fates, rebuilt)
+
+    def _count_unopened(self, batches: Columns, plan: BatchPlan) -> None:
+        for rule, fate in (
+            (1, RecordFate.DROPPED_ABORTED),
+            (3, RecordFate.DROPPED_MARKER),
+        ):
+            self._fates[fate] += int(batches["record_count"][plan.rules == rule].sum())
+
+    def _emit(
+        self,
+        chunk: memoryview,
+        starts: list[int],
+        batches: Columns,
+        fates: Codes,
+        rebuilt: dict[int, tuple[bytes, int]],
+    ) -> None:
+        """Write the batches down, in their order."""
+        sizes, last, dated = (
+            batches[name].tolist() for name in ("size", "last_offset", "max_timestamp")
+        )
+        run = run_end = 0
+        out = self._out
+        staying = np.flatnonzero(fates != BatchFate.GONE)
+        for index, fate in zip(staying.tolist(), fates[staying].tolist(), strict=True):
+            if fate == BatchFate.KEPT_WHOLE:
+                start = starts[index]
+                if start != run_end:
+                    out.add(chunk[run:run_end])
+                    run = start
+                run_end = start + sizes[index]
+                out.note(sizes[index], last[index], dated[index])
+                continue
+            out.add(chunk[run:run_end])
+            run = run_end = 0
+            if fate == BatchFate.REWRITTEN:
+                data, timestamp = rebuilt[index]
+            else:
+                data, timestamp = empty_batch(_place(batches, index)), dated[index]
+            out.add(data)
+            out.note(len(data), last[index], timestamp)
+        out.add(chunk[run:run_end])
+
+    def _rebuilt(
+        self, batches: Columns, verdicts: BatchVerdicts, records: Records, kept: Flags
+    ) -> dict[int, tuple[bytes, int]]:
+        """Those that are written anew: index -> (bytes, max timestamp)."""
+        anew = verdicts.fates == BatchFate.REWRITTEN
+        if not anew.any():
+            return {}
+        rows = np.flatnonzero(kept & anew[records.owners])
+        owners = records.owners[rows]
+        indexes, firsts = np.unique(owners, return_index=True)
+        bounds = [*firsts.tolist(), len(rows)]
+        dates = _Dates(batches, indexes, verdicts.new_horizon, self._request)
+        deltas = records.columns.timestamp_deltas[rows]
+        timestamps = dates.of_records(np.searchsorted(indexes, owners), deltas)
+        bases = dates.bases(timestamps[firsts])
+        greatest = dates.greatest(np.maximum.reduceat(timestamps, firsts))
+        payloads = redated_records(
+            records.payload,
+            records.starts[rows],
+            records.ends[rows],
+            deltas,
+            timestamps - bases[np.searchsorted(indexes, owners)],
+            bounds,
+        )
+        found: dict[int, tuple[bytes, int]] = {}
+        counts = np.diff(bounds).tolist()
+        codecs = (batches["attributes"][indexes] & CODEC_MASK).tolist()
+        listed = zip(
+            indexes.tolist(),
+            payloads,
+            counts,
+            codecs,
+            bases.tolist(),
+            greatest.tolist(),
+            dates.horizons.tolist(),
+            strict=True,
+        )
+        for index, payload, count, codec, base, most, horizon in listed:
+            data = filled_batch(
+                compress(CompressionType(codec), payload) if codec else payload,
+                _place(batches, index),
+                count=count,
+                base_timestamp=base,
+                max_timestamp=most,
+                horizon=horizon,
+            )
+            found[index] = data, most
+        return found
+
+    # One batch that is too large to be opened at once.
+
+    def _rewrite_large(self, chunk: memoryview, at: int, batches: Columns, plan: BatchPlan) -> None:
+        """Twice through the records: to judge them, then to write those that stay."""
+        judged: list[Codes] = []
+        owners = np.zeros(1, np.int64)
+        staying = tombstones = 0
+        first_delta: int | None = None
+        greatest_delta = 0
+        for records in chunks_of(chunk, at, self._walk.where):
+            fates, has_value = self._judge(records, batches, plan)
+            self._count(fates)
+            judged.append(fates)
+            kept = stays(fates)
+            deltas = records.columns.timestamp_deltas[kept]
+            if len(deltas):
+                if first_delta is None:
+                    first_delta = greatest_delta = int(deltas[0])
+                greatest_delta = max(greatest_delta, int(deltas.max()))
+            staying += len(deltas)
+            tombstones += int((kept & ~has_value).sum())
+        self.messages_written += staying
+        # The same question as of other batches, with as many records as matter.
+        sample = np.zeros(staying, np.int64) if staying else owners[:0]
+        valued = np.arange(staying) >= tombstones
+        verdicts = decide_batches(batches, plan, sample, np.ones(staying, np.bool_), valued)
+        rebuilt: dict[int, tuple[bytes, int]] = {}
+        if verdicts.fates[0] == BatchFate.REWRITTEN:
+            assert first_delta is not None
+            dates = _Dates(batches, owners, verdicts.new_horizon, self._request)
+            ends = dates.of_records(
+                np.zeros(2, np.int64), np.array([first_delta, greatest_delta], np.int64)
+            )
+            base = int(dates.bases(ends[:1])[0])
+            most = int(dates.greatest(ends[1:])[0])
+            codec = CompressionType(int(batches["attributes"][0]) & CODEC_MASK)
+            pieces = self._pieces_of_large(chunk, at, judged, dates, base)
+            try:
+                payload = deflate(codec, pieces, most=MOST)
+            except OutputFull as error:
+                raise Uncleanable(
+                    UncleanableReason.MESSAGE_TOO_LARGE,
+                    f"{self._walk.where}: a batch would take more than {error.size} bytes",
+                ) from None
+            horizon = int(dates.horizons[0])
+            data = filled_batch(
+                payload,
+                _place(batches, 0),
+                count=staying,
+                base_timestamp=base,
+                max_timestamp=most,
+                horizon=horizon,
+            )
+            rebuilt[0] = data, most
+        self._emit(chunk, [at], batches, verdicts.fates, rebuilt)
+
+    def _pieces_of_large(
+        self, chunk: memoryview, at: int, judged: list[Codes], dates: "_Dates", base: int
+    ) -> Iterator[bytes]:
+        parts = chunks_of(chunk, at, self._walk.where)
+        for records, fates in zip(parts, judged, strict=True):
+            rows = np.flatnonzero(stays(fates))
+            if not rows.size:
+                continue
+            deltas = records.columns.timestamp_deltas[rows]
+            timestamps = dates.of_records(np.zeros(len(rows), np.int64), deltas)
+            yield from redated_records(
+                records.payload,
+                records.starts[rows],
+                records.ends[rows],
+                deltas,
+                timestamps - base,
+                (0, len(rows)),
+            )
+
+    # Formats 0 and 1.
+
+    def _rewrite_legacy(self, frames: Frames, batches: Columns, plan: BatchPlan) -> None:
+        legacy = open_legacy(frames, self._walk.where)
+        fates, has_value = self._judge_legacy(legacy, plan)
+        self._count(fates)
+        kept = stays(fates)
+        verdicts = decide_batches(batches, plan, legacy.owners, kept, has_value)
+        verdict_fates = verdicts.fates
+        # There are no empty batches in these formats: where a header has to stay, all stays. (Kafka
+        # gives up on the log.)
+        unwilling = (verdict_fates != BatchFate.GONE) & (verdict_fates > BatchFate.REWRITTEN)
+        verdict_fates[unwilling] = BatchFate.KEPT_WHOLE
+        kept |= unwilling[legacy.owners]
+        self.messages_written += int(kept.sum())
+        rebuilt: dict[int, tuple[bytes, int]] = {}
+        for index in np.flatnonzero(verdict_fates == BatchFate.REWRITTEN).tolist():
+            rows = np.flatnonzero(kept & (legacy.owners == index)).tolist()
+            header = read_header(frames.chunk, frames.starts[index])
+            rebuilt[index] = rebuilt_message(header, [legacy.records[row] for row in rows])
+        self._emit(frames.chunk, frames.starts, batches, verdict_fates, rebuilt)
+
+    def _judge_legacy(self, legacy: Legacy, plan: BatchPlan) -> tuple[Codes, Flags]:
+        latest = np.full(len(legacy.offsets), -1, np.int64)
+        rows = np.flatnonzero(legacy.has_key)
+        latest[rows] = self._map.latest_of(legacy.hashes())
+        fates = decide_records(
+            rules=plan.rules[legacy.owners],
+            tombstones_stay=plan.tombstones_stay[legacy.owners],
+            offsets=legacy.offsets,
+            has_key=legacy.has_key,
+            has_value=legacy.has_value,
+            latest=latest,
+            map_end=self._map.latest_offset,
+        )
+        return fates, legacy.has_value
+
+
+class _Dates:
+    """Timestamps of batches that are written anew; arrays over these batches."""
+
+    __slots__ = ("_batch_base", "_batch_greatest", "_by_log", "horizons")
+
+    def __init__(
+        self, batches: Columns, indexes: Ints, new_horizon: Flags, request: CleanRequest
+    ) -> None:
+        self._batch_base = batches["base_timestamp"][indexes]
+        self._batch_greatest = batches["max_timestamp"][indexes]
+        self._by_log = (batches["attributes"][indexes] & TIMESTAMP_TYPE_BIT) != 0
+        horizons: Ints = np.where(has_delete_horizon(batches)[indexes], self._batch_base, -1)
+        horizons[new_horizon[indexes]] = request.now_ms + request.delete_retention_ms
+        self.horizons = horizons
+        """-1: none."""
+
+    def of_records(self, owners: Ints, deltas: Ints) -> Ints:
+        """Timestamps of records; `owners` counts in these batches."""
+        dated: Ints = np.where(
+            self._by_log[owners], self._batch_greatest[owners], self._batch_base[owners] + deltas
+        )
+        return dated
+
+    def bases(self, firsts: Ints) -> Ints:
+        """The new base timestamps; `firsts` are those of the first records that stay."""
+        bases: Ints = np.where(self.horizons >= 0, self.horizons, firsts)
+        return bases
+
+    def greatest(self, found: Ints) -> Ints:
+        """The new max timestamps; `found` are the greatest of the records that stay."""
+        greatest: Ints = np.where(self._by_log, self._batch_greatest, np.maximum(found, -1))
+        return greatest
+
+
+class CleanedWriter:
+    """One `.cleaned` segment that is being filled."""
+
+    __slots__ = ("_fs", "_noted", "_pieces", "_segment")
+
+    def __init__(self, fs: FileSystem, request: CleanRequest, base_offset: int) -> None:
+        """Removes what an earlier attempt has left. Raises OSError."""
+        self._fs = fs
+        self._segment = LogSegment(
+            fs,
+            request.directory,
+            base_offset,
+            size=0,
+            created_ms=request.now_ms,
+            index_interval=request.index_interval_bytes,
+            index_size=max(request.segment_index_bytes, LEAST_INDEX_SIZE),
+            state=CLEANED_SUFFIX,
+        )
+        for path in self._segment.paths:
+            fs.unlink(path, missing_ok=True)
+        self._segment.ensure_files()
+        self._pieces: list[Any] = []
+        self._noted: list[Placed] = []
+
+    @property
+    def base_offset(self) -> int:
+        """Of the segment."""
+        return self._segment.base_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes that are written."""
+        return self._segment.size
+
+    def add(self, data: "bytes | memoryview") -> None:
+        """These bytes follow."""
+        if len(data):
+            self._pieces.append(data)
+
+    def note(self, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Among what was added, the next `size` bytes are one batch."""
+        self._noted.append(Placed(size, last_offset, max_timestamp))
+
+    def write_down(self) -> None:
+        """What was added goes into the files. Raises OSError."""
+        if not self._pieces:
+            return
+        self._segment.write(b"".join(self._pieces))
+        for placed in self._noted:
+            self._segment.note_batch(*placed)
+        self._pieces, self._noted = [], []
+
+    def finish(self, aborted: Any, modified_ms: int) -> Any:
+        """Complete, dated and synced. Returns the transaction index's checksum. Raises OSError."""
+        segment = self._segment
+        for txn in aborted:
+            segment.txn_index.append(txn)
+        segment.become_inactive()
+        segment.write_index_entries()
+        self._fs.set_mtime_ms(segment.path, modified_ms)
+        segment.flush()
+        checksum = segment.txn_index.checksum
+        self.close()
+        return checksum
+
+    def discard(self) -> None:
+        """Remove the files. Raises OSError."""
+        self.close()
+        for path in self._segment.paths:
+            self._fs.unlink(path, missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._segment.close()
+
+
+def _part(batches: Columns, first: int, after: int) -> Columns:
+    return {name: column[first:after] for name, column in batches.items()}
+
+
+def _place(batches: Columns, index: int) -> Place:
+    return Place(*(int(batches[name][index]) for name in _PLACE))

@@ -1,0 +1,142 @@
+"""What is known of transactions in a walk through a log (`CleanedTransactionMetadata`).
+
+Data comes before the marker that tells its end. So the aborted transactions are known beforehand,
+from the transaction indexes; a transaction that is not among them was committed, as nothing at or
+above the first unstable offset is cleaned.
+
+S-CMP-7, as rules:
+
+  1. Data of an aborted transaction goes at once. A batch of it whose header has to stay still
+     counts as data.
+  2. A marker stays while there is any data of its transaction, and gets no delete horizon. Once a
+     walk has met none, its horizon is set, and it goes when that has passed (`retained`).
+  3. An ABORT marker that still has data stands in the new transaction index, with the offsets that
+     it has always had. (Readers of the log skip what the index names; without data there is
+     nothing to skip.)
+  4. A control batch without a record was emptied by an earlier cleaning: nothing depends on it.
+"""
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.records.batch import CONTROL_BIT
+from protocol.records.control import ControlType, parse_control_type
+from protocol.records.errors import RecordsError
+from protocol.records.record import iter_records
+from storage.cleaner.opening import corrupt
+from storage.cleaner.retained import BatchRule, Codes, Columns, Flags, is_transactional
+from storage.cleaner.retained import is_control as control_batches
+from storage.index.transaction_index import AbortedTxn
+from storage.reader.frames import Frames
+
+ControlTypeOf = Callable[[int], ControlType | None]
+"""Index of a control batch -> the type of its record, None where there is no record."""
+
+
+def control_types(frames: Frames, where: str) -> ControlTypeOf:
+    """Of the control batches among these. What is returned raises Uncleanable."""
+
+    def type_of(index: int) -> ControlType | None:
+        try:
+            for record in iter_records(frames.chunk, frames.starts[index]):
+                return parse_control_type(record.key)
+        except RecordsError as error:
+            raise corrupt(error, where) from None
+        return None
+
+    return type_of
+
+
+class TransactionWalk:
+    """Goes along with one walk from lower to higher offsets."""
+
+    __slots__ = ("_aborted", "_committed", "_next", "_ongoing", "indexed")
+
+    def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
+        """`aborted`: all that have an offset in what will be walked through; more do no harm."""
+        self._aborted = sorted(aborted, key=attrgetter("first_offset"))
+        self._next = 0
+        self._ongoing: dict[int, tuple[AbortedTxn, bool]] = {}
+        """Producer -> its aborted transaction, and whether data of it was met."""
+        self._committed: set[int] = set()
+        """Producers of whose transaction, which was committed, data was met."""
+        self.indexed: list[AbortedTxn] = []
+        """Transactions for the new index; whoever writes one takes them out."""
+
+    @property
+    def leaves_open(self) -> bool:
+        """A transaction has begun whose marker was not met yet."""
+        return bool(self._committed or self._ongoing)
+
+    def rules(self, batches: Columns, type_of: ControlTypeOf) -> tuple[Codes, Flags]:
+        """Of the next batches: each one's `BatchRule` but for the horizon of markers, and which are
+        markers that no data is left for (to be given to `judge_markers`).
+
+        Only transactional batches and control batches are looked at one by one.
+        """
+        rules = np.full(len(batches["base_offset"]), BatchRule.BY_KEY, np.uint8)
+        is_free = np.zeros(len(rules), np.bool_)
+        some = np.flatnonzero(is_transactional(batches) | control_batches(batches))
+        ids, last, attributes = (
+            batches[name][some].tolist() for name in ("producer_id", "last_offset", "attributes")
+        )
+        for index, producer_id, offset, bits in zip(
+            some.tolist(), ids, last, attributes, strict=True
+        ):
+            if bits & CONTROL_BIT:
+                kind = type_of(index)
+                is_free[index] = self._is_free(kind, producer_id, offset)
+                is_marker = kind in (None, ControlType.ABORT, ControlType.COMMIT)
+                rules[index] = BatchRule.MARKER_STAYS if is_marker else BatchRule.CONTROL_STAYS
+            elif self._is_aborted(producer_id, offset):
+                rules[index] = BatchRule.ABORTED
+        return rules, is_free
+
+    def _begin_until(self, offset: int) -> None:
+        """Aborted transactions that have begun by then are under way."""
+        while self._next < len(self._aborted):
+            txn = self._aborted[self._next]
+            if txn.first_offset > offset:
+                return
+            self._next += 1
+            self._ongoing.setdefault(txn.producer_id, (txn, False))
+
+    def _is_free(self, kind: ControlType | None, producer_id: int, offset: int) -> bool:
+        """Whether no data depends on a control batch any more."""
+        self._begin_until(offset)
+        if kind is ControlType.ABORT:
+            txn, has_data = self._ongoing.pop(producer_id, (None, False))
+            if txn is not None and has_data:
+                self.indexed.append(txn)
+                return False
+            return True
+        if kind is ControlType.COMMIT:
+            has_data = producer_id in self._committed
+            self._committed.discard(producer_id)
+            return not has_data
+        return kind is None
+
+    def _is_aborted(self, producer_id: int, offset: int) -> bool:
+        self._begin_until(offset)
+        ongoing = self._ongoing.get(producer_id)
+        if ongoing is None:
+            self._committed.add(producer_id)
+            return False
+        self._ongoing[producer_id] = (ongoing[0], True)
+        return True
+
+
+def judge_markers(
+    rules: Codes, is_free: Flags, horizon_passed: npt.NDArray[Any]
+) -> tuple[Codes, Flags]:
+    """`TransactionWalk.rules` with the markers that go; and of each, whether it gets a horizon.
+
+    `horizon_passed`: of each batch, that it has a delete horizon, which has passed.
+    """
+    rules = rules.copy()
+    rules[is_free & horizon_passed] = BatchRule.MARKER_GOES
+    return rules, is_free

@@ -28,7 +28,7 @@ def group_segments(
     group: list[SourceSegment] = []
     size = offset_index = time_index = 0
     ends = [*(segment.base_offset for segment in segments[1:]), first_uncleanable_offset]
-    for segment, end in zip(segments, ends, strict=True):
+    for segment, end in zip(segments, ends, strict=False):  # no end where there is no segment
         fits = (
             group
             and size + segment.size <= segment_bytes

@@ -47,6 +47,13 @@ class CompactedLog(LogBuilder):
         self.log.update_high_watermark(self.log.log_end_offset)
         return info
 
+    def append_unchecked(self, *pairs: Pair) -> None:
+        """Append one batch that a compacted topic would refuse of a client."""
+        now, base = self.clock.wall_ms(), self.log.log_end_offset
+        data = build_batch([(now, key, value, ()) for key, value in pairs], base_offset=base)
+        self.log.append_as_follower(data)
+        self.log.update_high_watermark(self.log.log_end_offset)
+
     def keys(self, *keys: int, **fields: Any) -> AppendInfo:
         """Append one batch of records whose keys are these numbers, each with a value."""
         return self.put(*((str(key).encode(), b"v%d" % key) for key in keys), **fields)

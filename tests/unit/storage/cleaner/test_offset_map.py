@@ -1,0 +1,105 @@
+"""The map from key to latest offset, held against a dict (S-CMP-3)."""
+
+import hashlib
+import random
+
+import numpy as np
+import pytest
+
+from storage.cleaner.offset_map import ENTRY_BYTES, OffsetMap, hash_keys
+
+
+def put(offset_map: OffsetMap, pairs: list[tuple[bytes, int]]) -> int:
+    offsets = np.array([offset for _, offset in pairs], np.int64)
+    return offset_map.put_all(hash_keys([key for key, _ in pairs]), offsets)
+
+
+def latest(offset_map: OffsetMap, keys: list[bytes]) -> list[int]:
+    found: list[int] = offset_map.latest_of(hash_keys(keys)).tolist()
+    return found
+
+
+def test_s_cmp_3_a_key_is_its_md5() -> None:
+    keys = [b"", b"a", b"key" * 100]
+    assert hash_keys(keys).tobytes() == b"".join(
+        hashlib.md5(key, usedforsecurity=False).digest() for key in keys
+    )
+    assert hash_keys([]).shape == (0, 2)
+
+
+def test_s_cmp_3_an_entry_takes_24_bytes_and_nine_tenths_are_used() -> None:
+    offset_map = OffsetMap.of_bytes(24 * 1000 + 23)
+    assert (ENTRY_BYTES, offset_map.slots, offset_map.capacity) == (24, 1000, 900)
+    assert put(offset_map, [(b"%d" % n, n) for n in range(950)]) == 900
+    assert (offset_map.size, offset_map.utilization) == (900, 0.9)
+    offset_map.latest_offset = 899
+    offset_map._check()
+
+
+@pytest.mark.parametrize("slots", [0, 1])
+def test_s_cmp_3_a_map_without_room_for_two_keys_is_refused(slots: int) -> None:
+    with pytest.raises(ValueError, match="too small"):
+        OffsetMap(slots)
+
+
+@pytest.mark.parametrize("load_factor", [0.5, 0.9, 1.0])
+@pytest.mark.parametrize("slots", [3, 64, 500])
+def test_s_cmp_3_it_says_what_a_dict_says(slots: int, load_factor: float) -> None:
+    chance = random.Random(slots)
+    offset_map, model = OffsetMap(slots, load_factor), dict[bytes, int]()
+    offset = 0
+    for _ in range(25):
+        pairs = []
+        for _ in range(chance.randrange(1, 20)):
+            offset += chance.randrange(1, 5)
+            pairs.append((b"k%d" % chance.randrange(slots * 2), offset))
+        expected = 0
+        for key, at in pairs:
+            if len(model) >= offset_map.capacity:
+                break
+            model[key] = at
+            expected += 1
+        assert put(offset_map, pairs) == expected
+        offset_map.latest_offset = offset
+        offset_map._check()
+        assert offset_map.size == len(model)
+        keys = [b"k%d" % n for n in range(slots * 2)]
+        assert latest(offset_map, keys) == [model.get(key, -1) for key in keys]
+
+
+def test_s_cmp_3_of_a_key_that_comes_twice_at_once_the_last_counts() -> None:
+    offset_map = OffsetMap(100)
+    put(offset_map, [(b"a", 0), (b"b", 1), (b"a", 2), (b"a", 3)])
+    assert (latest(offset_map, [b"a", b"b", b"c"]), offset_map.size) == ([3, 1, -1], 2)
+    put(offset_map, [(b"b", 7), (b"c", 8), (b"b", 9)])
+    assert latest(offset_map, [b"a", b"b", b"c"]) == [3, 9, 8]
+
+
+def test_s_cmp_3_keys_that_begin_at_one_row_find_their_own() -> None:
+    offset_map = OffsetMap(200)
+    # All of one first row and one stride: they go the same way, and end one behind the other.
+    hashes = np.array([[200 * n, 200 * n] for n in range(150)], np.uint64)
+    assert offset_map.put_all(hashes, np.arange(150)) == 150
+    assert offset_map.latest_of(hashes).tolist() == list(range(150))
+    assert offset_map.latest_of(hashes + np.uint64(1)).tolist() == [-1] * 150
+    offset_map.latest_offset = 149
+    offset_map._check()
+
+
+def test_s_cmp_3_a_full_map_takes_no_known_key_either() -> None:
+    """Kafka looks at the number of keys before each record, whatever its key."""
+    offset_map = OffsetMap(10, 0.5)
+    assert put(offset_map, [(b"%d" % n, n) for n in range(4)]) == 4
+    assert put(offset_map, [(b"0", 4), (b"9", 5), (b"1", 6)]) == 2
+    assert put(offset_map, [(b"0", 7)]) == 0
+    assert latest(offset_map, [b"0", b"1", b"9"]) == [4, 1, 5]
+
+
+def test_a_cleared_map_is_a_new_one() -> None:
+    offset_map = OffsetMap(10)
+    put(offset_map, [(b"a", 1)])
+    offset_map.latest_offset = 1
+    offset_map.clear()
+    assert (offset_map.size, offset_map.latest_offset) == (0, -1)
+    assert latest(offset_map, [b"a"]) == [-1]
+    offset_map._check()

@@ -411,8 +411,11 @@ class Log:
         with self._guard.reading():
             return self._mender.answer(lambda: self._reader.all_aborted(end))
 
-    def open_cleaned(self, base_offset: int, *, size: int = 0) -> LogSegment:
-        """A segment over `.cleaned` files, for `replace_segments`. Raises StorageError."""
+    def open_cleaned(self, base_offset: int, *, size: int | None = None) -> LogSegment:
+        """A segment over `.cleaned` files, for `replace_segments`. Raises StorageError.
+
+        They have `size` bytes of batches, or are to be filled.
+        """
         with self._guard.writing():
             return self._store.open_cleaned(base_offset, size=size)
 

@@ -199,13 +199,14 @@ class SegmentStore:
         self.fs.fsync_dir(self.directory)
         return gone
 
-    def open_cleaned(self, base_offset: int, *, size: int = 0) -> LogSegment:
-        """A segment over `.cleaned` files, to be filled or already filled; not added to the list.
+    def open_cleaned(self, base_offset: int, *, size: int | None = None) -> LogSegment:
+        """A segment over `.cleaned` files; not added to the list.
 
-        What an earlier attempt has left under these names is removed when `size` is 0.
+        They are complete with `size` bytes of batches, which may be none, or are to be filled: then
+        what an earlier attempt has left under these names is removed.
         """
-        segment = self.open_segment(base_offset, size=size, state=CLEANED_SUFFIX)
-        if size == 0:
+        segment = self.open_segment(base_offset, size=size or 0, state=CLEANED_SUFFIX)
+        if size is None:
             for path in segment.paths:
                 self.fs.unlink(path, missing_ok=True)
         return segment

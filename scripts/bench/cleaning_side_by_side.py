@@ -43,9 +43,7 @@ CONFIG = TopicConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=SEGMEN
 
 def load(directory: Path):
     options = LoadOptions(config=CONFIG, clean=True)
-    log = load_log(
-        OsFileSystem(), ManualClock(NOW), str(directory), TP, options, random.Random(0)
-    )
+    log = load_log(OsFileSystem(), ManualClock(NOW), str(directory), TP, options, random.Random(0))
     log.update_high_watermark(log.log_end_offset)
     return log
 
@@ -109,9 +107,7 @@ def ours(directory: Path) -> tuple[float, float]:
 def compare(kafka: KafkaCleaner, where: Path, args: argparse.Namespace, what: tuple) -> None:
     record, codec = what
     source = where / "source" / "bench-0"
-    size = fill(
-        source, size=args.megabytes * 1_000_000, record=record, codec=codec, keys=args.keys
-    )
+    size = fill(source, size=args.megabytes * 1_000_000, record=record, codec=codec, keys=args.keys)
     log = load(source)
     end = log.log_end_offset
     log.close()
@@ -125,7 +121,7 @@ def compare(kafka: KafkaCleaner, where: Path, args: argparse.Namespace, what: tu
         own.append(ours(where / "ours" / "bench-0"))
         speeds = [size / 1e6 / seconds for seconds, _ in (theirs[-1], own[-1])]
         print(
-            f"{'cold' if not number else number:>5} {speeds[0]:11.0f} {theirs[-1][1]:7.2f} "
+            f"{number or 'cold':>5} {speeds[0]:11.0f} {theirs[-1][1]:7.2f} "
             f"{speeds[1]:11.0f} {own[-1][1]:7.2f}  {os.getloadavg()[0]:.1f}",
             flush=True,
         )

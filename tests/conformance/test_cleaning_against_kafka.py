@@ -11,8 +11,12 @@ What Kafka's cleaner does that one would not expect, and what is made of it here
   such an entry out.
 * It refuses a log when the last batch of the round is of format 0 or 1 and nothing of it remains:
   there is no empty batch in those formats.
-* DumpLogSegments takes the time index of such a log for wrong: an empty batch, which is kept for its
-  producer, has a greatest timestamp, and no record that bears it.
+* It writes whatever stays of formats 0 and 1 in format 2, wholly kept messages too, and gives their
+  tombstones a delete horizon by that.
+* It leaves an aborted transaction in the index for one cleaning longer than its data. Once gone, it
+  may come back when the index is rebuilt with a producer snapshot of the time.
+* DumpLogSegments takes the time index of a cleaned log for wrong: an empty batch, which is kept for
+  its producer, has a greatest timestamp, and no record that bears it.
 * A full map ends in the middle of a batch, so the next round may begin in the middle of one.
 """
 

@@ -1,8 +1,8 @@
 """The same directory cleaned by Apache Kafka and by this cleaner, and what differs then.
 
-A duel is a history (`compaction_histories`), turn by turn: the log grows, is copied, both clean, the
-results are compared, and one of them is what the next turn goes on with. So each cleans what the
-other has cleaned.
+A duel is a history (`compaction_histories`), turn by turn: the log grows, is copied, both clean,
+the results are compared, and one of them is what the next turn goes on with. So each cleans what
+the other has cleaned.
 """
 
 import shutil

@@ -6,9 +6,9 @@
         writer.extend(turn)
         ...  # clean the directory as `turn` says
 
-A seed draws a `Shape` (few or many keys, codecs, producers, formats …) and from it the batches. They
-are appended as a follower does, so that offsets may have gaps and producers any epoch, through the
-real storage engine: it rolls, indexes and keeps the producers.
+A seed draws a `Shape` (few or many keys, codecs, producers, formats …) and from it the batches.
+They are appended as a follower does, so that offsets may have gaps and producers any epoch, through
+the real storage engine: it rolls, indexes and keeps the producers.
 """
 
 from collections.abc import Iterator
@@ -195,6 +195,8 @@ class HistoryWriter:
             for _ in range(turn.batches):
                 self._step(log, turn)
             log.update_high_watermark(log.log_end_offset)
+            # What has outlived its data in the transaction indexes goes when they are read first.
+            log.aborted_transactions(log.log_end_offset)
             log._check()
         finally:
             log.flush()

@@ -1,4 +1,6 @@
-"""Apache Kafka's own cleaner, in one JVM that answers many questions (conformance/CleanerOracle.java).
+"""Apache Kafka's own cleaner, in one JVM that answers many questions.
+
+It is tests/conformance/CleanerOracle.java:
 
 with KafkaCleaner(tmp_path) as kafka:
     answer = kafka.clean(directory, config, now_ms=…, first_dirty=0, first_uncleanable=100)
@@ -42,8 +44,10 @@ class KafkaCleaner:
         )
         self._errors = (directory / "oracle.err").open("w")
         self._process = subprocess.Popen(
-            ["java", *(options or ("-Xmx1g", "-XX:+UseSerialGC")), "-ea:" + MAIN]
-            + [*LOGGING, "-cp", f"{classes}:{jars}", MAIN],
+            [
+                *("java", *(options or ("-Xmx1g", "-XX:+UseSerialGC")), *LOGGING),
+                *("-cp", f"{classes}:{jars}", MAIN),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

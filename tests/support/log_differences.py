@@ -13,7 +13,7 @@ from protocol.records.batch import iter_batches
 from protocol.records.header import BATCH_OVERHEAD, BatchHeader
 from protocol.records.inflating import decompress
 from protocol.records.record import iter_records
-from storage.reader import PartitionView
+from storage.reader import PartitionView, SegmentView
 
 _ANY_BYTES: Final = frozenset({"batch_length", "crc"})
 """Fields that may differ where the records are compressed."""
@@ -46,15 +46,6 @@ def _batches(path: Path) -> list[_Batch]:
     return found
 
 
-def is_compressed(directory: Path) -> bool:
-    """Whether any batch there is."""
-    return any(
-        batch.header.is_compressed
-        for path in sorted(directory.glob("*.log"))
-        for batch in _batches(path)
-    )
-
-
 def differences(kafkas: Path, ours: Path, *, most: int = 10) -> list[str]:
     """Sentences on what is not the same in the two; the first few of them."""
     found: list[str] = []
@@ -75,31 +66,37 @@ def _differences(kafkas: Path, ours: Path) -> Iterator[str]:
     for name in theirs:
         if name.endswith(".log") and name in own:
             yield from _log_differences(name, kafkas / name, ours / name)
-    compressed = is_compressed(kafkas)
     one, other = PartitionView(kafkas), PartitionView(ours)
     for mine, yours in zip(other.segments(), one.segments(), strict=False):
         where = f"segment {mine.base_offset}"
         if mine.aborted() != yours.aborted():
             yield f"{where}: aborted {yours.aborted()} (Kafka) {mine.aborted()} (ours)"
+        for problem in mine.check_indexes():
+            yield f"{where}: {problem}"
+        if _sizes(yours) != _sizes(mine):
+            continue  # where entries are due depends on it
         if mine.time_index() != yours.time_index():
             yield f"{where}: time index {yours.time_index()} (Kafka) {mine.time_index()} (ours)"
-        entries = [
-            [entry[0] if compressed else entry for entry in segment.offset_index()]
-            for segment in (yours, mine)
-        ]
-        if entries[0] != entries[1]:
-            yield f"{where}: offset index {entries[0]} (Kafka) {entries[1]} (ours)"
+        if mine.offset_index() != yours.offset_index():
+            yield (
+                f"{where}: offset index {yours.offset_index()} (Kafka) {mine.offset_index()} (ours)"
+            )
     if sorted(one.snapshots()) != sorted(other.snapshots()):
         yield f"snapshots: {one.snapshots()} (Kafka) {other.snapshots()} (ours)"
+
+
+def _sizes(segment: SegmentView) -> list[int]:
+    sizes: list[int] = segment.batch_columns()["size"].tolist()
+    return sizes
 
 
 def _names(directory: Path) -> Iterator[str]:
     """Files of segments, but for those that are removed."""
     for path in directory.iterdir():
-        if path.name[:1].isdigit() and not path.name.endswith((".deleted", ".snapshot")):
-            # An empty index of aborted transactions says what none says.
-            if path.suffix != ".txnindex" or path.stat().st_size:
-                yield path.name
+        is_of_segment = path.name[:1].isdigit() and path.suffix not in (".deleted", ".snapshot")
+        # An empty index of aborted transactions says what none says.
+        if is_of_segment and (path.suffix != ".txnindex" or path.stat().st_size):
+            yield path.name
 
 
 def _log_differences(name: str, theirs: Path, own: Path) -> Iterator[str]:
@@ -123,10 +120,9 @@ def _log_differences(name: str, theirs: Path, own: Path) -> Iterator[str]:
         ]:
             yield f"{name}: batch at {yours.header.base_offset}: {', '.join(wrong)}"
         elif yours.payload() != mine.payload():
-            yield (
-                f"{name}: batch at {yours.header.base_offset} holds "
-                f"{list(iter_records(yours.data, 0))} (Kafka) {list(iter_records(mine.data, 0))} (ours)"
-            )
+            held = [list(iter_records(batch.data, 0)) for batch in (yours, mine)]
+            at = yours.header.base_offset
+            yield f"{name}: batch at {at} holds {held[0]} (Kafka) {held[1]} (ours)"
         elif not yours.header.is_compressed:
             yield f"{name}: batch at {yours.header.base_offset}: other bytes of the same records"
         else:

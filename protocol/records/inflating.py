@@ -17,7 +17,7 @@ and for tools. Both are bounded by `max_size`: a client chooses what the broker 
 
 import zlib
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from protocol.records.compression import (
     INT32,
@@ -46,6 +46,10 @@ _ZSTD_BLOCK_LEAST: Final = 8 * 1024
 """What a block counts for at least: there may be one in each three bytes, with nothing in it."""
 _ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = 0, 1, 2
 _ZSTD_SIZE_AND_MAGIC: Final = 8
+_ZSTD_GUESS: Final = 64
+"""What is decompressed at once stands for at most so many times its bytes."""
+_zstd: "list[tuple[Any, type[Exception]]]" = []
+"""A decompressor that is used again (a context takes longer than a small frame), and its error."""
 
 
 def inflate(
@@ -76,6 +80,53 @@ def decompress(
             raise _too_large(max_size)
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def inflate_at_once(codec: int, data: BytesLike, most: int) -> bytes | None:
+    """The plain bytes behind `data`, if one call of the library gives all of them.
+
+    None otherwise, for whatever reason: there are more than `most` bytes, several frames, damage.
+    Then `inflate` or `decompress` has the answer. Much quicker than those for small data, of which
+    there may be thousands in a row. Format 2 only.
+    """
+    if codec == CompressionType.LZ4:
+        from lz4 import frame
+
+        lz4 = frame.LZ4FrameDecompressor()
+        try:
+            plain: bytes = lz4.decompress(data, max_length=most)
+        except (RuntimeError, EOFError, ValueError):
+            return None
+        return plain if lz4.eof and not lz4.unused_data else None
+    if codec == CompressionType.ZSTD:
+        return _unzstd_at_once(data, most)
+    if codec == CompressionType.GZIP:
+        gzip = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        try:
+            plain = gzip.decompress(data, most)
+        except zlib.error:
+            return None
+        return plain if gzip.eof and not gzip.unused_data else None
+    try:
+        return decompress(codec, data, max_size=most)
+    except (InvalidRecord, UnsupportedCompression):
+        return None
+
+
+def _unzstd_at_once(data: BytesLike, most: int) -> bytes | None:
+    if not _zstd:
+        import zstandard
+
+        _zstd.append((zstandard.ZstdDecompressor(), zstandard.ZstdError))
+    decompressor, error = _zstd[0]
+    try:
+        # A frame need not say its size; then so much is allocated.
+        plain: bytes = decompressor.decompress(
+            data, max_output_size=min(most, _ZSTD_GUESS * len(data)), allow_extra_data=False
+        )
+    except error:
+        return None
+    return plain if len(plain) <= most else None
 
 
 def _pieces(

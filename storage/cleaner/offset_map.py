@@ -5,7 +5,11 @@ Kafka's `SkimpyOffsetMap`, and with its promise: two keys of one hash would be t
 nobody has to fear from keys that were not made for it.
 
 One row of a numpy table is an entry: both halves of the hash, and the offset plus one, so that a
-row of zeros is an empty one and untouched memory costs nothing. Keys are put and asked in columns:
+row of zeros is an empty one. The table begins small and grows, up to what it may be: the map of a
+small log lies in the processor's cache, and does not touch memory that it does not need. While it
+moves, the old table is beside the new one, so only tables of up to `_MOVED` bytes move.
+
+Keys are put and asked in columns:
 all of them look at their first row at once, those that are not at their goal at their next one,
 and so on (open addressing). The distance between a key's rows comes from the second half of its
 hash; after `_STRIDES` rows it looks at each row from there on, so that it finds a free one wherever
@@ -36,6 +40,13 @@ Hashes = npt.NDArray[np.uint64]
 ENTRY_BYTES: Final = 24
 
 _STRIDES: Final = 64
+_FIRST_ROWS: Final = 1 << 12
+_GROWTH: Final = 4
+_FILLED: Final = 0.7
+"""Of a table that may still grow."""
+_MOVED: Final = 16 << 20
+_AT_ONCE: Final = 1 << 16
+"""Entries that are moved at once."""
 _ABSENT: Final = -1
 
 
@@ -61,7 +72,7 @@ class OffsetMap:
                 f"An offset map of {slots} entries is too small: a cleaning would never get "
                 "further. Raise log.cleaner.dedupe.buffer.size or lower log.cleaner.threads."
             )
-        self._table = np.zeros((slots, 3), np.uint64)
+        self._table = _new_table(min(slots, _FIRST_ROWS))
         self.size = 0
         """Keys in it."""
         self.latest_offset = -1
@@ -79,7 +90,7 @@ class OffsetMap:
 
     def clear(self) -> None:
         """Forget everything, and give the memory back."""
-        self._table = np.zeros((self.slots, 3), np.uint64)
+        self._table = _new_table(min(self.slots, _FIRST_ROWS))
         self.size = 0
         self.latest_offset = -1
 
@@ -93,13 +104,14 @@ class OffsetMap:
         if self.size + count > self.capacity:
             count = self._room_for(hashes)
         if count:
-            self._put(hashes[:count], offsets[:count])
+            self._make_room(count)
+            self._put(hashes[:count], offsets[:count].astype(np.uint64) + np.uint64(1))
         return count
 
     def latest_of(self, hashes: Hashes) -> Ints:
         """The offset of each key, -1 of one that is not in the map."""
         found = np.full(len(hashes), _ABSENT, np.int64)
-        probe = _Probe(hashes, self.slots)
+        probe = _Probe(hashes, len(self._table))
         while probe.waiting.size:
             rows = self._table[probe.at]
             stored = rows[:, 2]
@@ -121,10 +133,25 @@ class OffsetMap:
         full = np.flatnonzero(before >= self.capacity)
         return int(full[0]) if full.size else len(hashes)
 
-    def _put(self, hashes: Hashes, offsets: Ints) -> None:
+    def _make_room(self, count: int) -> None:
+        """The table has rows for so many further keys."""
+        rows = len(self._table)
+        wanted = self.size + count
+        while rows < self.slots and wanted > rows * _FILLED:
+            rows = min(rows * _GROWTH, self.slots)
+            if rows * ENTRY_BYTES > _MOVED:
+                rows = self.slots
+        if rows == len(self._table):
+            return
+        old, self._table, self.size = self._table, _new_table(rows), 0
+        for at in range(0, len(old), _AT_ONCE):
+            some = old[at : at + _AT_ONCE]
+            used = some[some[:, 2] != 0]
+            self._put(used[:, :2], used[:, 2])
+
+    def _put(self, hashes: Hashes, stored: Hashes) -> None:
         table = self._table
-        stored = offsets.astype(np.uint64) + np.uint64(1)
-        probe = _Probe(hashes, self.slots)
+        probe = _Probe(hashes, len(table))
         while probe.waiting.size:
             waiting, at = probe.waiting, probe.at
             rows = table[at]
@@ -153,6 +180,10 @@ class OffsetMap:
         offsets = self._table[used, 2].astype(np.int64) - 1
         assert (self.latest_of(hashes) == offsets).all()
         assert self.latest_offset >= int(offsets.max(initial=-1))
+
+
+def _new_table(rows: int) -> Hashes:
+    return np.zeros((rows, 3), np.uint64)
 
 
 class _Probe:

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from protocol.records.batch import BATCH_OVERHEAD, CODEC_MASK, read_header
 from protocol.records.chain import record_starts
-from protocol.records.errors import InvalidRecord, RecordsError, UnsupportedCompression
+from protocol.records.errors import RecordsError, UnsupportedCompression
+from protocol.records.inflating import inflate_at_once
 from protocol.records.opened import open_chunks
-from protocol.records.payload import payload_of
 from protocol.records.scan_numpy import RecordColumns, read_columns
 from storage.cleaner.errors import Uncleanable, UncleanableReason
 from storage.cleaner.retained import Columns, Flags
@@ -93,8 +93,10 @@ def open_records(
     is_single = wanted & (counts == 1) & (codecs == 0) & (sizes <= _LARGE_PLAIN)
     is_large = (sizes > _LARGE_PLAIN) | (counts > _LARGE_COUNT)
     group = _Group(frames, batches, is_single, where)
-    for index in np.flatnonzero(wanted & ~is_single & (counts != 0)).tolist():
-        if not is_large[index] and group.add(index, int(counts[index]), int(codecs[index])):
+    others = np.flatnonzero(wanted & ~is_single & (counts != 0))
+    columns = (column[others].tolist() for column in (counts, sizes, codecs, is_large))
+    for index, count, size, codec, large in zip(others.tolist(), *columns, strict=True):
+        if not large and group.add(index, count, size, codec):
             if group.is_enough:
                 yield from group.take(index + 1)
             continue
@@ -108,17 +110,15 @@ class _Group:
     """Batches that are opened together."""
 
     __slots__ = (
+        "_added",
         "_base",
         "_batches",
+        "_bounds",
         "_data",
-        "_ends",
         "_first",
         "_frames",
         "_is_single",
-        "_owners",
         "_pieces",
-        "_records",
-        "_starts",
         "_where",
     )
 
@@ -135,41 +135,36 @@ class _Group:
         self._first = first
         self._pieces = [self._data]
         self._base = len(self._data)
-        self._records = 0
-        self._starts: list[Ints] = []
-        self._ends: list[Ints] = []
-        self._owners: list[tuple[int, int]] = []
-        """(batch, records), of each of those."""
+        self._bounds: list[int] = []
+        """Where records begin in their batch, and where its last one ends; batch after batch."""
+        self._added: list[tuple[int, int, int]] = []
+        """(batch, records, where its records begin in the payload)."""
 
     @property
     def is_enough(self) -> bool:
         """No further batch should be opened beside these."""
-        return self._base - len(self._data) > _ENOUGH or self._records > _ENOUGH_RECORDS
+        return self._base - len(self._data) > _ENOUGH or len(self._bounds) > _ENOUGH_RECORDS
 
-    def add(self, index: int, count: int, codec: int) -> bool:
+    def add(self, index: int, count: int, size: int, codec: int) -> bool:
         """Open a batch; False if it is too large to be opened here, or makes no sense."""
-        data, at = self._data, self._frames.starts[index]
+        data, at = self._data, self._frames.starts[index] + BATCH_OVERHEAD
+        payload: bytes | None = data[at : at + size - BATCH_OVERHEAD]
         if codec:
-            try:
-                payload = payload_of(data, at, read_header(data, at), max_size=_LARGE_INFLATED)
-            except InvalidRecord:
+            payload = inflate_at_once(codec, payload or b"", _LARGE_INFLATED)
+            if payload is None:
                 return False
-            except RecordsError as error:
-                raise corrupt(error, self._where) from None
-            base = self._base
+            at = self._base
             self._pieces.append(payload)
             self._base += len(payload)
+        assert payload is not None
+        if count == 1:
+            self._bounds += (0, len(payload))
         else:
-            base = at + BATCH_OVERHEAD
-            payload = data[base : at + int(self._batches["size"][index])]
-        try:
-            bounds = np.array(record_starts(payload, count), np.int64) + base
-        except RecordsError as error:
-            raise corrupt(error, self._where) from None
-        self._starts.append(bounds[:-1])
-        self._ends.append(bounds[1:])
-        self._owners.append((index - self._first, count))
-        self._records += count
+            try:
+                self._bounds += record_starts(payload, count)
+            except RecordsError as error:
+                raise corrupt(error, self._where) from None
+        self._added.append((index - self._first, count, at))
         return True
 
     def take(self, after: int) -> Iterator[Opened]:
@@ -182,14 +177,23 @@ class _Group:
     def _records_before(self, after: int) -> Records:
         first = self._first
         singles = np.flatnonzero(self._is_single[first:after])
-        if not self._owners and not len(singles):
+        if not self._added and not len(singles):
             return _nothing()
         at = np.array(self._frames.starts[first:after], np.int64)[singles]
-        starts = np.concatenate([at + BATCH_OVERHEAD, *self._starts])
-        ends = np.concatenate([at + self._batches["size"][first:after][singles], *self._ends])
+        starts = at + BATCH_OVERHEAD
+        ends = at + self._batches["size"][first:after][singles]
         owners = singles
-        if self._owners:
-            indexes, counts = np.array(self._owners, np.int64).T
+        if self._added:
+            indexes, counts, bases = np.array(self._added, np.int64).T
+            bounds = np.array(self._bounds, np.int64) + np.repeat(bases, counts + 1)
+            lasts = np.cumsum(counts + 1) - 1
+            is_start = np.ones(len(bounds), np.bool_)
+            is_start[lasts] = False
+            is_end = np.ones(len(bounds), np.bool_)
+            is_end[0] = False
+            is_end[lasts[:-1] + 1] = False
+            starts = np.concatenate([starts, bounds[is_start]])
+            ends = np.concatenate([ends, bounds[is_end]])
             owners = np.concatenate([singles, np.repeat(indexes, counts)])
             if len(singles):
                 order = np.argsort(owners, kind="stable")

@@ -110,7 +110,12 @@ def _assembled(
 
 
 def redated_records(
-    payload: bytes, starts: Ints, ends: Ints, old: Ints, new: Ints, bounds: Sequence[int]
+    payload: bytes | bytearray,
+    starts: Ints,
+    ends: Ints,
+    old: Ints,
+    new: Ints,
+    bounds: Sequence[int],
 ) -> list[bytes]:
     """The records of some batches one after the other, with new timestamp deltas; a piece a batch.
 
@@ -128,9 +133,8 @@ def redated_records(
     grows = changed & (new_sizes != sizes)
     rows = np.flatnonzero(changed & ~grows)
     if rows.size:
-        data = data.copy()
-        _put_varints(data, at[rows], codes[rows], new_sizes[rows])
-        payload = data.tobytes()
+        payload = bytearray(payload)
+        _put_varints(np.frombuffer(payload, np.uint8), at[rows], codes[rows], new_sizes[rows])
     if not grows.any():
         return _joined_runs(payload, starts, ends, bounds)
     grown = np.add.reduceat(grows, np.array(bounds[:-1])) > 0
@@ -146,7 +150,9 @@ def redated_records(
     return pieces
 
 
-def _joined_runs(payload: bytes, starts: Ints, ends: Ints, bounds: Sequence[int]) -> list[bytes]:
+def _joined_runs(
+    payload: bytes | bytearray, starts: Ints, ends: Ints, bounds: Sequence[int]
+) -> list[bytes]:
     """Records as they are: those that lie one behind the other are copied together."""
     is_first = np.empty(len(starts), np.bool_)
     is_first[0] = True
@@ -162,7 +168,9 @@ def _joined_runs(payload: bytes, starts: Ints, ends: Ints, bounds: Sequence[int]
     ]
 
 
-def _joined_heads(payload: bytes, behind: Ints, ends: Ints, codes: Ints, sizes: Ints) -> bytes:
+def _joined_heads(
+    payload: bytes | bytearray, behind: Ints, ends: Ints, codes: Ints, sizes: Ints
+) -> bytes:
     """Records with new heads; `behind` is where the part begins that stays."""
     bodies = 1 + sizes + (ends - behind)
     body_codes = _zigzag(bodies)

@@ -548,8 +548,8 @@ class CleanedWriter:
             self._fs.unlink(path, missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the files."""
-        self._segment.close()
+        """Let go of the files; they may be gone already."""
+        self._segment.release()
 
 
 def _part(batches: Columns, first: int, after: int) -> Columns:

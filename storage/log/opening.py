@@ -19,6 +19,7 @@ from protocol.records.batch import (
     BATCH_OVERHEAD,
     CODEC_MASK,
     CRC_OFFSET,
+    DELETE_HORIZON_BIT,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     TIMESTAMP_TYPE_BIT,
@@ -44,6 +45,9 @@ _BAD_TIMES: Final = "One or more records have been rejected due to invalid times
 _LENGTH: Final = struct.Struct(">i")
 _ATTRIBUTES: Final = struct.Struct(">h")
 _CRC: Final = struct.Struct(">I")
+_NOT_KEPT: Final = CODEC_MASK | DELETE_HORIZON_BIT
+"""Of the attributes, when a batch is made anew. A horizon is the cleaner's to set; of a batch that
+is taken as it came Kafka lets a client's stand."""
 
 
 class RejectedRecords(KafkaError):
@@ -196,7 +200,7 @@ def _recompressed(data: BytesLike, header: BatchHeader, rules: TopicRules, targe
     batch = bytearray(view[:BATCH_OVERHEAD])
     batch += payload
     _LENGTH.pack_into(batch, 8, len(batch) - LOG_OVERHEAD)
-    _ATTRIBUTES.pack_into(batch, ATTRIBUTES_OFFSET, header.attributes & ~CODEC_MASK | target)
+    _ATTRIBUTES.pack_into(batch, ATTRIBUTES_OFFSET, header.attributes & ~_NOT_KEPT | target)
     _CRC.pack_into(batch, CRC_OFFSET, crc_of(batch, 0, len(batch)))
     return bytes(batch)
 

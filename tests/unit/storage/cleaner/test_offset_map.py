@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+from storage.cleaner import offset_map as offset_map_module
 from storage.cleaner.offset_map import ENTRY_BYTES, OffsetMap, hash_keys
 
 
@@ -93,6 +94,22 @@ def test_s_cmp_3_a_full_map_takes_no_known_key_either() -> None:
     assert put(offset_map, [(b"0", 4), (b"9", 5), (b"1", 6)]) == 2
     assert put(offset_map, [(b"0", 7)]) == 0
     assert latest(offset_map, [b"0", b"1", b"9"]) == [4, 1, 5]
+
+
+def test_the_table_grows_with_its_keys_up_to_its_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offset_map_module, "_FIRST_ROWS", 8)
+    monkeypatch.setattr(offset_map_module, "_MOVED", 24 * 200)
+    monkeypatch.setattr(offset_map_module, "_AT_ONCE", 5)
+    offset_map = OffsetMap(1000)
+    rows = []
+    for at in range(0, 900, 4):
+        assert put(offset_map, [(b"%d" % n, n) for n in range(at, at + 4)]) == 4
+        offset_map.latest_offset = at + 3
+        rows.append(len(offset_map._table))
+        offset_map._check()
+    assert sorted(set(rows)) == [8, 32, 128, 1000]
+    assert latest(offset_map, [b"%d" % n for n in range(902)]) == [*range(900), -1, -1]
+    assert (offset_map.utilization, put(offset_map, [(b"900", 900)])) == (0.9, 0)
 
 
 def test_a_cleared_map_is_a_new_one() -> None:

@@ -1,8 +1,10 @@
 """Tombstones and their delete horizon (S-CMP-6, KIP-534)."""
 
+import struct
+
 import pytest
 
-from protocol.records.batch import DELETE_HORIZON_BIT
+from protocol.records.batch import DELETE_HORIZON_BIT, crc_of
 from protocol.records.compression import CompressionType
 from protocol.records.message_set import build_message_set
 from storage.cleaner.retained import RecordFate
@@ -144,3 +146,17 @@ def test_s_cmp_6_without_a_clean_segment_old_formats_keep_all_tombstones() -> No
     log.keys(7)
     log.clean()
     assert log.offsets() == [0, 1]
+
+
+@pytest.mark.parametrize(("topic_codec", "stands"), [("producer", True), ("gzip", False)])
+def test_a_clients_horizon_goes_when_its_batch_is_compressed_anew(
+    topic_codec: str, stands: bool
+) -> None:
+    log = CompactedLog(compression_type=topic_codec)
+    data = log.batch(2)
+    data[22] |= DELETE_HORIZON_BIT
+    struct.pack_into(">I", data, 17, crc_of(data, 0, len(data)))
+    log.log.append_as_leader(data, leader_epoch=0)
+    ((header, records),) = log.batches()
+    assert bool(header.attributes & DELETE_HORIZON_BIT) is stands
+    assert [record.timestamp for record in records] == [log.clock.wall_ms()] * 2

@@ -41,6 +41,7 @@ async def start_metrics(
         replicas=parts.replica_manager.statistics_in_steps,
         logs=parts.log_manager.all_logs,
         log_manager=parts.log_manager.statistics,
+        cleaner=parts.log_cleaner.statistics if parts.log_cleaner.is_enabled else lambda: None,
         controller=parts.controller.statistics,
         groups=parts.group_coordinator.statistics,
         transactions=parts.transaction_coordinator.statistics,

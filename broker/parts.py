@@ -26,6 +26,7 @@ from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.settings import TransactionSettings
 from broker.deadlines import Deadlines
+from broker.log_cleaner import LogCleaner
 from broker.network.connection_limits import Limits
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
@@ -163,6 +164,9 @@ class Parts:
             self.channel,
             world.transport,
             workers,
+        )
+        self.log_cleaner = LogCleaner(
+            log_manager, config, clock=clock, workers=workers, watch=watch
         )
         self.background = Background(
             threads=config.background_threads, clock=clock, workers=workers, watch=watch

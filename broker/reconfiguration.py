@@ -28,6 +28,7 @@ class Reconfiguration:
             await parts.controller.follow_broker_config(before, now)
         parts.channel.pool.resize(now.num_io_threads)
         parts.background.resize(now.background_threads)
+        parts.log_cleaner.reconfigure(now)
         parts.socket_server.limits.limits = connection_limits(now)
         transactions = parts.transaction_coordinator
         transactions.settings = replace(

@@ -330,6 +330,7 @@ class BrokerServer:
             with self._background_scope:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self.parts.log_mover.run, name="log-mover")
+                    nursery.start_soon(self.parts.log_cleaner.run, name="log-cleaner")
                     await self.parts.background.run([*self.log_manager.tasks(), checkpoint])
         finally:
             self._background_ended.set()

@@ -101,6 +101,7 @@ def _is_of_one_broker(name: str) -> bool:
 
 def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
     """Pools grow and shrink by at most a factor of two at a time. Raises ConfigError."""
+    _check_cleaner_threads(old, new)
     for name in THREAD_COUNTS:
         before, after = old.values[name], new.values[name]
         if after == before:
@@ -112,6 +113,24 @@ def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
             raise ConfigError(
                 f"{text}, value should not be greater than double the current value {before}"
             )
+
+
+def _check_cleaner_threads(old: BrokerConfig, new: BrokerConfig) -> None:
+    """As Kafka's `LogCleaner.validateReconfiguration`, which nobody asks where there is none."""
+    before, after = old.log_cleaner_threads, new.log_cleaner_threads
+    if not old.log_cleaner_enable or before == after:
+        return
+    if after < 1:
+        raise ConfigError("Log cleaner threads should be at least 1")
+    if after < before // 2:
+        raise ConfigError(
+            f"Log cleaner threads cannot be reduced to less than half the current value {before}"
+        )
+    if after > before * 2:
+        raise ConfigError(
+            "Log cleaner threads cannot be increased to more than double the current value "
+            f"{before}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ several of them:
     Flusher, Tails   what is synced when                                Checkpoints  offset files
     Deletions        what is removed later                              Upkeep       what grows old
     Closing          an orderly stop                                    Repairs      indexes
+    LogCleanerManager  what is compacted next (`storage.cleaner`)
 
 New logs go to the live directory with the fewest logs. Topics are deleted by renaming the partition
 directory; a task removes it later (S-RET-8). The first disk error of a directory takes it offline,
@@ -30,6 +31,8 @@ from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
 from storage import log_tasks
+from storage.cleaner.checkpoints import CleanerCheckpoints
+from storage.cleaner.manager import LogCleanerManager
 from storage.clock import Clock
 from storage.errors import OutOfResources, StorageError, is_shortage
 from storage.filesystem import FileSystem
@@ -130,6 +133,10 @@ class LogManager:
             fs, clock, directories, table, delay_ms=config.log_segment_delete_delay_ms
         )
         self._upkeep = Upkeep(table, deletions, clock)
+        cleaned = CleanerCheckpoints(fs, random, directories, table)
+        self.cleaner = cleaner = LogCleanerManager(table, clock, cleaned)
+        """Which log is compacted next, and what stands against it."""
+        cleaner.is_enabled = config.log_cleaner_enable and config.log_cleaner_threads > 0
         self._maker = maker = LogMaker(
             fs,
             clock,
@@ -137,9 +144,11 @@ class LogManager:
             directories,
             table,
             producer_expiration_ms=config.producer_id_expiration_ms,
-            before_new=checkpoints.before_new_log,
+            before_new=self._before_new_log,
         )
-        self.moves = LogMoves(fs, directories, table, maker, flusher, deletions, checkpoints)
+        self.moves = LogMoves(
+            fs, directories, table, maker, flusher, deletions, checkpoints, cleaner
+        )
         """Partitions on their way to another directory."""
         self._loader = LogLoader(
             fs, clock, random, directories, table, self._configs, deletions, checkpoints, self.moves
@@ -155,6 +164,11 @@ class LogManager:
             in_doubt=self.repairs.note,
             damaged=self.repairs.count,
         )
+
+    def _before_new_log(self, log_dir: str, topic_partition: TopicPartition) -> None:
+        """No checkpoint may say of it what was true of another log of that name."""
+        self._checkpoints.before_new_log(log_dir, topic_partition)
+        self.cleaner.checkpoints.before_new_log(log_dir, topic_partition)
 
     # What there is.
 
@@ -233,6 +247,7 @@ class LogManager:
     def finish_loading(self) -> None:
         """Take over what the jobs found. Raises StorageError when a partition is found twice."""
         self._loader.finish()
+        self.cleaner.checkpoints.load()
 
     def load_logs(
         self, topic_configs: TopicConfigs, progress: Callable[[int, int], None] | None = None
@@ -286,6 +301,7 @@ class LogManager:
         """The broker's configuration has changed while it runs."""
         self._config = config
         self._directories.cordoned = frozenset(config.cordoned_log_dirs)
+        self.cleaner.is_enabled = config.log_cleaner_enable and config.log_cleaner_threads > 0
         self._deletions.delay_ms = config.log_segment_delete_delay_ms
         self._maker.producer_expiration_ms = config.producer_id_expiration_ms
         for log in self._table.everything():
@@ -315,6 +331,7 @@ class LogManager:
             self._delete(log)
             log_dir = parent_dir(log.dir)
             self._checkpoints.note_gone(log_dir, topic_partition)
+            self.cleaner.gone(log_dir, topic_partition)
             if log.log_start_offset > 0 and self._checkpoints.may_name(log_dir, topic_partition):
                 touched[log_dir] = None
         self._checkpoints.write_now(*touched)
@@ -366,10 +383,12 @@ class LogManager:
         self._checkpoints.write_now(*lowered, files=RECOVERY_POINTS)
         touched: dict[str, None] = {}
         for log, offset in offsets.items():
-            start = log.log_start_offset
+            start, active = log.log_start_offset, log.segments.active.base_offset
             cut(log, offset)
             if log.log_start_offset < start:
                 touched[parent_dir(log.dir)] = None
+            if log.segments.active.base_offset != active and self.cleaner.truncated(log):
+                self.cleaner.checkpoints.write_now(parent_dir(log.dir))
         self._checkpoints.write_now(*touched)
 
     # Disks fail.
@@ -387,6 +406,7 @@ class LogManager:
             raise OutOfResources(log_dir, error)
         if self._directories.take_offline(log_dir, error):
             lost = self._table.take_offline(log_dir, error)
+            self.cleaner.directory_failed(log_dir, lost)
             last = not self._directories.live
             self._on_offline(
                 OfflineDir(path=log_dir, error=error, partitions=tuple(lost), last=last)
@@ -406,7 +426,7 @@ class LogManager:
             task(
                 log_tasks.RETENTION,
                 config.log_retention_check_interval_ms,
-                self._upkeep.apply_retention,
+                lambda: self._upkeep.apply_retention(lambda log: not log.config.compact),
             ),
             task(
                 log_tasks.FLUSHER, config.log_flush_scheduler_interval_ms, self._flusher.flush_due
@@ -450,7 +470,13 @@ class LogManager:
         yield from self._flusher.flush_rolled()
         yield from self._tails.steps()
         yield from self._checkpoints.update_outdated()
+        yield from self.cleaner.checkpoints.write_changed()
         return None
+
+    def apply_retention_to_compacted(self) -> Steps:
+        """What the retention task leaves to the cleaner: segments below the log start, and, with
+        delete in the policy, those that are too old or too many."""
+        return self._upkeep.apply_retention(self.cleaner.may_delete_from)
 
     # High watermarks, which the replication layer keeps.
 
@@ -470,7 +496,9 @@ class LogManager:
         Nobody may use the logs any more. A directory where something failed, or whose logs were
         never all loaded, gets no marker.
         """
-        return self._closing.steps(broker_epoch)
+        yield from self.cleaner.checkpoints.write_changed()
+        yield from self._closing.steps(broker_epoch)
+        return None
 
     def shutdown(self, broker_epoch: int = -1) -> None:
         """`shutdown_steps` here and now."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 
+from broker.metrics.cleaner_families import cleaner_families
 from broker.metrics.transaction_families import transaction_families
 
 Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily
@@ -66,6 +67,8 @@ class Sources:
     """Every open log; each has `topic_partition` and `statistics()`."""
     log_manager: Callable[[], Any]
     """`LogManagerStatistics`"""
+    cleaner: Callable[[], Any]
+    """`LogCleanerStatistics`; None where there is none."""
     controller: Callable[[], Any]
     """`ControllerStatistics`"""
     groups: Callable[[], Any]
@@ -93,6 +96,7 @@ def all_families(sources: Sources) -> Iterator[Family | None]:
     yield from _server(sources)
     yield from _replicas((yield from sources.replicas()))
     yield from _logs(sources)
+    yield from cleaner_families(sources.cleaner())
     yield from _requests(sources.channel())
     yield from _opening(sources.opening())
     yield from _sockets(sources.sockets())

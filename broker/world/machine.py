@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
-from broker.world.workers import WorkerDied
+from broker.world.workers import Hand, ThreadHand, WorkerDied
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -26,8 +26,10 @@ NICE: Final = 10
 class MachineWorkers:
     """`Workers` with the threads of trio and a pool of child processes."""
 
-    def __init__(self, *, processes: int = 1) -> None:
+    def __init__(self, *, processes: int = 1, hands_in_threads: bool = False) -> None:
+        """`hands_in_threads`: what they work on is memory of this process."""
         self._processes = processes
+        self._hands_in_threads = hands_in_threads
         self._pool: ProcessPoolExecutor | None = None
         self._free = trio.CapacityLimiter(processes)
         self._opening = trio.Lock()
@@ -64,11 +66,39 @@ class MachineWorkers:
                 pool = self._pool = await trio.to_thread.run_sync(_new_pool, self._processes)
         return pool
 
+    def hire(self) -> Hand:
+        """See `Workers`."""
+        return ThreadHand(self) if self._hands_in_threads else ProcessHand()
+
     def close(self) -> None:
         """End the child processes; may be called at any time, from the loop."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+class ProcessHand:
+    """A `Hand`: a pool of one process, of its own."""
+
+    def __init__(self) -> None:
+        self._pool = MachineWorkers()
+
+    async def call(self, work: Callable[..., Result], *values: Any) -> Result:
+        """See `Hand`."""
+        return await self._pool.in_process(_call_with_state, work, *values)
+
+    def close(self) -> None:
+        """See `Hand`."""
+        self._pool.close()
+
+
+_STATE: Final[dict[str, Any]] = {}
+"""In the child of a `ProcessHand`: what lives between two calls."""
+
+
+def _call_with_state(work: Callable[..., Result], *values: Any) -> Result:
+    """In a child."""
+    return work(_STATE, *values)
 
 
 def _new_pool(processes: int) -> "ProcessPoolExecutor":

@@ -20,7 +20,7 @@ SPARE_DESCRIPTORS: Final = 8
 def machine_world(config: BrokerConfig) -> World:
     """Real time, threads and sockets; the disk that `log.dirs` names."""
     clock = SystemClock()
-    workers = MachineWorkers()
+    workers = MachineWorkers(hands_in_threads=config.is_in_memory)
     descriptors = claim_descriptors()
     transport = SocketTransport(ceiling=descriptors.ceiling)
     if not config.is_in_memory:

@@ -37,6 +37,27 @@ class Workers(Protocol):
         """
         ...
 
+    def hire(self) -> "Hand":
+        """A child process of one's own, for work that keeps something between two calls."""
+        ...
+
+
+class Hand(Protocol):
+    """One child process, with a `state` that lives there. One call at a time."""
+
+    async def call(self, work: Callable[..., Result], *values: Any) -> Result:
+        """Run `work(state, *values)` there, as `Workers.in_process`.
+
+        The process is started by the first call. After a WorkerDied the next call gets a new one,
+        with an empty state.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the process, and its state with it; from the loop, as often as one likes. It is
+        started again by another call."""
+        ...
+
 
 class WorkerDied(Exception):
     """A child process was killed, or could not be started; the work may be tried again."""
@@ -59,6 +80,29 @@ class InlineWorkers:
         """See `Workers`."""
         await trio.lowlevel.checkpoint()
         return work(*values)
+
+    def hire(self) -> "ThreadHand":
+        """See `Workers`."""
+        return ThreadHand(self)
+
+
+class ThreadHand:
+    """A `Hand` in this process, in whatever `workers` have for a thread.
+
+    For disks in memory, which no other process can see, and where nothing runs elsewhere anyway.
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._state: dict[str, Any] = {}
+
+    async def call(self, work: Callable[..., Result], *values: Any) -> Result:
+        """See `Hand`."""
+        return await self._workers.in_thread(work, self._state, *values)
+
+    def close(self) -> None:
+        """See `Hand`."""
+        self._state = {}
 
 
 async def perform(

@@ -55,7 +55,7 @@ class SegmentSplitter:
     def close(self) -> None:
         """Let go of the files."""
         self._walk.close()
-        self._out.close()
+        self._out.abandon()
 
     def _copy(self, frames: Frames, batches: Columns) -> None:
         columns = (batches[name].tolist() for name in ("base_offset", "last_offset", "size"))

@@ -139,7 +139,7 @@ class GroupRewriter:
     def close(self) -> None:
         """Let go of the files; what was written stays."""
         self._walk.close()
-        self._out.close()
+        self._out.abandon()
 
     def _finish(self) -> CleanedSegment:
         indexed = self._transactions.indexed
@@ -543,9 +543,13 @@ class CleanedWriter:
 
     def discard(self) -> None:
         """Remove the files. Raises OSError."""
-        self.close()
+        self.abandon()
         for path in self._segment.paths:
             self._fs.unlink(path, missing_ok=True)
+
+    def abandon(self) -> None:
+        """Let go of the files and write nothing: somebody may have removed them."""
+        self._segment.release()
 
     def close(self) -> None:
         """Let go of the files; they may be gone already."""

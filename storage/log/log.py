@@ -353,6 +353,19 @@ class Log:
                 list(self.segments), timestamp, most, self.log_start_offset, self.high_watermark
             )
 
+    def largest_timestamp_of(self, segment: LogSegment) -> int:
+        """`LogSegment.largest_timestamp`; may open files.
+
+        Raises StorageError, CORRUPT_MESSAGE, BeingRepaired.
+        """
+        with self._guard.reading():
+            return self._mender.answer(segment.largest_timestamp)
+
+    def first_timestamp_of(self, segment: LogSegment) -> int:
+        """`LogSegment.read_first_timestamp`, likewise."""
+        with self._guard.reading():
+            return segment.read_first_timestamp()
+
     def begin_index_repair(self, doubt: IndexInDoubt) -> Job[Any] | None:
         """The job that rebuilds an index that `in_doubt` was told of; None if it is not needed.
 
@@ -412,10 +425,7 @@ class Log:
             return self._mender.answer(lambda: self._reader.all_aborted(end))
 
     def open_cleaned(self, base_offset: int, *, size: int | None = None) -> LogSegment:
-        """A segment over `.cleaned` files, for `replace_segments`. Raises StorageError.
-
-        They have `size` bytes of batches, or are to be filled.
-        """
+        """A segment over `.cleaned` files, for `replace_segments`. Raises StorageError."""
         with self._guard.writing():
             return self._store.open_cleaned(base_offset, size=size)
 

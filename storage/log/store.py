@@ -200,10 +200,10 @@ class SegmentStore:
         return gone
 
     def open_cleaned(self, base_offset: int, *, size: int | None = None) -> LogSegment:
-        """A segment over `.cleaned` files; not added to the list.
+        """A segment over `.cleaned` files, to be filled or already filled; not added to the list.
 
-        They are complete with `size` bytes of batches, which may be none, or are to be filled: then
-        what an earlier attempt has left under these names is removed.
+        `size`: bytes of one that is filled, and be it with nothing. None: what an earlier attempt
+        has left under these names is removed.
         """
         segment = self.open_segment(base_offset, size=size or 0, state=CLEANED_SUFFIX)
         if size is None:

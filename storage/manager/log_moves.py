@@ -20,6 +20,7 @@ the caller lets none happen.
 """
 
 import logging
+from typing import Protocol
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -48,6 +49,26 @@ _log = logging.getLogger(__name__)
 _STATE_SUFFIX_LENGTH = 1 + 32 + len(FUTURE_DIR_SUFFIX)
 
 
+class MoveFollower(Protocol):
+    """Who has to know of moves beside those who serve the logs: the cleaner."""
+
+    def copy_begun(self, log: Log) -> None:
+        """A copy of it is going to be made."""
+        ...
+
+    def pause(self, topic_partition: TopicPartition) -> None:
+        """Its log is about to change places with the copy."""
+        ...
+
+    def moved(self, source: Log, target: Log) -> None:
+        """They have."""
+        ...
+
+    def resume(self, topic_partition: TopicPartition) -> None:
+        """Undoes `pause`."""
+        ...
+
+
 class LogMoves:
     """The logs that are on their way to another directory, and the steps of their moves."""
 
@@ -60,8 +81,10 @@ class LogMoves:
         flusher: Flusher,
         deletions: Deletions,
         checkpoints: Checkpoints,
+        follower: MoveFollower,
     ) -> None:
         self._fs = fs
+        self._follower = follower
         self._directories = directories
         self._table = table
         self._maker = maker
@@ -93,7 +116,10 @@ class LogMoves:
 
     def create_future_log(self, topic_partition: TopicPartition, target: str) -> Log:
         """An empty log in `target` that begins where the served one does. Raises StorageError."""
-        return self._maker.create_future(self._table.logs[topic_partition], target)
+        source = self._table.logs[topic_partition]
+        future = self._maker.create_future(source, target)
+        self._follower.copy_begun(source)
+        return future
 
     def cancel(self, topic_partition: TopicPartition) -> None:
         """Give the copy up; its directory is removed later. No error when there is none.
@@ -115,6 +141,7 @@ class LogMoves:
         Raises StorageError.
         """
         self._retire(self._table.logs[topic_partition])
+        self._follower.pause(topic_partition)
 
     def restore_source(self, topic_partition: TopicPartition) -> None:
         """The opposite of `retire_source`: the move failed at the last moment.
@@ -125,6 +152,7 @@ class LogMoves:
         name = partition_dir_name(topic_partition)
         if source.dir != join(parent_dir(source.dir), name):
             self._rename(source, name)
+            self._follower.resume(topic_partition)
 
     def _retire(self, log: Log) -> None:
         self._rename(log, self._maker.unique_name(log.topic_partition, DirState.DELETE))
@@ -164,6 +192,8 @@ class LogMoves:
         future.update_high_watermark(source.high_watermark)
         del table.future[topic_partition]
         table.logs[topic_partition] = future
+        self._follower.moved(source, future)
+        self._follower.resume(topic_partition)
         self._let_go(source)
         _log.info("Partition %s lies in %s now", topic_partition, future.dir)
         return future

@@ -5,11 +5,14 @@ Both change what appends and reads rely on, so they run on the loop, some logs a
 """
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
+from protocol.records.errors import RecordsError
 from storage.clock import Clock
 from storage.errors import StorageError
 from storage.jobs import Steps
+from storage.log.log import Log
 from storage.manager.deletions import Deletions
 from storage.manager.log_table import LogTable
 
@@ -28,19 +31,19 @@ class Upkeep:
         self._deletions = deletions
         self._clock = clock
 
-    def apply_retention(self) -> Steps:
-        """To every log: what its cleanup.policy lets go (`SegmentDeleter`).
+    def apply_retention(self, concerns: Callable[[Log], bool]) -> Steps:
+        """To every log that is one of these: what its cleanup.policy lets go (`SegmentDeleter`).
 
-        Kafka's task leaves compacted logs to its cleaner, which applies the same rules to them.
+        As in Kafka compacted logs are the cleaner's, and all others those of the retention task.
         """
         for count, log in enumerate(self._table.logs.copy().values(), start=1):
             if count % _RETENTION_A_TURN == 0:
                 yield None
-            if not self._table.holds(log):
+            if not self._table.holds(log) or not concerns(log):
                 continue
             try:
                 log.delete_old_segments()
-            except StorageError as error:
+            except (StorageError, RecordsError) as error:
                 _log.error("Error while deleting segments for %s: %s", log.topic_partition, error)
             self._deletions.collect(log)
         return None

@@ -47,6 +47,7 @@ from storage.producers.analysis import (
     check_marker,
 )
 from storage.producers.entry import CompletedTxn, ProducerStateEntry
+from storage.producers.image import ProducerImage
 from storage.producers.snapshot import snapshot_rows
 from storage.producers.snapshots import SnapshotFiles
 from storage.producers.table import ProducerTable
@@ -138,6 +139,15 @@ class ProducerStateManager:
         if self._ongoing:
             return min(first, next(iter(self._ongoing)))
         return first
+
+    @property
+    def oldest_transaction(self) -> tuple[int, int] | None:
+        """(first offset, producer id) of the oldest open transaction."""
+        return next(iter(self._ongoing.items()), None)
+
+    def image(self) -> ProducerImage:
+        """All producers as they are now, for any thread; taking it is nothing (see the class)."""
+        return self._table.image()
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
         """The log's last stable offset once `completed` is: for its `.txnindex` entry.

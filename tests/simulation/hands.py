@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import trio
 
 from broker.world.virtual_time import VirtualClock
+from broker.world.workers import ThreadHand
 
 Result = TypeVar("Result")
 
@@ -44,6 +45,10 @@ class SlowWorkers:
                 return work(*values)
             finally:
                 await self._take_time()
+
+    def hire(self) -> ThreadHand:
+        """See `Workers`."""
+        return ThreadHand(self)
 
     async def _take_time(self) -> None:
         random = self._random

@@ -98,6 +98,11 @@ class Plan:
         return self.last_restart is Kind.LOSE_POWER and not self.is_durable
 
     @property
+    def is_compacted(self) -> bool:
+        """The topics of clients are."""
+        return self.settings.get("log.cleanup.policy") == "compact"
+
+    @property
     def network(self) -> FaultPlan:
         """How requests travel."""
         return FaultPlan(chances=self.chances)
@@ -167,7 +172,7 @@ def drawn(seed: int) -> Plan:
         events=_events(random, seconds, is_durable=is_durable),
         chances=_CHANCES if random.random() < 0.7 else {},
         is_durable=is_durable,
-        settings=_settings(random, is_durable=is_durable),
+        settings={**_settings(random, is_durable=is_durable), **_cleaning(seed)},
         last_restart=random.choice((None, Kind.RESTART_BROKER, Kind.KILL_BROKER, Kind.LOSE_POWER)),
     )
 
@@ -191,6 +196,24 @@ def _settings(random: Random, *, is_durable: bool) -> dict[str, str]:
     if is_durable:
         settings["log.flush.interval.messages"] = "1"
     return settings
+
+
+def _cleaning(seed: int) -> dict[str, str]:
+    """Coordinators' topics are always compacted, those of clients in two seeds of three.
+
+    Each record of a client has a key of its own, so none goes but those of aborted transactions.
+    """
+    random = Random(f"cleaning {seed}")
+    small = (1500, 6000, 104857600)
+    return {
+        "log.cleanup.policy": random.choice(("delete", "compact", "compact")),
+        "log.cleaner.threads": str(random.choice((1, 2))),
+        "log.cleaner.backoff.ms": str(random.choice((50, 500))),
+        "log.cleaner.min.cleanable.ratio": random.choice(("0.0", "0.3")),
+        "log.cleaner.delete.retention.ms": random.choice(("0", "500", "86400000")),
+        "offsets.topic.segment.bytes": str(random.choice(small)),
+        "transaction.state.log.segment.bytes": str(random.choice(small)),
+    }
 
 
 def _events(random: Random, seconds: float, *, is_durable: bool) -> tuple[Event, ...]:

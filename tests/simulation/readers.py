@@ -201,9 +201,10 @@ def records_of(part: Any, position: int, *, committed: bool) -> tuple[list[tuple
             aborted.add(waiting.pop()[1])
         following = max(following, header.last_offset + 1)
         if header.is_control:
-            (record,) = iter_records(data, at)
-            if parse_control_type(record.key) is ControlType.ABORT:
-                aborted.discard(header.producer_id)
+            # One of which compaction has left the header has no record.
+            for record in iter_records(data, at):
+                if parse_control_type(record.key) is ControlType.ABORT:
+                    aborted.discard(header.producer_id)
             continue
         if header.is_transactional and header.producer_id in aborted:
             continue

@@ -339,11 +339,16 @@ class _Run:
         """What was never synced may be gone, from some offset on.
 
         Uncommitted reads are compared: the coordinator may forget as well, and decide once more.
+        Where topics are compacted, records of aborted transactions may go meanwhile, or be there
+        again; whatever is there is what it was.
         """
         before = await self._read_all(committed=False)
         await self._restart()
         for key, pairs in (await self._read_all(committed=False)).items():
-            if before[key][: len(pairs)] != pairs:
+            known = before[key][: len(pairs)]
+            if self.plan.is_compacted:
+                known = [(offset, dict(before[key]).get(offset, value)) for offset, value in pairs]
+            if known != pairs:
                 self.problems.append(f"read {pairs} of {key}, before the power loss {before[key]}")
 
     async def _read_everything(self) -> dict[str, Any]:

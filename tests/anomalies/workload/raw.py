@@ -206,7 +206,8 @@ class RawProducer:
         for key, values in unsent.items():
             topic, partition = split(key)
             batch = build_batch(
-                [(now, None, value.encode(), ()) for value in values],
+                # A key of its own each: where topics are compacted, none of them may go.
+                [(now, value.encode(), value.encode(), ()) for value in values],
                 producer_id=self.producer_id,
                 producer_epoch=self.epoch,
                 base_sequence=self._sequences.get(key, 0),

@@ -79,3 +79,30 @@ def test_thread_pools_change_by_a_factor_of_two_at_most(threads: str, wrong: str
             ConfigError, match=rf"num\.io\.threads={threads}, value should.*{wrong}"
         ):
             check_thread_counts(old, new)
+
+
+@pytest.mark.parametrize(
+    ("threads", "wrong"),
+    [
+        ("0", "Log cleaner threads should be at least 1"),
+        ("1", "cannot be reduced to less than half the current value 5"),
+        ("11", "cannot be increased to more than double the current value 5"),
+        ("2", None),
+        ("10", None),
+        ("5", None),
+    ],
+)
+def test_s_cmp_1_cleaner_threads_change_by_a_factor_of_two_at_most(
+    threads: str, wrong: str | None
+) -> None:
+    old = BrokerConfig.parse({"log.cleaner.threads": "5"})
+    new = BrokerConfig.parse({"log.cleaner.threads": threads})
+    if wrong is None:
+        check_thread_counts(old, new)
+    else:
+        with pytest.raises(ConfigError, match=wrong):
+            check_thread_counts(old, new)
+    # Without a cleaner there is nobody to ask.
+    check_thread_counts(
+        BrokerConfig.parse({"log.cleaner.threads": "5", "log.cleaner.enable": "false"}), new
+    )

@@ -12,6 +12,7 @@ def test_known_keys_that_do_nothing_are_named_when_they_are_set() -> None:
         "create.topic.policy.class.name": "org.example.Policy",
         "quota.producer.default": "1000",
         "log.cleaner.threads": "2",
+        "log.dir.failure.timeout.ms": "2",
         "num.network.threads": "3",
         "listener.name.plaintext.ssl.keystore.location": "/k",
         "listener.name.nobody.max.connections": "3",
@@ -23,7 +24,7 @@ def test_known_keys_that_do_nothing_are_named_when_they_are_set() -> None:
         "create.topic.policy.class.name",
         "listener.name.nobody.max.connections",
         "listener.name.plaintext.ssl.keystore.location",
-        "log.cleaner.threads",
+        "log.dir.failure.timeout.ms",
         "num.network.threads",
         "quota.producer.default",
     ]

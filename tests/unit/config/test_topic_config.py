@@ -24,13 +24,8 @@ def test_fields_are_the_topic_keys_that_a_log_is_made_with() -> None:
     assert fields <= set(attributes)
     effective = {name for name, key in attributes.items() if key.effective}
     assert effective - fields == {"message_timestamp_difference_max_ms"}
-    cleaner_and_election = {name for name in fields if not attributes[name].effective}
-    assert cleaner_and_election == {
-        "delete_retention_ms",
-        "min_cleanable_dirty_ratio",
-        "min_compaction_lag_ms",
-        "unclean_leader_election_enable",
-    }
+    without_effect = {name for name in fields if not attributes[name].effective}
+    assert without_effect == {"unclean_leader_election_enable"}
 
 
 def test_every_synonym_is_a_broker_key_of_the_same_meaning() -> None:

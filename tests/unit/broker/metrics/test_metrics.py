@@ -60,6 +60,19 @@ def sources(**changes: Any) -> Sources:
             open_segments=1,
             closed_segments=0,
         ),
+        "cleaner": lambda: Stub(
+            max_buffer_utilization_percent=41,
+            cleaner_recopy_percent=42,
+            max_clean_time_s=43,
+            max_compaction_delay_s=44,
+            dead_thread_count=0,
+            manager=Stub(
+                uncleanable_partitions={"/a": 1, "/b": 0},
+                uncleanable_bytes={"/a": 45, "/b": 0},
+                max_dirty_percent=46,
+                time_since_last_run_ms=47,
+            ),
+        ),
         "controller": lambda: Stub(
             active_controller_count=1,
             global_topic_count=1,
@@ -107,6 +120,32 @@ def at_once(**fields: Any) -> Generator[None, None, Any]:
     """What is gathered in steps, in one."""
     yield
     return Stub(**fields)
+
+
+def test_the_cleaners_gauges_have_kafkas_names() -> None:
+    found = parse(trio.run(render, all_families(sources())))
+    cleaner, manager = "kafka_log_logcleaner_", "kafka_log_logcleanermanager_"
+    in_a, in_b = (("logDirectory", "/a"),), (("logDirectory", "/b"),)
+    assert {
+        key: value for key, value in found.items() if key[0].startswith((cleaner, manager))
+    } == {
+        (cleaner + "max_buffer_utilization_percent", ()): 41,
+        (cleaner + "cleaner_recopy_percent", ()): 42,
+        (cleaner + "max_clean_time_secs", ()): 43,
+        (cleaner + "max_compaction_delay_secs", ()): 44,
+        (cleaner + "deadthreadcount", ()): 0,
+        (manager + "max_dirty_percent", ()): 46,
+        (manager + "time_since_last_run_ms", ()): 47,
+        (manager + "uncleanable_partitions_count", in_a): 1,
+        (manager + "uncleanable_partitions_count", in_b): 0,
+        (manager + "uncleanable_bytes", in_a): 45,
+        (manager + "uncleanable_bytes", in_b): 0,
+    }
+
+
+def test_without_a_cleaner_there_are_no_gauges_of_it() -> None:
+    found = parse(trio.run(render, all_families(sources(cleaner=lambda: None))))
+    assert not [name for name, _ in found if "logcleaner" in name]
 
 
 def parse(text: bytes) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

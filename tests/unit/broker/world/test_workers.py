@@ -168,3 +168,56 @@ def test_who_waits_for_the_process_can_be_cancelled(machine: MachineWorkers) -> 
             assert waiting.cancelled_caught
 
     trio.run(main)
+
+
+def remember(state: dict[str, Any], value: int) -> tuple[int, list[int]]:
+    state.setdefault("seen", []).append(value)
+    return os.getpid(), state["seen"]
+
+
+def die_with(state: dict[str, Any]) -> None:
+    die()
+
+
+@pytest.mark.parametrize("workers", both())
+def test_what_a_hand_keeps_between_two_calls_lives_until_it_is_closed(workers: Workers) -> None:
+    hand = workers.hire()
+    first, seen = trio.run(hand.call, remember, 1)
+    assert seen == [1]
+    assert trio.run(hand.call, remember, 2) == (first, [1, 2])
+    with pytest.raises(LookupError):
+        trio.run(hand.call, fail_with, LookupError)
+    assert trio.run(hand.call, remember, 4) == (first, [1, 2, 4])
+    hand.close()
+    hand.close()
+
+
+def fail_with(state: dict[str, Any], kind: type[Exception]) -> None:
+    fail(kind)
+
+
+def test_each_hand_has_a_state_of_its_own() -> None:
+    one, other = InlineWorkers().hire(), InlineWorkers().hire()
+    assert trio.run(one.call, remember, 1)[1] == [1]
+    assert trio.run(other.call, remember, 2)[1] == [2]
+    one.close()
+    assert trio.run(one.call, remember, 3)[1] == [3]
+
+
+def test_a_hand_is_a_child_of_low_priority_and_another_one_after_it_has_died() -> None:
+    hand = MachineWorkers().hire()
+    try:
+        first = trio.run(hand.call, process_of)
+        assert first[0] != os.getpid()
+        assert first[1] == min(os.nice(0) + NICE, 19)
+        trio.run(hand.call, remember, 1)
+        with pytest.raises(WorkerDied):
+            trio.run(hand.call, die_with)
+        second, seen = trio.run(hand.call, remember, 2)
+        assert (second == first[0], seen) == (False, [2])
+    finally:
+        hand.close()
+
+
+def process_of(state: dict[str, Any]) -> tuple[int, int]:
+    return os.getpid(), os.nice(0)

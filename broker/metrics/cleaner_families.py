@@ -1,0 +1,74 @@
+"""What the log cleaner's `statistics()` say, as metric families.
+
+Kafka's gauges of `kafka.log:type=LogCleaner` and `kafka.log:type=LogCleanerManager`, by the names
+that the JMX exporter gives them. Kafka has none of them either where `log.cleaner.enable` is false.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client.core import GaugeMetricFamily
+
+_CLEANER = "kafka_log_logcleaner_"
+_MANAGER = "kafka_log_logcleanermanager_"
+
+
+def cleaner_families(statistics: Any) -> Iterator[GaugeMetricFamily]:
+    """From a `LogCleanerStatistics`, or from None."""
+    if statistics is None:
+        return
+    manager = statistics.manager
+    for name, text, value in (
+        (
+            _CLEANER + "max_buffer_utilization_percent",
+            "How full the fullest map of keys was in the last cleanings",
+            statistics.max_buffer_utilization_percent,
+        ),
+        (
+            _CLEANER + "cleaner_recopy_percent",
+            "What the last cleanings wrote of what they read",
+            statistics.cleaner_recopy_percent,
+        ),
+        (
+            _CLEANER + "max_clean_time_secs",
+            "Seconds: the longest of the last cleanings",
+            statistics.max_clean_time_s,
+        ),
+        (
+            _CLEANER + "max_compaction_delay_secs",
+            "Seconds by which max.compaction.lag.ms was exceeded",
+            statistics.max_compaction_delay_s,
+        ),
+        (
+            _CLEANER + "deadthreadcount",
+            "Cleaner threads that ended by a bug",
+            statistics.dead_thread_count,
+        ),
+        (
+            _MANAGER + "max_dirty_percent",
+            "The dirty share of the dirtiest log",
+            manager.max_dirty_percent,
+        ),
+        (
+            _MANAGER + "time_since_last_run_ms",
+            "Milliseconds since all logs were looked at",
+            manager.time_since_last_run_ms,
+        ),
+    ):
+        yield GaugeMetricFamily(name, text, value=value)
+    for name, text, values in (
+        (
+            "uncleanable_partitions_count",
+            "Partitions that the cleaner has given up",
+            manager.uncleanable_partitions,
+        ),
+        (
+            "uncleanable_bytes",
+            "What would be cleaned of them, in bytes",
+            manager.uncleanable_bytes,
+        ),
+    ):
+        family = GaugeMetricFamily(_MANAGER + name, text, labels=("logDirectory",))
+        for directory, value in values.items():
+            family.add_metric((directory,), value)
+        yield family

@@ -1,0 +1,200 @@
+"""How far each log was cleaned: `cleaner-offset-checkpoint` of every log directory (S-CMP-14).
+
+The file is Kafka's, and either broker goes on where the other has stopped. In memory there is one
+offset per partition and log directory; a change marks the directory, and its file is written soon
+after (`write_changed`): what a crash takes of it is cleaned once more. Only what has become too
+much to say is written before anything can make it wrong: a truncation is followed by `write_now`,
+and so is a deletion before there is another log of that name (`before_new_log`). An offset that is
+too high would make the cleaner pass over what is dirty below it.
+
+An offset of a partition that does not lie in the directory is not written again: Kafka leaves one
+behind when it dies in the middle of a deletion or a move.
+"""
+
+import logging
+from functools import partial
+from random import Random
+from typing import Final
+
+from protocol.types import TopicPartition
+from storage.checkpoint import encode_offsets
+from storage.errors import OutOfResources, is_shortage
+from storage.filesystem import FileSystem
+from storage.jobs import Steps, perform_all
+from storage.log.log import Log
+from storage.log_loading import read_offsets
+from storage.manager.directories import LogDirectories
+from storage.manager.log_table import LogTable
+from storage.paths import CLEANER_CHECKPOINT, join, parent_dir
+from storage.replaced_file import ReplacedFile, ReplaceJob
+
+_log = logging.getLogger(__name__)
+
+_LOGS_A_TURN: Final = 1000
+
+
+class CleanerCheckpoints:
+    """Where cleanings have ended. Disk errors are reported to the directories, never raised."""
+
+    def __init__(
+        self, fs: FileSystem, random: Random, directories: LogDirectories, table: LogTable
+    ) -> None:
+        self._fs = fs
+        self._random = random
+        self._directories = directories
+        self._table = table
+        self._offsets: dict[str, dict[TopicPartition, int]] = {}
+        self._gone: dict[str, dict[TopicPartition, object]] = {}
+        """What the file may name, but must not once there is another log of that name; each with
+        a mark of its own, which a file that was begun earlier does not take off."""
+        self._changed: dict[str, object] = {}
+        """Directories whose file says something else, likewise with marks."""
+        self._files: dict[str, ReplacedFile] = {}
+
+    # ---- what is known
+
+    def load(self) -> None:
+        """Read the files of all directories, when their logs are open.
+
+        What a log has lost in a crash does not count as cleaned: records that are appended there
+        now are new. Such an offset, and one of a log that is not there, is dropped.
+        """
+        for log_dir in list(self._directories.live):
+            try:
+                found = read_offsets(self._fs, log_dir, CLEANER_CHECKPOINT)
+            except OSError as error:
+                self._directories.report_failure(log_dir, error)
+                continue
+            self._offsets[log_dir] = {
+                tp: offset
+                for tp, offset in found.items()
+                if self._lies_in(tp, log_dir) and self._is_reached(tp, offset)
+            }
+            if len(self._offsets[log_dir]) < len(found):
+                self._note_changed(log_dir)
+
+    def _lies_in(self, partition: TopicPartition, log_dir: str) -> bool:
+        log = self._table.logs.get(partition)
+        return log is not None and parent_dir(log.dir) == log_dir
+
+    def _is_reached(self, partition: TopicPartition, offset: int) -> bool:
+        end = self._table.logs[partition].log_end_offset
+        if offset <= end:
+            return True
+        _log.warning(
+            "The last checkpoint dirty offset for partition %s is %d, which is larger than the log "
+            "end offset %d. Resetting to the log start offset.",
+            partition,
+            offset,
+            end,
+        )
+        return False
+
+    def get(self, log: Log) -> int | None:
+        """Where the last cleaning of it ended; None: it was never cleaned."""
+        return self._offsets.get(parent_dir(log.dir), {}).get(log.topic_partition)
+
+    def set(self, log: Log, offset: int) -> None:
+        """A cleaning has ended there, or the offset was wrong."""
+        log_dir = parent_dir(log.dir)
+        offsets = self._offsets.setdefault(log_dir, {})
+        if offsets.get(log.topic_partition) != offset:
+            offsets[log.topic_partition] = offset
+            self._note_changed(log_dir)
+
+    def truncate(self, log: Log, offset: int) -> bool:
+        """Above `offset` nothing is clean any more; True when something was."""
+        known = self.get(log)
+        if known is None or known <= offset:
+            return False
+        self.set(log, offset)
+        return True
+
+    def remove(self, log_dir: str, partition: TopicPartition) -> int | None:
+        """The partition does not lie there any more. Returns what was known."""
+        known = self._offsets.get(log_dir, {}).pop(partition, None)
+        if known is not None:
+            self._gone.setdefault(log_dir, {})[partition] = object()
+            self._note_changed(log_dir)
+        return known
+
+    def drop_dir(self, log_dir: str) -> None:
+        """The directory has failed."""
+        self._offsets.pop(log_dir, None)
+        self._changed.pop(log_dir, None)
+        self._gone.pop(log_dir, None)
+
+    # ---- writing
+
+    def _note_changed(self, log_dir: str) -> None:
+        self._changed[log_dir] = object()
+
+    def write_changed(self) -> Steps:
+        """Write the files of directories in which something has changed."""
+        for log_dir in list(self._changed):
+            yield from self._write(log_dir)
+        return None
+
+    def write_now(self, log_dir: str) -> None:
+        """The same for one, here and now; what was begun before it is superseded."""
+        if log_dir in self._changed:
+            perform_all(self._write(log_dir))
+
+    def before_new_log(self, log_dir: str, partition: TopicPartition) -> None:
+        """The file must not name how far another log of that name was cleaned."""
+        if partition in self._gone.get(log_dir, ()):
+            self.write_now(log_dir)
+
+    def _write(self, log_dir: str) -> Steps:
+        mark = self._changed.get(log_dir)
+        if mark is None or log_dir not in self._directories.live:
+            return None
+        gone = dict(self._gone.get(log_dir, {}))
+        offsets = list(self._offsets.get(log_dir, {}).items())
+        named: list[tuple[TopicPartition, int]] = []
+        for count, (partition, offset) in enumerate(offsets, start=1):
+            if self._lies_in(partition, log_dir):
+                named.append((partition, offset))
+            if count % _LOGS_A_TURN == 0:
+                yield None
+
+        def done(error: OSError | None) -> None:
+            self._written(log_dir, mark, gone, error)
+
+        # Numbered here, after the last turn that others had: what they wrote meanwhile is older.
+        if self._changed.get(log_dir) is mark:
+            yield ReplaceJob(self._file(log_dir).begin(partial(encode_offsets, named)), done)
+        return None
+
+    def _written(
+        self,
+        log_dir: str,
+        mark: object,
+        gone: dict[TopicPartition, object],
+        error: OSError | None,
+    ) -> None:
+        if error is not None and is_shortage(error):
+            self._directories.make_room()
+            raise OutOfResources(log_dir, error)  # the task runs again
+        if error is not None:
+            _log.error(
+                "Failed to access checkpoint file %s in dir %s: %s",
+                CLEANER_CHECKPOINT,
+                log_dir,
+                error,
+            )
+            self._directories.report_failure(log_dir, error)
+            return
+        if self._changed.get(log_dir) is mark:
+            del self._changed[log_dir]
+        marks = self._gone.get(log_dir, {})
+        for partition, one in gone.items():
+            if marks.get(partition) is one:
+                del marks[partition]
+
+    def _file(self, log_dir: str) -> ReplacedFile:
+        file = self._files.get(log_dir)
+        if file is None:
+            path = join(log_dir, CLEANER_CHECKPOINT)
+            file = self._files[log_dir] = ReplacedFile(self._fs, path, self._random)
+        return file

@@ -1,0 +1,399 @@
+"""Which log is cleaned next, and what stands against it (Kafka's `LogCleanerManager`).
+
+A cleaner asks for the filthiest log, cleans it (`storage.cleaner.cleaning`), and tells how far it
+came. Beside that, this knows what must not be cleaned now (`storage.cleaner.states`), what cannot
+be cleaned at all until the next start, and the checkpoints.
+
+Looking for the filthiest
+  All compacted logs are judged (`storage.cleaner.planner`), some a turn, and those that are due are
+  queued, the dirtiest first. Whoever takes one from the queue has it judged again, since the world
+  may have changed. With forty thousand logs a look at all of them takes a tenth of a second of the
+  event loop, so a queue is used until it is empty or `FRESH_S` old. (Kafka looks at all of them
+  each time.) No file is opened but where a compaction lag asks for timestamps, and then one a turn.
+
+When a log is cut, deleted, moved, or compacted no more while it is being cleaned, nobody waits: the
+cleaner sees it at its next step (`is_wanted`), and what it has written is not installed, because
+the log's generation has changed or its segments are not where they were.
+
+Belongs to the event loop. `storage.log_manager` makes it and tells it what happens to logs;
+`broker.log_cleaner` drives it.
+"""
+
+import logging
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Final
+
+from protocol.errors import KafkaError
+from protocol.types import TopicPartition
+from storage.cleaner.checkpoints import CleanerCheckpoints
+from storage.cleaner.planner import (
+    Due,
+    LogFacts,
+    NotDue,
+    OpenTransaction,
+    Questions,
+    ResetReason,
+    Verdict,
+    answered,
+    judge,
+)
+from storage.cleaner.states import Aborted, CleaningState, CleaningStates, InProgress, Paused
+from storage.clock import Clock
+from storage.errors import BeingRepaired, StorageError
+from storage.log.log import Log
+from storage.manager.log_table import LogTable
+from storage.paths import parent_dir
+
+_log = logging.getLogger(__name__)
+
+FRESH_S: Final = 5.0
+"""How long what a look at all logs has found is used."""
+
+_LOGS_A_TURN: Final = 50
+"""Judged before others have their turn: a millisecond, where no file is opened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogToClean:
+    """A log that is handed to a cleaner. The partition is in progress until `done`."""
+
+    log: Log
+    due: Due
+    directory: str
+    """Where the log lay when it was handed out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncleanablePartition:
+    """A partition that the cleaner has given up, until the broker starts again."""
+
+    why: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookStatistics:
+    """What a look at all logs has found (Kafka's `PreCleanStats`)."""
+
+    cleanable: int = 0
+    """Logs that were due."""
+    delayed: int = 0
+    """Logs that were older than `max.compaction.lag.ms` allows."""
+    max_delay_ms: int = 0
+    dirtiest_ratio: float = 0.0
+    """Of all logs, due or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerManagerStatistics:
+    """Gauges (`kafka.log:type=LogCleanerManager,name=…`)."""
+
+    uncleanable_partitions: Mapping[str, int]
+    """By log directory."""
+    uncleanable_bytes: Mapping[str, int]
+    """Of what would be cleaned, likewise."""
+    max_dirty_percent: int
+    time_since_last_run_ms: int
+    in_progress: int
+    look: LookStatistics
+
+
+@dataclass(slots=True)
+class _Look:
+    """The candidates of one look at all logs."""
+
+    began: float
+    queue: list[tuple[float, int, Log]] = field(default_factory=list)
+    """A heap, the dirtiest first; of equals the one that was met first."""
+    cleanable: int = 0
+    delayed: int = 0
+    max_delay_ms: int = 0
+    dirtiest: float = 0.0
+
+    def note(self, log: Log, verdict: Verdict) -> None:
+        if verdict.delay_ms > 0:
+            self.delayed += 1
+            self.max_delay_ms = max(self.max_delay_ms, verdict.delay_ms)
+        if verdict.extent is not None:
+            self.dirtiest = max(self.dirtiest, verdict.extent.ratio)
+        if isinstance(verdict, Due):
+            self.cleanable += 1
+            heappush(self.queue, (-verdict.ratio, self.cleanable, log))
+
+    def statistics(self) -> LookStatistics:
+        return LookStatistics(
+            cleanable=self.cleanable,
+            delayed=self.delayed,
+            max_delay_ms=self.max_delay_ms,
+            dirtiest_ratio=self.dirtiest,
+        )
+
+
+class LogCleanerManager:
+    """See the module."""
+
+    def __init__(self, table: LogTable, clock: Clock, checkpoints: CleanerCheckpoints) -> None:
+        self._table = table
+        self._clock = clock
+        self._states = CleaningStates()
+        self._uncleanable: dict[str, dict[TopicPartition, UncleanablePartition]] = {}
+        self._copied_below: dict[TopicPartition, int] = {}
+        """Of a partition that is being moved: how far its log was cleaned when the copy began."""
+        self._look: _Look | None = None
+        self._found = LookStatistics()
+        self._last_run_ms = clock.wall_ms()
+        self.checkpoints = checkpoints
+        """How far logs were cleaned."""
+        self.is_enabled = True
+        """There are cleaners."""
+
+    # ---- what is next
+
+    def look(self) -> Generator[None, None, None]:
+        """Look at all logs, in turns, and queue those that are due."""
+        self._last_run_ms = self._clock.wall_ms()
+        look = _Look(self._clock.monotonic())
+        for count, log in enumerate(self._table.logs.copy().values(), start=1):
+            if count % _LOGS_A_TURN == 0:
+                yield None
+            if self._is_candidate(log):
+                verdict = yield from self._judged(log)
+                if verdict is not None:
+                    look.note(log, verdict)
+        self._look, self._found = look, look.statistics()
+
+    def _is_candidate(self, log: Log) -> bool:
+        """By what costs nothing to ask."""
+        partition = log.topic_partition
+        return (
+            log.config.compact
+            and self._table.logs.get(partition) is log
+            and self._states.get(partition) is None
+            and self.why_uncleanable(log) is None
+        )
+
+    def grab_filthiest(self) -> LogToClean | None:
+        """The dirtiest log of the last look that is still due; its cleaning is in progress now.
+
+        None: there is none left, or the look is too old; `look` again.
+        """
+        look = self._look
+        if look is None or self._clock.monotonic() - look.began > FRESH_S:
+            self._look = None
+            return None
+        while look.queue:
+            *_, log = heappop(look.queue)
+            if self._is_candidate(log):
+                verdict = answered(self._judged(log))
+                if isinstance(verdict, Due):
+                    self._states.begin(log.topic_partition)
+                    return LogToClean(log=log, due=verdict, directory=log.dir)
+        self._look = None
+        return None
+
+    def _judged(self, log: Log) -> Questions[Verdict | None]:
+        """None for a log that cannot be asked now, or from now on."""
+        if self._has_nothing_new(log):
+            return None
+        try:
+            verdict = yield from judge(self.facts_of(log))
+        except (BeingRepaired, StorageError) as error:
+            _log.debug("%s is not looked at now: %s", log.topic_partition, error)
+            return None
+        except KafkaError as error:
+            self.mark_uncleanable(log, f"its segments cannot be read: {error}")
+            return None
+        if verdict.extent is not None and verdict.extent.reset is not None:
+            self._correct(log, verdict.extent.first_dirty_offset, verdict.extent.reset)
+        return verdict
+
+    def _has_nothing_new(self, log: Log) -> bool:
+        """Most logs at most times: all below the active segment was cleaned, or there is nothing
+        below it."""
+        known = self.checkpoints.get(log)
+        if known is None:
+            return len(log.segments) == 1
+        return known == log.segments.active.base_offset
+
+    def _correct(self, log: Log, offset: int, reason: ResetReason) -> None:
+        # Retention passes the checkpoint all the time where a topic is deleted from as well.
+        expected = reason is ResetReason.BELOW_LOG_START and log.config.delete
+        _log.log(
+            logging.DEBUG if expected else logging.WARNING,
+            "Resetting first dirty offset of %s to log start offset %d since the checkpointed "
+            "offset %s is invalid: %s",
+            log.topic_partition,
+            offset,
+            self.checkpoints.get(log),
+            reason.value,
+        )
+        self.checkpoints.set(log, offset)
+
+    def facts_of(self, log: Log) -> LogFacts:
+        """What the planner wants to know."""
+        oldest = log.producers.oldest_transaction
+        partition = log.topic_partition
+        return LogFacts(
+            segments=tuple(log.segments),
+            log_start_offset=log.log_start_offset,
+            log_end_offset=log.log_end_offset,
+            last_stable_offset=log.last_stable_offset,
+            checkpointed=self.checkpoints.get(log),
+            config=log.config,
+            now_ms=self._clock.wall_ms(),
+            open_transaction=None
+            if oldest is None
+            else OpenTransaction(producer_id=oldest[1], first_offset=oldest[0]),
+            state=self._states.get(partition),
+            uncleanable=self.why_uncleanable(log),
+            cleaner_enabled=self.is_enabled,
+            largest_timestamp_of=log.largest_timestamp_of,
+            first_timestamp_of=log.first_timestamp_of,
+        )
+
+    def verdict_of(self, log: Log) -> Verdict:
+        """Whether it is due, and all reasons why not. Raises StorageError, BeingRepaired."""
+        return answered(judge(self.facts_of(log)))
+
+    # ---- while it is cleaned
+
+    def is_wanted(self, work: LogToClean) -> bool:
+        """The cleaning is to go on; asked between its steps."""
+        log = work.log
+        return (
+            isinstance(self._states.get(log.topic_partition), InProgress)
+            and self._table.logs.get(log.topic_partition) is log
+            and log.dir == work.directory
+            and log.config.compact
+        )
+
+    def done_cleaning(self, work: LogToClean, end_offset: int | None) -> None:
+        """The cleaning is over; below `end_offset` the log is clean, None: as it was."""
+        if end_offset is not None and self.is_wanted(work):
+            self.checkpoints.set(work.log, end_offset)
+        self._states.end(work.log.topic_partition)
+
+    def mark_uncleanable(self, log: Log, why: str) -> None:
+        """Leave the partition alone until the broker starts again (S-CMP-11)."""
+        partitions = self._uncleanable.setdefault(parent_dir(log.dir), {})
+        partitions[log.topic_partition] = UncleanablePartition(
+            why=why, since_ms=self._clock.wall_ms()
+        )
+        _log.warning("Marking partition %s as uncleanable: %s", log.topic_partition, why)
+
+    def why_uncleanable(self, log: Log) -> str | None:
+        """None for those that are not."""
+        if not self._uncleanable:
+            return None
+        found = self._uncleanable.get(parent_dir(log.dir), {}).get(log.topic_partition)
+        return None if found is None else found.why
+
+    def uncleanable_in(self, log_dir: str) -> Mapping[TopicPartition, UncleanablePartition]:
+        """By partition."""
+        return self._uncleanable.get(log_dir, {})
+
+    def state_of(self, partition: TopicPartition) -> CleaningState | None:
+        """None: nobody cleans it, and nobody holds it back."""
+        return self._states.get(partition)
+
+    # ---- retention of compacted logs
+
+    def may_delete_from(self, log: Log) -> bool:
+        """Whether cleaners apply retention to it: compacted, and not being cleaned.
+
+        Logs without delete in their policy lose what lies below their start.
+        """
+        return self._is_candidate(log)
+
+    # ---- what befalls logs
+
+    def pause(self, partition: TopicPartition) -> None:
+        """A cleaning ends at its next step, none begins until `resume`."""
+        self._states.pause(partition)
+
+    def resume(self, partition: TopicPartition) -> None:
+        """Undo one `pause`; nothing, if the partition was forgotten meanwhile."""
+        state = self._states.get(partition)
+        if isinstance(state, Paused) or (isinstance(state, Aborted) and state.pauses):
+            self._states.resume(partition)
+
+    def truncated(self, log: Log) -> bool:
+        """It was cut: what lies in its active segment now is dirty. Whether that is news.
+
+        The caller writes the checkpoint.
+        """
+        self._states.abort(log.topic_partition)
+        return self.checkpoints.truncate(log, log.segments.active.base_offset)
+
+    def gone(self, log_dir: str, partition: TopicPartition) -> None:
+        """It was deleted."""
+        self._states.forget(partition)
+        self._forget(log_dir, partition)
+        self._copied_below.pop(partition, None)
+        self.checkpoints.remove(log_dir, partition)
+
+    def copy_begun(self, log: Log) -> None:
+        """A move begins: its copy is made of what the log holds from now on."""
+        self._copied_below[log.topic_partition] = self.checkpoints.get(log) or 0
+
+    def moved(self, source: Log, target: Log) -> None:
+        """`target`, in another directory, is the partition's log now (S-CMP-14).
+
+        Of what was copied, what had been cleaned when the copy began is clean. What was cleaned
+        since may have been copied before, and is cleaned again. (Kafka takes the checkpoint over
+        as it is, and leaves old values of keys there.)
+        """
+        partition = target.topic_partition
+        from_dir, to_dir = parent_dir(source.dir), parent_dir(target.dir)
+        known = self.checkpoints.remove(from_dir, partition)
+        copied_below = self._copied_below.pop(partition, 0)
+        if known is not None and copied_below:
+            self.checkpoints.set(target, min(known, copied_below))
+        given_up = self._forget(from_dir, partition)
+        if given_up is not None:
+            self._uncleanable.setdefault(to_dir, {})[partition] = given_up
+
+    def directory_failed(self, log_dir: str, lost: Iterable[TopicPartition]) -> None:
+        """Its logs are out of service."""
+        _log.warning("Stopping cleaning logs in dir %s", log_dir)
+        for partition in lost:
+            self._states.forget(partition)
+        self._uncleanable.pop(log_dir, None)
+        self.checkpoints.drop_dir(log_dir)
+
+    def _forget(self, log_dir: str, partition: TopicPartition) -> UncleanablePartition | None:
+        partitions = self._uncleanable.get(log_dir, {})
+        found = partitions.pop(partition, None)
+        if not partitions:
+            self._uncleanable.pop(log_dir, None)
+        return found
+
+    # ---- numbers
+
+    def statistics(self, log_dirs: Iterable[str]) -> CleanerManagerStatistics:
+        """For metrics; with the files of uncleanable partitions, of which there are few."""
+        given_up = {log_dir: self._uncleanable.get(log_dir, {}) for log_dir in log_dirs}
+        return CleanerManagerStatistics(
+            uncleanable_partitions={log_dir: len(some) for log_dir, some in given_up.items()},
+            uncleanable_bytes={
+                log_dir: sum(map(self._cleanable_bytes, some)) for log_dir, some in given_up.items()
+            },
+            max_dirty_percent=int(100 * self._found.dirtiest_ratio),
+            time_since_last_run_ms=self._clock.wall_ms() - self._last_run_ms,
+            in_progress=sum(isinstance(self._states.get(p), InProgress) for p in self._states),
+            look=self._found,
+        )
+
+    def _cleanable_bytes(self, partition: TopicPartition) -> int:
+        log = self._table.logs.get(partition)
+        if log is None:
+            return 0
+        try:
+            verdict = self.verdict_of(log)
+        except KafkaError:
+            return 0
+        if isinstance(verdict, NotDue) and verdict.extent is not None:
+            return verdict.extent.cleanable_bytes
+        return 0

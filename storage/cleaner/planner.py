@@ -1,0 +1,420 @@
+"""Which part of a log may be cleaned now, and if none, why not (S-CMP-1, S-CMP-2). Pure.
+
+    |---- clean ----|---------- dirty ----------|
+    ^ log start     ^ first dirty offset   ^ first uncleanable offset     ^ log end
+
+  * The first dirty offset is where the last cleaning ended (the checkpoint). When the log does not
+    reach there, at either end, it is the log start and the checkpoint is to be corrected.
+  * The first uncleanable offset is the base of the first segment that must not be touched: the one
+    that holds the last stable offset, the active one, or the first whose newest record is younger
+    than `min.compaction.lag.ms`, whichever comes first.
+  * The log is due when the dirty part of what may be cleaned is more than
+    `min.cleanable.dirty.ratio` of clean and dirty part together, or when its oldest dirty segment
+    is older than `max.compaction.lag.ms`.
+
+The verdict is data: the cleaner acts on it, metrics and `explain-cleaner` tell it. A segment's
+timestamps may have to be read from its files, so they are asked only where a lag is set, and
+`judge` is a generator that yields before each such question: who has many logs lets others have
+their turn.
+After Kafka's `LogCleanerManager.cleanableOffsets`, `LogToClean` and `maxCompactionDelay`.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol, TypeVar
+
+from config.key_building import LONG_MAX
+from config.topic_config import TopicConfig
+from storage.cleaner.states import Aborted, CleaningState
+from storage.cleaner.states import InProgress as CleaningInProgress
+from storage.cleaner.states import Paused as CleaningPaused
+
+Found = TypeVar("Found")
+Questions = Generator[None, None, Found]
+"""Yields before each question that may open a file; returns the answer to all of it."""
+
+
+class SegmentView(Protocol):
+    """What is asked of a segment: a `LogSegment`, or what a reader of a directory knows."""
+
+    @property
+    def base_offset(self) -> int:
+        """Of its name."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes of whole batches."""
+        ...
+
+    def largest_timestamp(self) -> int:
+        """Of its records; when the file was last written where they have none."""
+        ...
+
+    def read_first_timestamp(self) -> int:
+        """Of its first batch, -1 where it has none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """A transaction is not decided yet: nothing from its first record on may be cleaned."""
+
+    producer_id: int
+    first_offset: int
+    since_ms: int | None = None
+    """When its first record was written, where that is known."""
+
+
+def _largest(segment: Any) -> int:
+    timestamp: int = segment.largest_timestamp()
+    return timestamp
+
+
+def _first(segment: Any) -> int:
+    timestamp: int = segment.read_first_timestamp()
+    return timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFacts:
+    """What is known of a log. Offsets are absolute, times milliseconds since the epoch."""
+
+    segments: Sequence[SegmentView]
+    """All, ascending; the last one is the active one."""
+    log_start_offset: int
+    log_end_offset: int
+    last_stable_offset: int
+    """Nothing from here on is cleaned: records that are not replicated, or not decided."""
+    checkpointed: int | None
+    """Where the last cleaning ended; None: it was never cleaned."""
+    config: TopicConfig
+    now_ms: int
+    open_transaction: OpenTransaction | None = None
+    """The oldest one."""
+    state: CleaningState | None = None
+    uncleanable: str | None = None
+    """Why the cleaner has given it up."""
+    cleaner_enabled: bool = True
+    largest_timestamp_of: Callable[[Any], int] = _largest
+    first_timestamp_of: Callable[[Any], int] = _first
+
+
+# Why a log is not cleaned now.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerDisabled:
+    """`log.cleaner.enable` is false, or there is no cleaner thread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotCompacted:
+    """`cleanup.policy` has no compact."""
+
+    policy: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncleanable:
+    """The cleaner met something that it cannot clean, and leaves the partition alone."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InProgress:
+    """A cleaner is at it."""
+
+    aborted: bool
+    """It ends at its next step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused:
+    """Held back for the time of a move or a truncation."""
+
+    times: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingDirty:
+    """Everything was cleaned, or there is nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveSegmentOnly:
+    """What is dirty lies in the active segment, which is never cleaned before it is rolled."""
+
+    base_offset: int
+    size: int
+    segment_bytes: int
+    segment_ms: int
+    """It is rolled when it is larger or older than these, by the next append."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LagNotOver:
+    """The segment has records younger than `min.compaction.lag.ms`."""
+
+    base_offset: int
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotReplicated:
+    """The high watermark has not passed it."""
+
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatioBelow:
+    """The dirty part is not more than `wanted` of the whole."""
+
+    ratio: float
+    wanted: float
+    due_at_ms: int | None
+    """When `max.compaction.lag.ms` makes the log due all the same."""
+
+
+Limit = OpenTransaction | NotReplicated | LagNotOver | ActiveSegmentOnly
+Reason = (
+    CleanerDisabled
+    | NotCompacted
+    | Uncleanable
+    | InProgress
+    | Paused
+    | NothingDirty
+    | RatioBelow
+    | Limit
+)
+
+
+class DueReason(StrEnum):
+    """What makes a log due."""
+
+    RATIO = "min.cleanable.dirty.ratio"
+    MAX_LAG = "max.compaction.lag.ms"
+
+
+class ResetReason(StrEnum):
+    """Why the checkpoint cannot be right."""
+
+    BELOW_LOG_START = "it is below the log start"
+    ABOVE_LOG_END = "it is above the log end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """What of a log may be cleaned."""
+
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    """The base of a segment."""
+    clean_bytes: int
+    cleanable_bytes: int
+    reset: ResetReason | None
+    """The checkpoint has to be set to the first dirty offset."""
+    limits: tuple[Limit, ...]
+    """What ends it where it ends."""
+
+    @property
+    def total_bytes(self) -> int:
+        """Of what the ratio is of."""
+        return self.clean_bytes + self.cleanable_bytes
+
+    @property
+    def ratio(self) -> float:
+        """From 0 to 1; 0 for an empty log."""
+        return self.cleanable_bytes / self.total_bytes if self.total_bytes else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """The log is to be cleaned."""
+
+    extent: Extent
+    reason: DueReason
+    delay_ms: int
+    """By how much the oldest dirty segment has outlived `max.compaction.lag.ms`."""
+
+    @property
+    def ratio(self) -> float:
+        """By which the filthiest log is found."""
+        return self.extent.ratio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotDue:
+    """The log is not cleaned now."""
+
+    reasons: tuple[Reason, ...]
+    """At least one; those that do not pass by themselves first."""
+    extent: Extent | None
+    """None where it was not looked at."""
+    delay_ms: int = 0
+    """As `Due.delay_ms`: it would be due, were there anything that may be cleaned."""
+
+
+Verdict = Due | NotDue
+
+
+def judge(facts: LogFacts) -> Questions[Verdict]:
+    """Whether the log is due, and all reasons why not.
+
+    Raises what a question for a timestamp raises.
+    """
+    hindrances = tuple(_hindrances(facts))
+    if not facts.config.compact:
+        return NotDue(reasons=hindrances, extent=None)
+    extent = yield from cleanable_extent(facts)
+    due_at_ms = yield from _due_at(facts, extent.first_dirty_offset)
+    delay_ms = 0 if due_at_ms is None else max(facts.now_ms - due_at_ms, 0)
+    wanted = facts.config.min_cleanable_dirty_ratio
+    reason = None
+    if delay_ms > 0 and extent.cleanable_bytes > 0:
+        reason = DueReason.MAX_LAG
+    elif extent.ratio > wanted:
+        reason = DueReason.RATIO
+    if reason is not None and not hindrances:
+        return Due(extent=extent, reason=reason, delay_ms=delay_ms)
+    reasons: tuple[Reason, ...] = hindrances
+    if reason is None:
+        if not extent.cleanable_bytes:
+            reasons += _reasons_for_nothing(facts, extent)
+        else:
+            below = RatioBelow(ratio=extent.ratio, wanted=wanted, due_at_ms=due_at_ms)
+            reasons += (below, *extent.limits)
+    return NotDue(reasons=reasons, extent=extent, delay_ms=delay_ms)
+
+
+def judged(facts: LogFacts) -> Verdict:
+    """`judge`, here and now."""
+    return answered(judge(facts))
+
+
+def answered(questions: Questions[Found]) -> Found:
+    """All of them, here and now."""
+    while True:
+        try:
+            next(questions)
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+
+
+def _hindrances(facts: LogFacts) -> Iterator[Reason]:
+    if not facts.cleaner_enabled:
+        yield CleanerDisabled()
+    if not facts.config.compact:
+        yield NotCompacted(policy=facts.config.cleanup_policy)
+    if facts.uncleanable is not None:
+        yield Uncleanable(why=facts.uncleanable)
+    if isinstance(facts.state, CleaningInProgress | Aborted):
+        yield InProgress(aborted=isinstance(facts.state, Aborted))
+    elif isinstance(facts.state, CleaningPaused):
+        yield Paused(times=facts.state.times)
+
+
+def _reasons_for_nothing(facts: LogFacts, extent: Extent) -> tuple[Reason, ...]:
+    if extent.first_dirty_offset >= facts.log_end_offset:
+        return (NothingDirty(),)
+    return extent.limits
+
+
+def first_dirty_offset(facts: LogFacts) -> tuple[int, ResetReason | None]:
+    """Where the dirty part begins, and why the checkpoint is not that (S-CMP-2)."""
+    start, known = facts.log_start_offset, facts.checkpointed
+    if known is None:
+        return start, None
+    if known < start:
+        return start, ResetReason.BELOW_LOG_START
+    if known > facts.log_end_offset:
+        return start, ResetReason.ABOVE_LOG_END
+    return known, None
+
+
+def cleanable_extent(facts: LogFacts) -> Questions[Extent]:
+    """The range that may be cleaned, and the bytes in it (S-CMP-2)."""
+    segments, active = facts.segments, facts.segments[-1]
+    dirty, reset = first_dirty_offset(facts)
+    first, limits = active.base_offset, _active_only(facts)
+    if facts.last_stable_offset < first:
+        first, limits = facts.last_stable_offset, (_undecided(facts),)
+    lag_ms = facts.config.min_compaction_lag_ms
+    if lag_ms > 0:
+        young = yield from _first_young(facts, dirty, first, facts.now_ms - lag_ms)
+        if young is not None:
+            segment, timestamp = young
+            first = segment.base_offset
+            limits = (LagNotOver(base_offset=first, until_ms=timestamp + lag_ms),)
+    # Of a segment, all is cleaned or nothing: the one that holds that offset stays.
+    end = _floor(segments, max(first, dirty))
+    begin = min(_floor(segments, dirty), end)
+    clean = sum(s.size for s in segments if s.base_offset < dirty)
+    return Extent(
+        first_dirty_offset=dirty,
+        first_uncleanable_offset=segments[end].base_offset,
+        clean_bytes=clean,
+        cleanable_bytes=sum(segment.size for segment in segments[begin:end]),
+        reset=reset,
+        limits=limits,
+    )
+
+
+def _active_only(facts: LogFacts) -> tuple[Limit, ...]:
+    active, config = facts.segments[-1], facts.config
+    return (
+        ActiveSegmentOnly(
+            base_offset=active.base_offset,
+            size=active.size,
+            segment_bytes=config.segment_bytes,
+            segment_ms=min(config.segment_ms, config.max_compaction_lag_ms),
+        ),
+    )
+
+
+def _undecided(facts: LogFacts) -> Limit:
+    open_one, stable = facts.open_transaction, facts.last_stable_offset
+    if open_one is not None and max(open_one.first_offset, facts.log_start_offset) <= stable:
+        return open_one
+    return NotReplicated(first_offset=stable)
+
+
+def _first_young(
+    facts: LogFacts, dirty: int, end: int, newest_ms: int
+) -> Questions[tuple[SegmentView, int] | None]:
+    """The first dirty segment below `end` with a record younger than that, and its timestamp."""
+    segments = facts.segments
+    for segment in segments[_floor(segments, dirty) : -1]:
+        if segment.base_offset >= end:
+            break
+        yield
+        timestamp = facts.largest_timestamp_of(segment)
+        if timestamp > newest_ms:
+            return segment, timestamp
+    return None
+
+
+def _due_at(facts: LogFacts, dirty: int) -> Questions[int | None]:
+    """When `max.compaction.lag.ms` is over for the oldest dirty segment below the active one."""
+    lag_ms = facts.config.max_compaction_lag_ms
+    if lag_ms == LONG_MAX:
+        return None
+    segments, oldest = facts.segments, None
+    for segment in segments[_floor(segments, dirty) : -1]:
+        yield
+        timestamp = facts.first_timestamp_of(segment)
+        if timestamp > 0 and (oldest is None or timestamp < oldest):
+            oldest = timestamp
+    return None if oldest is None else oldest + lag_ms
+
+
+def _floor(segments: Sequence[SegmentView], offset: int) -> int:
+    """The place of the segment that holds `offset`; of the first one for what lies before it."""
+    at = len(segments) - 1
+    while at > 0 and segments[at].base_offset > offset:
+        at -= 1
+    return at

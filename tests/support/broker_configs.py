@@ -1,0 +1,53 @@
+"""Configs of a whole broker, changed while it runs."""
+
+from protocol.api_keys import ApiKey
+from protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tests.support.whole_broker import WholeBroker, dotted
+
+_VERSION = 1
+_SET = 0
+_TOPIC, _BROKER = 2, 4
+
+
+async def _alter(
+    broker: WholeBroker, kind: int, name: str, configs: dict[str, str]
+) -> tuple[int, str]:
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[
+                    AlterableConfig(name=key, config_operation=_SET, value=value)
+                    for key, value in dotted(configs).items()
+                ],
+            )
+        ]
+    )
+    client = broker.client("admin")
+    answer = await client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, _VERSION, request)
+    client.close()
+    return answer.responses[0].error_code, answer.responses[0].error_message or ""
+
+
+async def altered(broker: WholeBroker, **configs: str) -> None:
+    """For all brokers, `__` for a dot. Raises AssertionError when it is refused."""
+    code, message = await _alter(broker, _BROKER, "", configs)
+    assert code == 0, message
+
+
+async def refused(broker: WholeBroker, **configs: str) -> str:
+    """The same, which must fail: why."""
+    code, message = await _alter(broker, _BROKER, "", configs)
+    assert code != 0, f"{configs} was taken"
+    return message
+
+
+async def altered_topic(broker: WholeBroker, topic: str, **configs: str) -> None:
+    """Configs of a topic, likewise."""
+    code, message = await _alter(broker, _TOPIC, topic, configs)
+    assert code == 0, message

@@ -1,0 +1,199 @@
+"""S-CMP-14: `cleaner-offset-checkpoint`, file and moments."""
+
+import errno
+
+import pytest
+
+from protocol.types import TopicPartition
+from storage import log_tasks
+from storage.checkpoint import OffsetCheckpoint
+from storage.errors import OutOfResources
+from storage.paths import CLEANER_CHECKPOINT, join, parent_dir
+from tests.support.compacted_logs import CompactedLogs, compacted
+from tests.support.log_tasks import run_task
+
+TP = TopicPartition("t", 0)
+
+
+def flush(logs: CompactedLogs) -> None:
+    run_task(logs.manager, log_tasks.FLUSH_ROLLED)
+
+
+def test_s_cmp_14_where_a_cleaning_has_ended_is_written_and_found_again() -> None:
+    logs = CompactedLogs()
+    log = logs.filled()
+    end = logs.clean(log)
+    flush(logs)
+    assert logs.fs.read_bytes("/a/cleaner-offset-checkpoint") == f"0\n1\nt 0 {end}\n".encode()
+    logs.kill()
+    assert logs.cleaner.checkpoints.get(logs.log()) == end
+    assert logs.grab() is None
+
+
+def test_s_cmp_14_an_orderly_stop_writes_it_at_once() -> None:
+    logs = CompactedLogs()
+    end = logs.clean(logs.filled())
+    logs.restart()
+    assert logs.written() == {TP: end}
+
+
+def test_s_cmp_14_one_that_does_not_change_is_not_written() -> None:
+    logs = CompactedLogs()
+    logs.clean(logs.filled())
+    flush(logs)
+    logs.fs.unlink("/a/cleaner-offset-checkpoint")
+    flush(logs)
+    assert not logs.fs.exists("/a/cleaner-offset-checkpoint")
+
+
+def test_s_cmp_14_a_deleted_partition_is_not_named_when_there_is_another_of_its_name() -> None:
+    logs = CompactedLogs()
+    logs.clean(logs.filled())
+    flush(logs)
+    logs.manager.async_delete(TP)
+    # Nothing reads it before there is another log of that name.
+    logs.filled(segments=2)
+    assert TP not in logs.written()
+    logs.kill()
+    assert logs.cleaner.checkpoints.get(logs.log()) is None
+
+
+def test_s_cmp_14_a_deleted_partition_is_dropped_from_the_file_soon() -> None:
+    logs = CompactedLogs()
+    logs.clean(logs.filled())
+    flush(logs)
+    logs.manager.async_delete(TP)
+    flush(logs)
+    assert logs.written() == {}
+
+
+def test_s_cmp_14_what_kafka_left_of_partitions_that_are_gone_is_dropped() -> None:
+    logs = CompactedLogs()
+    log = logs.filled()
+    logs.manager.shutdown()
+    OffsetCheckpoint(logs.fs, join("/a", CLEANER_CHECKPOINT)).write(
+        {TP: 5, TopicPartition("gone", 3): 8}
+    )
+    OffsetCheckpoint(logs.fs, join("/b", CLEANER_CHECKPOINT)).write({TP: 9})
+    logs.start()
+    assert logs.cleaner.checkpoints.get(logs.log()) == 5
+    flush(logs)
+    assert (logs.written("/a"), logs.written("/b")) == ({TP: 5}, {})
+    assert parent_dir(log.dir) == "/a"
+
+
+@pytest.mark.parametrize("content", [b"", b"0\n", b"0\n1\n", b"nonsense", b"1\n0\n", b"\xff"])
+def test_s_cmp_14_a_file_that_makes_no_sense_is_an_empty_one(content: bytes) -> None:
+    logs = CompactedLogs()
+    logs.filled()
+    logs.manager.shutdown()
+    logs.fs.write_atomic("/a/cleaner-offset-checkpoint", (content,))
+    logs.start()
+    assert logs.cleaner.checkpoints.get(logs.log()) is None
+
+
+def test_s_cmp_14_what_a_crash_has_cut_off_was_not_cleaned(caplog) -> None:
+    logs = CompactedLogs()
+    log = logs.filled()
+    logs.manager.shutdown()
+    OffsetCheckpoint(logs.fs, join("/a", CLEANER_CHECKPOINT)).write({TP: log.log_end_offset + 1})
+    logs.start()
+    assert logs.cleaner.checkpoints.get(logs.log()) is None
+    assert "which is larger than the log end offset" in caplog.text
+    flush(logs)
+    assert logs.written() == {}
+
+
+def moved(logs: CompactedLogs) -> None:
+    """The partition lies in /b."""
+    source = logs.log()
+    future = logs.manager.future_log(TP) or logs.manager.moves.create_future_log(TP, "/b")
+    while len(future.segments) < len(source.segments) or (
+        future.log_end_offset < source.log_end_offset
+    ):
+        logs.append(future)
+    logs.manager.moves.retire_source(TP)
+    logs.manager.moves.promote_future(TP)
+
+
+def test_s_cmp_14_a_moved_partition_takes_its_checkpoint_along() -> None:
+    logs = CompactedLogs()
+    end = logs.clean(logs.filled())
+    flush(logs)
+    moved(logs)
+    assert parent_dir(logs.log().dir) == "/b"
+    assert logs.cleaner.checkpoints.get(logs.log()) == end
+    flush(logs)
+    assert (logs.written("/a"), logs.written("/b")) == ({}, {TP: end})
+
+
+def test_s_cmp_14_what_was_cleaned_while_a_copy_was_made_is_not_clean_in_the_copy() -> None:
+    logs = CompactedLogs()
+    log = logs.filled()
+    end = logs.clean(log)
+    logs.fill(log, 9)
+    logs.manager.moves.create_future_log(TP, "/b")
+    assert logs.clean(log) > end
+    moved(logs)
+    assert logs.cleaner.checkpoints.get(logs.log()) == end
+
+
+def test_s_cmp_14_a_cleaning_of_the_log_that_is_moved_away_ends_and_none_begins_meanwhile() -> None:
+    logs = CompactedLogs()
+    logs.filled()
+    work = logs.grab()
+    assert work is not None
+    logs.manager.moves.create_future_log(TP, "/b")
+    assert logs.cleaner.is_wanted(work)
+    logs.manager.moves.retire_source(TP)
+    assert not logs.cleaner.is_wanted(work)
+    logs.cleaner.done_cleaning(work, None)
+    assert logs.grab() is None
+    logs.manager.moves.restore_source(TP)
+    assert logs.grab() is not None
+
+
+def test_s_cmp_14_an_uncleanable_partition_stays_so_where_it_is_moved_to() -> None:
+    logs = CompactedLogs()
+    logs.cleaner.mark_uncleanable(logs.filled(), "why")
+    moved(logs)
+    assert logs.grab() is None
+    assert list(logs.cleaner.uncleanable_in("/b")) == [TP]
+    assert not logs.cleaner.uncleanable_in("/a")
+
+
+def test_s_cmp_14_a_failed_directory_is_forgotten_and_the_others_go_on() -> None:
+    logs = CompactedLogs()
+    one, two = logs.filled("one"), logs.filled("two")
+    assert (parent_dir(one.dir), parent_dir(two.dir)) == ("/a", "/b")
+    work = logs.grab()
+    assert work is not None
+    failing = parent_dir(work.log.dir)
+    logs.cleaner.checkpoints.set(work.log, 3)
+    logs.manager.handle_dir_failure(failing, OSError(errno.EIO, "gone"))
+    assert not logs.cleaner.is_wanted(work)
+    logs.cleaner.done_cleaning(work, 10)
+    flush(logs)
+    assert not logs.fs.exists(join(failing, CLEANER_CHECKPOINT))
+    other = logs.grab()
+    assert other is not None
+    assert other.log is not work.log
+
+
+def test_s_cmp_14_a_disk_that_refuses_the_file_goes_offline() -> None:
+    logs = CompactedLogs()
+    logs.clean(logs.filled())
+    logs.fs.fail("rename", "/a/cleaner-offset-checkpoint*")
+    flush(logs)
+    assert [lost.path for lost in logs.offline] == ["/a"]
+
+
+def test_s_cmp_14_a_shortage_of_descriptors_does_not_take_the_disk_and_is_tried_again() -> None:
+    logs = CompactedLogs(compacted())
+    end = logs.clean(logs.filled())
+    logs.fs.fail("open", "/a/cleaner-offset-checkpoint*", errno=errno.EMFILE)
+    with pytest.raises(OutOfResources):
+        flush(logs)
+    assert logs.offline == []
+    flush(logs)
+    assert logs.written() == {TP: end}

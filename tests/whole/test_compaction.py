@@ -1,0 +1,427 @@
+"""Compaction end to end, in virtual time: what clients see of it, and what stands against it."""
+
+from random import Random
+
+import pytest
+
+from broker.world.workers import WorkerDied
+from protocol.api_keys import ApiKey
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.types import TopicPartition
+from storage.cleaner import work as work_in_child
+from storage.cleaner.planner import NotDue, NothingDirty, OpenTransaction
+from tests.anomalies.workload.raw import RawProducer
+from tests.simulation.readers import AssignedReader, GroupOffsets
+from tests.support.broker_configs import altered, altered_topic, refused
+from tests.support.whole_broker import LOG_DIR, WholeBroker, whole_broker
+from tests.whole.compacting import left, log_of, overwritten, put
+
+COMPACTED = {"cleanup__policy": "compact", "segment__bytes": "1000"}
+
+
+def latest(records: list[tuple[int, str, str | None]]) -> dict[str, str | None]:
+    return {key: value for _, key, value in records}
+
+
+def files(broker: WholeBroker, suffix: str) -> list[str]:
+    return [name for name in broker.disk.list_dir(f"{LOG_DIR}/t-0") if name.endswith(suffix)]
+
+
+@whole_broker()
+async def test_of_each_key_the_latest_value_stays_at_its_offset(broker: WholeBroker) -> None:
+    await broker.create_topic("t", **COMPACTED)
+    client = broker.client()
+    await overwritten(client, "t-0", 30)
+    before = await left(client, "t-0")
+    await broker.clock.sleep(40)
+    after = await left(client, "t-0")
+    log = log_of(broker)
+    active = log.segments.active.base_offset
+    assert len(before) == 90
+    assert set(after) < set(before)
+    assert latest(after) == latest(before)
+    # The active segment is as it was, and below it nothing is left that is said again below it.
+    assert [one for one in after if one[0] >= active] == [one for one in before if one[0] >= active]
+    below = [key for offset, key, _ in after if offset < active]
+    assert sorted(below) == sorted(set(below)) == ["k0", "k1", "k2"]
+    assert log.log_end_offset == 90
+    assert await put(client, "t-0", k0="next") == 90
+    assert files(broker, ".cleaned") == files(broker, ".swap") == []
+    await broker.clock.sleep(90)
+    assert files(broker, ".deleted") == []
+    assert broker.disk.read_bytes(f"{LOG_DIR}/cleaner-offset-checkpoint") == (
+        f"0\n1\nt 0 {active}\n".encode()
+    )
+
+
+@pytest.mark.parametrize("end", ["restart", "kill", "lose_power"])
+@whole_broker()
+async def test_what_was_cleaned_is_clean_after_a_start(broker: WholeBroker, end: str) -> None:
+    await broker.create_topic("t", flush__messages="1", **COMPACTED)
+    await overwritten(broker.client(), "t-0", 30)
+    await broker.clock.sleep(40)
+    cleaned = await left(broker.client(), "t-0")
+    if end == "restart":
+        await broker.restart()
+    else:
+        getattr(broker, end)()
+        await broker.start()
+    assert await left(broker.client(), "t-0") == cleaned
+    verdict = broker.server.log_manager.cleaner.verdict_of(log_of(broker))
+    assert isinstance(verdict, NotDue)
+    assert await broker.stop()
+    assert files(broker, ".cleaned") == []
+
+
+@whole_broker()
+async def test_a_tombstone_stays_for_delete_retention_ms_and_goes(broker: WholeBroker) -> None:
+    await broker.create_topic(
+        "t", delete__retention__ms="3600000", min__cleanable__dirty__ratio="0.01", **COMPACTED
+    )
+    client = broker.client()
+    await put(client, "t-0", gone="x", stays="y")
+    await put(client, "t-0", gone=None)
+    await overwritten(client, "t-0", 12)
+    await broker.clock.sleep(40)
+    assert latest(await left(client, "t-0"))["gone"] is None
+    await broker.clock.sleep(3700)
+    await overwritten(client, "t-0", 12)
+    await broker.clock.sleep(40)
+    found = latest(await left(client, "t-0"))
+    assert "gone" not in found
+    assert found["stays"] == "y"
+
+
+@whole_broker()
+async def test_s_cmp_13_a_topic_may_be_compacted_and_deleted_from(broker: WholeBroker) -> None:
+    await broker.create_topic(
+        "t", **{**COMPACTED, "cleanup__policy": "compact,delete"}, retention__ms="60000"
+    )
+    client = broker.client()
+    await overwritten(client, "t-0", 30)
+    await broker.clock.sleep(40)
+    assert len(await left(client, "t-0")) > 0
+    await broker.clock.sleep(60)
+    log = log_of(broker)
+    assert (log.log_start_offset, log.log_end_offset) == (90, 90)
+    assert await put(client, "t-0", k0="next") == 90
+
+
+@whole_broker()
+async def test_s_cmp_13_only_compacted_nothing_goes_for_its_age(broker: WholeBroker) -> None:
+    await broker.create_topic("t", retention__ms="60000", **COMPACTED)
+    await put(broker.client(), "t-0", once="x")
+    await overwritten(broker.client(), "t-0", 30)
+    await broker.clock.sleep(400)
+    assert latest(await left(broker.client(), "t-0"))["once"] == "x"
+
+
+@whole_broker(log__cleaner__enable="false")
+async def test_s_cmp_13_without_the_cleaner_nothing_is_cleaned_or_deleted(
+    broker: WholeBroker,
+) -> None:
+    await broker.create_topic(
+        "t", **{**COMPACTED, "cleanup__policy": "compact,delete"}, retention__ms="60000"
+    )
+    await overwritten(broker.client(), "t-0", 30)
+    await broker.clock.sleep(400)
+    assert len(await left(broker.client(), "t-0")) == 90
+
+
+@whole_broker()
+async def test_s_cmp_13_a_topic_becomes_compacted_and_deleted_from_and_compacted_again(
+    broker: WholeBroker,
+) -> None:
+    await broker.create_topic("t", segment__bytes="1000")
+    client = broker.client()
+    await overwritten(client, "t-0", 30)
+    await broker.clock.sleep(40)
+    assert len(await left(client, "t-0")) == 90
+    await altered_topic(broker, "t", cleanup__policy="compact")
+    await broker.clock.sleep(40)
+    assert len(await left(client, "t-0")) < 20
+    await altered_topic(broker, "t", cleanup__policy="delete", retention__ms="1000")
+    await broker.clock.sleep(400)
+    assert log_of(broker).log_start_offset == 90
+    await overwritten(client, "t-0", 30)
+    await altered_topic(broker, "t", cleanup__policy="compact")
+    await broker.clock.sleep(40)
+    found = await left(client, "t-0", 90)
+    assert len(found) < 20
+    assert latest(found) == dict.fromkeys(("k0", "k1", "k2"), "0029" * 10)
+
+
+@whole_broker()
+async def test_s_cmp_2_the_lag_is_waited_for(broker: WholeBroker) -> None:
+    await broker.create_topic("t", min__compaction__lag__ms="600000", **COMPACTED)
+    client = broker.client()
+    await overwritten(client, "t-0", 30)
+    await broker.clock.sleep(500)
+    assert len(await left(client, "t-0")) == 90
+    await broker.clock.sleep(200)
+    assert len(await left(client, "t-0")) < 20
+
+
+@whole_broker()
+async def test_s_cmp_1_the_greatest_lag_makes_a_log_due_whatever_its_ratio(
+    broker: WholeBroker,
+) -> None:
+    await broker.create_topic(
+        "t",
+        min__cleanable__dirty__ratio="1.0",
+        max__compaction__lag__ms="600000",
+        **COMPACTED,
+    )
+    client = broker.client()
+    await overwritten(client, "t-0", 30)
+    await broker.clock.sleep(500)
+    assert len(await left(client, "t-0")) == 90
+    await broker.clock.sleep(200)
+    assert len(await left(client, "t-0")) < 20
+
+
+@whole_broker(log__cleaner__io__max__bytes__per__second="100")
+async def test_s_cmp_12_the_throttle_makes_a_cleaning_take_its_time(broker: WholeBroker) -> None:
+    await broker.create_topic("t", **COMPACTED)
+    await overwritten(broker.client(), "t-0", 30)
+    log = log_of(broker)
+    dirty = log.size - log.segments.active.size
+    began = broker.clock.monotonic()
+    cleaner = broker.server.log_manager.cleaner
+    while cleaner.checkpoints.get(log) is None:
+        await broker.clock.sleep(1)
+    # Steps are larger than this log: it is read for the map and read and written once more.
+    assert broker.clock.monotonic() - began > dirty / 100
+
+
+@whole_broker()
+async def test_s_cmp_11_an_unexpected_error_gives_the_partition_up_and_the_thread_goes_on(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(state: object, budget: int) -> object:
+        raise LookupError("a cleaner with a bug")
+
+    await broker.create_topic("t", **COMPACTED)
+    await overwritten(broker.client(), "t-0", 30)
+    with monkeypatch.context() as patched:
+        patched.setattr(work_in_child, "map_some", broken)
+        await broker.clock.sleep(40)
+    manager = broker.server.log_manager
+    assert manager.cleaner.why_uncleanable(log_of(broker)) == "LookupError: a cleaner with a bug"
+    await broker.create_topic("u", **COMPACTED)
+    await overwritten(broker.client(), "u-0", 30)
+    await broker.clock.sleep(40)
+    assert len(await left(broker.client(), "u-0")) < 20
+    assert len(await left(broker.client(), "t-0")) == 90
+    await broker.restart()
+    await broker.clock.sleep(40)
+    assert len(await left(broker.client(), "t-0")) < 20
+
+
+@whole_broker()
+async def test_a_child_that_dies_is_followed_by_another(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dying(state: object, budget: int) -> object:
+        raise WorkerDied("killed")
+
+    await broker.create_topic("t", **COMPACTED)
+    await overwritten(broker.client(), "t-0", 30)
+    with monkeypatch.context() as patched:
+        patched.setattr(work_in_child, "rewrite_some", dying)
+        await broker.clock.sleep(40)
+    assert files(broker, ".cleaned") == []
+    assert len(await left(broker.client(), "t-0")) == 90
+    await broker.clock.sleep(40)
+    assert len(await left(broker.client(), "t-0")) < 20
+
+
+@whole_broker(log__dirs="/d,/e")
+async def test_a_disk_that_fails_under_a_cleaning_goes_offline_and_the_other_serves_on(
+    broker: WholeBroker,
+) -> None:
+    for topic in ("t", "u"):
+        await broker.create_topic(topic, **COMPACTED)
+        await overwritten(broker.client(), f"{topic}-0", 30)
+    broker.disk.fail("fsync", "/d/*.cleaned")
+    await broker.clock.sleep(60)
+    assert broker.server.log_manager.offline_dirs == ("/d",)
+    assert len(await left(broker.client(), "u-0")) < 20
+
+
+@whole_broker()
+async def test_a_topic_that_is_deleted_while_it_is_cleaned_disturbs_nobody(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await broker.create_topic("t", **COMPACTED)
+    await overwritten(broker.client(), "t-0", 30)
+    manager = broker.server.log_manager
+    rewrite = work_in_child.rewrite_some
+
+    def deleted_meanwhile(state: dict[str, object], budget: int) -> object:
+        done = rewrite(state, budget)
+        monkeypatch.setattr(work_in_child, "rewrite_some", rewrite)
+        manager.async_delete(TopicPartition("t", 0))
+        return done
+
+    monkeypatch.setattr(work_in_child, "rewrite_some", deleted_meanwhile)
+    await broker.clock.sleep(40)
+    assert manager.get_log(TopicPartition("t", 0)) is None
+    assert manager.cleaner.state_of(TopicPartition("t", 0)) is None
+    assert manager.live_dirs == (LOG_DIR,)
+    await broker.clock.sleep(90)
+    assert [name for name in broker.disk.list_dir(LOG_DIR) if name.startswith("t-0")] == []
+
+
+@whole_broker()
+async def test_a_stop_ends_a_cleaning_at_its_next_step(broker: WholeBroker) -> None:
+    await broker.create_topic("t", **COMPACTED)
+    await overwritten(broker.client(), "t-0", 30)
+    await altered(broker, log__cleaner__io__max__bytes__per__second="1")
+    await broker.clock.sleep(20)
+    assert broker.server.log_manager.cleaner.statistics(()).in_progress == 1
+    began = broker.clock.monotonic()
+    assert await broker.stop()
+    assert broker.clock.monotonic() - began < 1
+    assert files(broker, ".cleaned") == []
+    await broker.start()
+    assert len(await left(broker.client(), "t-0")) == 90
+
+
+@whole_broker(log__cleaner__threads="2")
+async def test_threads_and_their_memory_change_while_the_broker_runs(broker: WholeBroker) -> None:
+    cleaner = broker.server.parts.log_cleaner
+    await broker.clock.sleep(1)
+    assert cleaner.settings.map_bytes == 134217728 // 2
+    assert "at least 1" in await refused(broker, log__cleaner__threads="0")
+    assert "more than double the current value 2" in await refused(
+        broker, log__cleaner__threads="5"
+    )
+    await altered(broker, log__cleaner__threads="4", log__cleaner__backoff__ms="100")
+    await broker.clock.sleep(1)
+    assert cleaner.settings.threads == 4
+    assert cleaner.statistics().dead_thread_count == 0
+    for number in range(4):
+        await broker.create_topic(f"t{number}", **COMPACTED)
+        await overwritten(broker.client(), f"t{number}-0", 30)
+    await broker.clock.sleep(8)
+    for number in range(4):
+        assert len(await left(broker.client(), f"t{number}-0")) < 20
+
+
+@whole_broker()
+async def test_an_empty_and_a_clean_log_are_left_alone(broker: WholeBroker) -> None:
+    await broker.create_topic("t", **COMPACTED)
+    await broker.clock.sleep(60)
+    verdict = broker.server.log_manager.cleaner.verdict_of(log_of(broker))
+    assert isinstance(verdict, NotDue)
+    assert verdict.reasons == (NothingDirty(),)
+    assert not broker.disk.exists(f"{LOG_DIR}/cleaner-offset-checkpoint")
+
+
+# ---- transactions, and the coordinators' topics
+
+
+async def owner(broker: WholeBroker, name: str = "id") -> RawProducer:
+    line = broker.client(name)
+    return await RawProducer(line, name, transaction_timeout_ms=600_000).open()
+
+
+async def transaction(producer: RawProducer, *values: str, commit: bool) -> None:
+    await producer.begin()
+    for value in values:
+        await producer.send("t-0", value)
+    await producer.flush()
+    await (producer.commit() if commit else producer.abort())
+
+
+async def committed(broker: WholeBroker) -> list[str]:
+    reader = AssignedReader(
+        broker.client("reader"),  # type: ignore[arg-type]
+        Random(1),
+        ("t-0",),
+        lambda keys: None,
+    )
+    await reader.open()
+    found: list[str] = []
+    for _ in range(8):
+        polled = await reader.poll(0.05, 1000)
+        found += [value for pairs in polled.values() for _, value in pairs]
+    return found
+
+
+@whole_broker()
+async def test_aborted_records_go_and_committed_readers_see_the_same(broker: WholeBroker) -> None:
+    await broker.create_topic("t", **COMPACTED)
+    producer = await owner(broker)
+    for number in range(12):
+        values = [f"{number:02}-{one:02}" * 5 for one in range(4)]
+        await transaction(producer, *values, commit=number % 2 == 0)
+    before = await committed(broker)
+    await broker.clock.sleep(40)
+    uncommitted = [value for _, _, value in await left(broker.client(), "t-0")]
+    active = log_of(broker).segments.active.base_offset
+    aborted = {
+        value
+        for offset, _, value in await left(broker.client(), "t-0")
+        if value not in before and offset < active
+    }
+    assert aborted == set()
+    assert set(before) <= set(uncommitted)
+    assert await committed(broker) == before
+    # Sequences go on, and so do transactions, also after a start.
+    await transaction(producer, "more", commit=True)
+    broker.kill()
+    await broker.start()
+    assert await committed(broker) == [*before, "more"]
+
+
+@whole_broker()
+async def test_an_open_transaction_holds_the_cleaner_back_and_is_told(broker: WholeBroker) -> None:
+    await broker.create_topic("t", **COMPACTED)
+    client = broker.client()
+    await overwritten(client, "t-0", 4)
+    producer = await owner(broker)
+    await producer.begin()
+    await producer.send("t-0", "open")
+    await producer.flush()
+    await overwritten(client, "t-0", 30)
+    first_offset = 12
+    await broker.clock.sleep(20)
+    verdict = broker.server.log_manager.cleaner.verdict_of(log_of(broker))
+    assert isinstance(verdict, NotDue)
+    told = OpenTransaction(producer_id=producer.producer_id, first_offset=first_offset)
+    assert told in verdict.reasons
+    assert len(await left(client, "t-0")) == 103
+    await producer.commit()
+    await broker.clock.sleep(40)
+    assert len(await left(client, "t-0")) < 20
+
+
+@pytest.mark.parametrize("end", ["restart", "kill"])
+@whole_broker(offsets__topic__segment__bytes="2000", transaction__state__log__segment__bytes="2000")
+async def test_the_coordinators_topics_stay_small_and_are_read_back(
+    broker: WholeBroker, end: str
+) -> None:
+    await broker.create_topic("t", 2)
+    producer = await owner(broker)
+    wire = broker.client("g")
+    find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    await wire.call(ApiKey.FIND_COORDINATOR, 4, find)
+    offsets = GroupOffsets(wire, "g", "", None)  # type: ignore[arg-type]
+    for number in range(1, 60):
+        assert await offsets.commit({"t-0": number, "t-1": 2 * number}) == 0
+        await transaction(producer, f"{number}", commit=number % 2 == 0)
+    await broker.clock.sleep(40)
+    for name in ("__consumer_offsets-0", "__transaction_state-0"):
+        assert log_of(broker, name).size < 4000
+        assert log_of(broker, name).log_end_offset > 100
+    if end == "restart":
+        await broker.restart()
+    else:
+        broker.kill()
+        await broker.start()
+    offsets = GroupOffsets(broker.client("g"), "g", "", None)  # type: ignore[arg-type]
+    assert await offsets.committed(("t-0", "t-1")) == {"t-0": 59, "t-1": 118}
+    again = await owner(broker)
+    assert (again.producer_id, again.epoch > 0) == (producer.producer_id, True)

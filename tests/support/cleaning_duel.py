@@ -30,6 +30,8 @@ class Outcome:
     first_uncleanable: int
     kafka: Answer | None
     """None: it refused."""
+    stats: CleanerStats | None = None
+    """Ours."""
     refused: str = ""
     """Why Kafka did not clean it."""
     bytes_before: int = 0
@@ -125,6 +127,7 @@ class Duel:
         log.close()
         _remove_deleted(log)
         assert outcome.kafka is not None
+        outcome.stats = stats
         return _different_numbers(outcome.kafka, stats)
 
 

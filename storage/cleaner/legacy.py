@@ -1,8 +1,10 @@
-"""Messages of formats 0 and 1 in a compacted log: the same rules, written in their own format.
+"""Messages of formats 0 and 1 in a compacted log: the same rules, written anew in format 2.
 
-Each plain message is a batch of its own, and stays or goes. A wrapper that loses some of its
-messages is made anew with its codec, its offset then that of the last message that stays. There is
-no producer, no delete horizon, no empty batch. One by one: such logs are old and shrink.
+Kafka writes no older format since 4.0, so its cleaner brings an old log to the new one (tried with
+4.3.1: a message that stays becomes a batch, whether or not others go). A plain message is a batch
+of its own; a wrapper becomes one batch with its codec, from the first to the last of its messages
+that stay. Their tombstones, which had no place for a delete horizon, get one by that, after the
+date of the segment has let them stay once. One by one: such logs are old, and are so only once.
 """
 
 from collections.abc import Sequence
@@ -12,11 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.records.batch import BatchHeader, TimestampType
+from protocol.records.builder import encode_record
+from protocol.records.compression import compress
 from protocol.records.errors import RecordsError
-from protocol.records.message_set import build_message_set, iter_legacy_records
+from protocol.records.message_set import iter_legacy_records
 from protocol.records.value import Record
 from storage.cleaner.offset_map import Hashes, hash_keys
 from storage.cleaner.opening import corrupt
+from storage.cleaner.rebuilding import Place, filled_batch
 from storage.reader.frames import Frames
 
 Ints = npt.NDArray[np.int64]
@@ -58,15 +63,29 @@ def open_legacy(frames: Frames, where: str) -> Legacy:
     )
 
 
-def rebuilt_message(header: BatchHeader, records: Sequence[Record]) -> tuple[bytes, int]:
-    """A wrapper with these messages and no others: (bytes, its timestamp)."""
+def converted(
+    header: BatchHeader, place: Place, records: Sequence[Record], horizon: int
+) -> tuple[bytes, int]:
+    """A batch of these records of a message: (bytes, max timestamp); `horizon` -1 for none.
+
+    `place` is the message's.
+    """
     by_log = header.timestamp_type is TimestampType.LOG_APPEND_TIME
-    data = build_message_set(
-        [(record.offset, record.timestamp, record.key, record.value) for record in records],
-        magic=header.magic,
-        codec=header.codec,
-        timestamp_type=header.timestamp_type,
-        log_append_time=header.max_timestamp if by_log else None,
+    greatest = header.max_timestamp if by_log else max(record.timestamp for record in records)
+    first = records[0]
+    base = horizon if horizon >= 0 else first.timestamp
+    payload = b"".join(
+        encode_record(
+            record.offset - first.offset, record.timestamp - base, record.key, record.value
+        )
+        for record in records
     )
-    greatest = max(record.timestamp for record in records)
-    return data, header.max_timestamp if by_log else greatest
+    data = filled_batch(
+        compress(header.codec, payload) if header.is_compressed else payload,
+        place._replace(base_offset=first.offset, last_offset=records[-1].offset),
+        count=len(records),
+        base_timestamp=base,
+        max_timestamp=greatest,
+        horizon=horizon,
+    )
+    return data, greatest

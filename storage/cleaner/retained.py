@@ -12,11 +12,11 @@ A record (S-CMP-5, S-CMP-6; Kafka's `Cleaner.shouldRetainRecord`), by the first 
      none was set yet it stays, and the batch gets one. In formats 0 and 1, which have no place for
      a horizon, its segment's last modification decides.
 
-A batch (Kafka's `MemoryRecords.filterTo`): it is kept as it lies when all its records stay and it
-needs no new horizon; written anew when only some do, or its first horizon is set; and when nothing
-of it stays it goes, unless its header is still needed. That is so for the last batch of a producer
-that is active, which tells the sequence that comes next, and for the last batch of what is cleaned,
-without which the log would seem to end earlier.
+A batch (Kafka's `MemoryRecords.filterTo`): it is kept as it lies when all its records stay, it
+needs no new horizon, and it is of format 2; written anew when only some do, its first horizon is
+set, or its format is old; and when nothing of it stays it goes, unless its header is still needed.
+That is so for the last batch of a producer that is active, which tells the sequence that comes
+next, and for the last batch of what is cleaned, without which the log would seem to end earlier.
 
 The cleaner and `explain-cleaner` both ask here.
 """
@@ -195,12 +195,9 @@ def decide_batches(
     staying = np.bincount(owners[kept], minlength=count)
     tombstones = np.bincount(owners[kept & ~has_value], minlength=count) > 0
     new_horizon: Flags = (
-        (tombstones | plan.sets_horizon)
-        & (staying > 0)
-        & (batches["magic"] >= 2)
-        & ~has_delete_horizon(batches)
+        (tombstones | plan.sets_horizon) & (staying > 0) & ~has_delete_horizon(batches)
     )
-    all_stay = staying == batches["record_count"]
+    all_stay = (staying == batches["record_count"]) & (batches["magic"] >= 2)
     fates = np.where(
         all_stay & ~new_horizon, np.uint8(BatchFate.KEPT_WHOLE), np.uint8(BatchFate.REWRITTEN)
     )

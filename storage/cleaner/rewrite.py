@@ -18,7 +18,7 @@ from protocol.records.compression import CompressionType, compress
 from protocol.records.deflating import OutputFull, deflate
 from storage.cleaner.errors import SegmentOverflow, Uncleanable, UncleanableReason
 from storage.cleaner.fates import BatchFate, RecordFate
-from storage.cleaner.legacy import Legacy, open_legacy, rebuilt_message
+from storage.cleaner.legacy import Legacy, converted, open_legacy
 from storage.cleaner.mapping import hashes_of, keyed
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.opening import Opened, Records, chunks_of, open_records
@@ -484,19 +484,22 @@ class GroupRewriter:
             self._watcher.messages(legacy, fates)
         kept = stays(fates)
         verdicts = decide_batches(batches, plan, legacy.owners, kept, has_value)
-        verdict_fates = verdicts.fates
-        # There are no empty batches in these formats: where a header has to stay, all stays. (Kafka
-        # gives up on the log.)
-        unwilling = (verdict_fates != BatchFate.GONE) & (verdict_fates > BatchFate.REWRITTEN)
-        verdict_fates[unwilling] = BatchFate.KEPT_WHOLE
-        kept |= unwilling[legacy.owners]
         self.messages_written += int(kept.sum())
         rebuilt: dict[int, tuple[bytes, int]] = {}
-        for index in np.flatnonzero(verdict_fates == BatchFate.REWRITTEN).tolist():
+        last = batches["last_offset"].copy()
+        new_horizon = self._request.now_ms + self._request.delete_retention_ms
+        for index in np.flatnonzero(verdicts.fates == BatchFate.REWRITTEN).tolist():
             rows = np.flatnonzero(kept & (legacy.owners == index)).tolist()
-            header = read_header(frames.chunk, frames.starts[index])
-            rebuilt[index] = rebuilt_message(header, [legacy.records[row] for row in rows])
-        self._emit(frames.chunk, frames.starts, batches, verdict_fates, rebuilt)
+            rebuilt[index] = converted(
+                read_header(frames.chunk, frames.starts[index]),
+                _place(batches, index),
+                [legacy.records[row] for row in rows],
+                new_horizon if verdicts.new_horizon[index] else -1,
+            )
+            last[index] = legacy.records[rows[-1]].offset
+        # A message whose end has to stay becomes an empty batch. (Kafka gives up on the log.)
+        moved = {**batches, "last_offset": last}
+        self._emit(frames.chunk, frames.starts, moved, verdicts.fates, rebuilt)
 
     def _judge_legacy(self, legacy: Legacy, plan: BatchPlan) -> tuple[Codes, Flags]:
         latest = np.full(len(legacy.offsets), -1, np.int64)

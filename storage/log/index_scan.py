@@ -47,6 +47,7 @@ class IndexScan:
         "_most_times",
         "_open",
         "aborted",
+        "bare_aborts",
         "bytes_since_entry",
         "max_timestamp",
         "offset_entries",
@@ -70,6 +71,8 @@ class IndexScan:
         self.offset_entries = bytearray()
         self.time_entries = bytearray()
         self.aborted: list[AbortedTxn] = []
+        self.bare_aborts: set[tuple[int, int]] = set()
+        """(producer id, offset) of ABORT markers without data: compaction may have taken it."""
         self.max_timestamp = NO_TIMESTAMP
         self.offset_of_max_timestamp = base_offset
         self.bytes_since_entry = 0
@@ -137,7 +140,10 @@ class IndexScan:
         if header.attributes & CONTROL_BIT:
             marker, _ = marker_of(chunk, at)
             first = self._open.pop(header.producer_id, None) if marker is not None else None
-            if marker is None or first is None or marker.is_commit:
+            if marker is None or marker.is_commit:
+                return
+            if first is None:
+                self.bare_aborts.add((header.producer_id, header.last_offset))
                 return
             stable = next(iter(self._open.values()), header.last_offset + 1)
             self.aborted.append(

@@ -12,13 +12,15 @@ indexes where it is.
 
 The transaction index is also read through once when nobody knows what it has to hold: a directory
 that Kafka has used, or an index that does not begin with what was noted of it when the recovery
-point was written down (`storage.aborted_checkpoint`). Only if it differs it is damaged.
+point was written down (`storage.aborted_checkpoint`). Only if it differs it is damaged. In a
+compacted log it may name transactions whose data is gone, or have dropped them while a producer
+snapshot tells of them still: that makes no difference to readers, and is put right in silence.
 
 A log that nobody looks after (a tool, a test) is repaired here and now. Parts of a `Log` use this.
 """
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -67,6 +69,8 @@ class _Scanned:
     """Of offset and time index, where they are written."""
     aborted: tuple[AbortedTxn, ...] | None = None
     """What the transaction index has to hold, where it holds something else."""
+    is_compaction: bool = False
+    """It differs by transactions whose data was compacted away."""
 
 
 class IndexMender:
@@ -160,6 +164,7 @@ class IndexMender:
             sealed=segment is not store.segments.active,
             generation=store.generation,
             snapshots=tuple((offset, self._snapshots.path(offset)) for offset in at_most),
+            is_compacted=store.config.compact,
             before=tuple((other.base_offset, other.size) for other in before),
             names=tuple(temporary_file(path, store.unique()) for path in segment.paths[1:3]),
         )
@@ -192,16 +197,17 @@ class IndexMender:
         segment, scan = job.segment, found.scan
         if segment.size > job.size:
             scan.run(segment.file, segment.size)
-            found = _Scanned(scan, aborted=job.compare(scan))
+            found = job.compare(scan)
         if job.kind is IndexKind.TRANSACTION:
             if found.aborted is not None:
-                self.damaged(job.kind)
-                _log.error(
-                    "Damaged index, it is rebuilt from its log: %s held other aborted transactions "
-                    "than the %d that there are",
-                    segment.txn_index.path,
-                    len(found.aborted),
-                )
+                if not found.is_compaction:
+                    self.damaged(job.kind)
+                    _log.error(
+                        "Damaged index, it is rebuilt from its log: %s held other aborted "
+                        "transactions than the %d that there are",
+                        segment.txn_index.path,
+                        len(found.aborted),
+                    )
                 segment.rewrite_aborted(found.aborted)
             segment.know_aborted(leaves_open=scan.leaves_open or not scan.whole)
             self._aborted_sums.learned += 1
@@ -232,6 +238,7 @@ class RepairJob:
     sealed: bool
     generation: int
     snapshots: tuple[tuple[int, str], ...]
+    is_compacted: bool
     before: tuple[tuple[int, int], ...]
     names: tuple[str, ...]
     path: str = ""
@@ -260,7 +267,7 @@ class RepairJob:
         scan.run(file, self.size)
         file.close()
         if self.kind is IndexKind.TRANSACTION:
-            return _Scanned(scan, aborted=self.compare(scan))
+            return self.compare(scan)
         if not self.sealed:
             return _Scanned(scan)
         scan.add_time_entry()
@@ -272,10 +279,10 @@ class RepairJob:
         base = self.segment.base_offset
         return open_transactions(self.fs, self.directory, base, self.snapshots, self.before)
 
-    def compare(self, scan: IndexScan) -> tuple[AbortedTxn, ...] | None:
-        """What the transaction index should hold, None if it does. Raises OSError."""
+    def compare(self, scan: IndexScan) -> _Scanned:
+        """Hold the transaction index against what was read. Raises OSError."""
         if self.kind is not IndexKind.TRANSACTION:
-            return None
+            return _Scanned(scan)
         index = TransactionIndex(self.fs, self.txn_path, self.segment.base_offset)
         there = index.all_aborted()
         right = scan.aborted
@@ -283,7 +290,14 @@ class RepairJob:
             # The log says nothing from where it is damaged on.
             right = [*right, *(txn for txn in there if txn.last_offset > scan.last_offset)]
         wanted = b"".join(txn.pack() for txn in right)
-        return None if index.checksum == (len(wanted), crc32c(wanted)) else tuple(right)
+        if index.checksum == (len(wanted), crc32c(wanted)):
+            return _Scanned(scan)
+        return _Scanned(
+            scan,
+            aborted=tuple(right),
+            is_compaction=self.is_compacted
+            and _differ_by_compaction(there, right, scan.bare_aborts, self.segment.base_offset),
+        )
 
     def _write(self, name: str, content: bytes | bytearray) -> None:
         self.written.append(name)
@@ -308,3 +322,25 @@ class RepairJob:
     def complete(self, found: _Scanned | OSError, /) -> Job[Any] | None:
         """See `storage.jobs`. Raises StorageError."""
         return self.settle(self, found)
+
+
+def _differ_by_compaction(
+    there: Iterable[AbortedTxn],
+    right: Iterable[AbortedTxn],
+    bare_aborts: Set[tuple[int, int]],
+    base_offset: int,
+) -> bool:
+    """Whether `there`, of a segment that begins at `base_offset`, may have become of `right`.
+
+    A transaction without data may be named or not; others are named from their first data on, which
+    may be gone. What began before the segment may have lost its data there.
+    """
+    left = {(txn.producer_id, txn.last_offset): txn.first_offset for txn in there}
+    for txn in right:
+        first = left.pop((txn.producer_id, txn.last_offset), None)
+        if first is None:
+            if txn.first_offset >= base_offset:
+                return False
+        elif first > txn.first_offset >= base_offset:
+            return False
+    return left.keys() <= bare_aborts

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,7 @@ from protocol.records.batch import (
 )
 from protocol.records.builder import assemble_batch, build_batch, encode_record
 from protocol.records.compression import CompressionType
-from protocol.records.message_set import build_message_set, iter_legacy_records
+from protocol.records.message_set import build_message_set
 from protocol.records.record import Record, iter_records
 from storage.cleaner import opening, walking
 from tests.support.compacted_log import CODECS, CompactedLog
@@ -172,7 +173,7 @@ def test_s_cmp_7_many_batches_are_opened_in_parts(
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4, CompressionType.GZIP])
 @pytest.mark.parametrize("magic", [0, 1])
-def test_s_cmp_7_old_formats_stay_old(magic: int, codec: CompressionType) -> None:
+def test_s_cmp_7_old_formats_become_new(magic: int, codec: CompressionType) -> None:
     log = CompactedLog()
     keys = [b"a", b"b", b"a", b"c", b"b", b"d"]
     records = [(at, 1000 + at, key, b"%d" % at) for at, key in enumerate(keys)]
@@ -183,22 +184,39 @@ def test_s_cmp_7_old_formats_stay_old(magic: int, codec: CompressionType) -> Non
     assert log.offsets() == [2, 3, 4, 5]
     (data,) = (segment.file.pread(segment.size, 0) for segment in [log.log.segments.first])
     batches = list(iter_batches(data))
-    assert [header.magic for _, header in batches] == [magic] * (2 if codec else 4)
+    assert [(h.magic, h.codec) for _, h in batches] == [(2, codec)] * (2 if codec else 4)
     assert all(verify_crc(data, at, header) for at, header in batches)
-    read = [record for at, _ in batches for record in iter_legacy_records(data, at)]
+    read = [record for at, _ in batches for record in iter_records(data, at)]
     assert [r.timestamp for r in read] == ([1002, 1003, 1004, 1005] if magic else [-1] * 4)
-    if codec:
-        whole = build_message_set(records[4:], magic=magic, codec=codec)
-        assert data == build_message_set(records[2:4], magic=magic, codec=codec) + whole
+    assert [h.max_timestamp for _, h in batches][-1] == (1005 if magic else -1)
 
 
-def test_s_cmp_8_an_old_batch_that_may_not_be_emptied_stays() -> None:
-    """There are no empty batches in formats 0 and 1."""
+def test_s_cmp_8_an_old_message_whose_end_has_to_stay_becomes_an_empty_batch() -> None:
+    """Kafka finds no empty batch in formats 0 and 1, and gives up on the log."""
     log = CompactedLog()
     log.log.append_as_follower(build_message_set([(0, 1, b"a", b"1")], magic=1))
     log.log.append_as_follower(build_message_set([(1, 1, None, b"x")], magic=1))
     log.clean()
-    assert log.offsets() == [0, 1]
+    assert log.offsets() == [0]
+    header, records = log.batches()[-1]
+    assert (header.magic, header.last_offset, header.record_count, records) == (2, 1, 0, [])
+
+
+def test_s_cmp_9_a_segment_of_which_nothing_stays_is_replaced_by_an_empty_one() -> None:
+    log = CompactedLog()
+    for key in (None, 1):
+        log.append_unchecked((key and b"1", b"x"))
+        log.log.roll()
+    log.fs.set_mtime_ms(log.log.segments.first.path, 40_000)
+    log.log.update_config(replace(log.config, segment_bytes=1))
+    log.clean()
+    first = log.log.segments.first
+    assert (first.base_offset, first.size) == (0, 0)
+    assert {f"{0:020d}{suffix}" for suffix in (".log", ".index", ".timeindex")} <= set(log.names())
+    assert log.fs.mtime_ms(first.path) == 40_000
+    log.stopped()
+    assert [segment.base_offset for segment in log.log.segments] == [0, 1, 2]
+    assert log.offsets() == [1]
 
 
 def test_s_cmp_10_the_new_segment_is_dated_as_the_last_of_its_sources() -> None:

@@ -133,7 +133,10 @@ def test_s_cmp_6_in_old_formats_the_segment_tells_the_age(
     stats = log.clean()
     assert log.offsets() == ([1, 2, 3] if is_old else [0, 1, 2, 3])
     assert stats.fates[RecordFate.DROPPED_TOMBSTONE] == is_old
-    assert {header.magic for header, _ in log.batches()} == {magic, 2}
+    horizon = log.clock.wall_ms() + RETENTION
+    old = [header.base_timestamp for header, records in log.batches() if records[0].key == b"a"]
+    assert old == ([] if is_old else [horizon])
+    assert {header.magic for header, _ in log.batches()} == {2}
 
 
 def test_s_cmp_6_without_a_clean_segment_old_formats_keep_all_tombstones() -> None:

@@ -1,0 +1,224 @@
+"""Apache Kafka and this broker compact one topic in turn, each from where the other has ended.
+
+Kafka 4.x takes no segments under 1 MiB, so some megabytes are written in every turn. What must come
+through: the latest value of every key, offsets and order, what a read_committed consumer sees, and
+the cleaner's checkpoint (S-CMP-14): nobody begins anew.
+"""
+
+import random
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from storage.reader import LogDirView
+from tests.conformance.test_one_directory_two_brokers import complaints, dump
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.broker_process import BrokerProcess
+from tests.support.kafka_jars import KAFKA_VERSION, ROOT, SHORT_LIVED
+from tests.support.shared_directory import SharedDirectory
+
+pytestmark = pytest.mark.conformance
+
+TOPIC = "compacted"
+CONFIG = {
+    "cleanup.policy": "compact",
+    "segment.bytes": "1048576",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "0",
+    "file.delete.delay.ms": "100",
+}
+CLEANER = {
+    "log.cleaner.backoff.ms": "200",
+    "log.cleaner.dedupe.buffer.size": "4194304",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+KAFKA_BEGAN = rf"Building offset map for log {TOPIC}-0 for .* in offset range \[(\d+), "
+OURS_BEGAN = rf"cleaned log {TOPIC}-0 \(dirty section = \[(\d+), "
+KEYS = 300
+QUIET = {"log_level": 0}
+
+Broker = ApacheKafka | BrokerProcess
+Row = tuple[int, bytes, bytes | None]
+
+
+@dataclass
+class Writer:
+    """Writes turn by turn, and knows what must be there afterwards."""
+
+    rng: random.Random = field(default_factory=lambda: random.Random(1))
+    latest: dict[bytes, bytes | None] = field(default_factory=dict)
+    """Key to value; None: deleted."""
+
+    def write(self, broker: Broker, mark: str) -> None:
+        """Four megabytes; then transactions, every second one aborted."""
+        producer = Producer(
+            {"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, **QUIET}
+        )
+        for number in range(4000):
+            self._produce(producer, mark, number, committed=True)
+        assert producer.flush(30) == 0
+        transactional = Producer(
+            {"bootstrap.servers": broker.bootstrap, "transactional.id": "id", **QUIET}
+        )
+        transactional.init_transactions(30)
+        for turn in range(10):
+            transactional.begin_transaction()
+            for number in range(20):
+                self._produce(transactional, f"{mark} {turn}", number, committed=turn % 2 == 0)
+            (transactional.abort_transaction if turn % 2 else transactional.commit_transaction)(30)
+
+    def _produce(self, producer: Producer, mark: str, number: int, *, committed: bool) -> None:
+        key = b"key-%d" % self.rng.randrange(KEYS)
+        value = None
+        if self.rng.random() > 0.1:
+            value = f"{mark} {number} ".encode() + self.rng.randbytes(1000)
+        producer.produce(TOPIC, key=key, value=value, partition=0)
+        producer.poll(0)
+        if committed:
+            self.latest[key] = value
+
+    @property
+    def living(self) -> dict[bytes, bytes]:
+        return {key: value for key, value in self.latest.items() if value is not None}
+
+
+def read(broker: Broker, isolation: str) -> list[Row]:
+    """Everything from the first offset on."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "g",
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            **QUIET,
+        }
+    )
+    consumer.assign([TopicPartition(TOPIC, 0, 0)])
+    rows: list[Row] = []
+    deadline = time.monotonic() + 60
+    while True:
+        assert time.monotonic() < deadline
+        for message in consumer.consume(1000, 0.2):
+            if message.error() is None:
+                rows.append((message.offset(), message.key(), message.value()))
+            elif message.error().name() == "_PARTITION_EOF":
+                consumer.close()
+                return rows
+            else:
+                raise KafkaException(message.error())
+
+
+def state_of(rows: list[Row]) -> dict[bytes, bytes]:
+    last = {key: value for _, key, value in rows}
+    return {key: value for key, value in last.items() if value is not None}
+
+
+def checkpoint(log_dir: Path) -> int:
+    """Up to where the topic was cleaned; -1 before it was."""
+    offsets = LogDirView(log_dir).offsets("cleaner-offset-checkpoint")
+    found = {(tp.topic, tp.partition): offset for tp, offset in offsets.items()}
+    return found.get((TOPIC, 0), -1)
+
+
+def active_base(log_dir: Path) -> int:
+    return max(int(path.stem) for path in (log_dir / f"{TOPIC}-0").glob("*.log"))
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def wait_until_clean(log_dir: Path) -> None:
+    """Both brokers clean everything below the active segment, if they are let."""
+    base = active_base(log_dir)
+    wait_until(lambda: checkpoint(log_dir) >= base, f"cleaned up to {checkpoint(log_dir)}")
+
+
+def one_turn(broker: Broker, writer: Writer, mark: str, log_dir: Path) -> list[Row]:
+    """Write, let it be cleaned, look."""
+    before = checkpoint(log_dir)
+    writer.write(broker, mark)
+    wait_until_clean(log_dir)
+    assert checkpoint(log_dir) > before
+    committed = read(broker, "read_committed")
+    assert state_of(committed) == writer.living
+    everything = read(broker, "read_uncommitted")
+    offsets = [offset for offset, _, _ in everything]
+    assert offsets == sorted(set(offsets))
+    # What is clean holds each key at most once.
+    clean = [key for offset, key, _ in committed if offset < checkpoint(log_dir)]
+    assert len(clean) == len(set(clean))
+    return committed
+
+
+def kafka_on(shared: SharedDirectory) -> ApacheKafka:
+    """Apache Kafka with a quick cleaner, which says what it does."""
+    quiet = (ROOT / "tests/support/log4j2.properties").read_text()
+    loud = shared.root / "log4j2.properties"
+    loud.write_text(quiet.replace("rootLogger.level = WARN", "rootLogger.level = INFO"))
+    kafka = shared.kafka()
+    kafka.settings |= CLEANER
+    kafka.java_options = (*SHORT_LIVED, f"-Dlog4j2.configurationFile={loud}")
+    return kafka
+
+
+def first_dirty(output: Path, begin: int, pattern: str) -> int:
+    """Where the first cleaning began that a broker tells of behind `begin` bytes of its output."""
+    told = output.read_bytes()[begin:].decode(errors="replace")
+    match = re.search(pattern, told)
+    assert match is not None, told[-2000:]
+    return int(match[1])
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def test_s_cmp_14_a_compacted_topic_goes_to_and_fro(tmp_path: Path) -> None:
+    shared = SharedDirectory(tmp_path, KAFKA_VERSION)
+    writer = Writer()
+    with kafka_on(shared) as kafka:
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap, **QUIET})
+        admin.create_topics([NewTopic(TOPIC, 1, 1, config=CONFIG)])[TOPIC].result(30)
+        one_turn(kafka, writer, "kafka 0", shared.log_dir)
+        kafka.stop()
+    by_kafka = checkpoint(shared.log_dir)
+    assert shared.adopt()[TOPIC] == "adopted"
+    for turn in range(2):
+        ours = BrokerProcess(tmp_path, CLEANER)
+        told = size_of(ours.output_file)
+        with ours:
+            assert state_of(read(ours, "read_committed")) == writer.living
+            one_turn(ours, writer, f"ours {turn}", shared.log_dir)
+            ours.stop()
+        assert first_dirty(ours.output_file, told, OURS_BEGAN) == by_kafka
+        by_us = checkpoint(shared.log_dir)
+        assert complaints_of(shared) == []
+        told = size_of(tmp_path / "kafka.out")
+        with kafka_on(shared) as kafka:
+            assert state_of(read(kafka, "read_committed")) == writer.living
+            one_turn(kafka, writer, f"kafka {turn + 1}", shared.log_dir)
+            kafka.stop()
+        assert first_dirty(tmp_path / "kafka.out", told, KAFKA_BEGAN) == by_us
+        by_kafka = checkpoint(shared.log_dir)
+        assert shared.adopt()[TOPIC] == "known already"
+
+
+def complaints_of(shared: SharedDirectory) -> list[str]:
+    """What Kafka's tool finds, but for the times of batches that are kept without records."""
+    directories = [shared.log_dir / f"{TOPIC}-0"]
+    said = dump(directories, "--deep-iteration", "--verify-index-only")
+    said += dump(directories, "--index-sanity-check", kinds=(".index", ".timeindex"))
+    return [line for line in complaints(said) if "timestamp mismatch" not in line]

@@ -29,7 +29,7 @@ from pathlib import Path
 import pytest
 
 from protocol.records.header import DELETE_HORIZON_BIT
-from storage.cleaner.retained import RecordFate
+from storage.cleaner.fates import RecordFate
 from storage.reader import PartitionView
 from tests.support.cleaning_duel import Duel, Outcome, copy
 from tests.support.kafka_cleaner import KafkaCleaner

@@ -5,7 +5,7 @@ import pytest
 from protocol.records.batch import DELETE_HORIZON_BIT
 from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType
-from storage.cleaner.retained import RecordFate
+from storage.cleaner.fates import RecordFate
 from storage.index.transaction_index import TransactionIndex
 from tests.support.compacted_log import CompactedLog
 from tests.support.log_builder import DIRECTORY

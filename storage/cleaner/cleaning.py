@@ -38,7 +38,15 @@ from storage.filesystem import FileSystem
 from storage.log.log import Log
 from storage.log.segment import LogSegment
 from storage.log.store import LEAST_INDEX_SIZE
-from storage.paths import CLEANED_SUFFIX, join, parse_segment_file
+from storage.paths import (
+    CLEANED_SUFFIX,
+    INDEX_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    join,
+    log_file,
+    parse_segment_file,
+)
 
 STEP_BYTES: Final = 4 << 20
 """Read by one call of a child: some tens of milliseconds."""
@@ -55,7 +63,7 @@ class ChildWork:
 Cleaning = Generator[ChildWork, Any, CleanerStats]
 
 
-def request_for(
+def request_for(  # noqa: PLR0913 - what the log does not know
     log: Log,
     first_dirty_offset: int,
     first_uncleanable_offset: int,
@@ -66,8 +74,11 @@ def request_for(
     load_factor: float = 0.9,
     max_message_bytes: int = 0,
     active_producers: LastRecords | None = None,
+    sources: tuple[SourceSegment, ...] | None = None,
 ) -> CleanRequest:
     """What is to be done to a log, as it is now.
+
+    `sources`: what `describe` has said of its `closed_segments`; without it the disk is asked here.
 
     `max_message_bytes` counts where it is more than the topic's own. `active_producers`: see
     `storage.producers.last_records`; without them all producers are gone through here.
@@ -77,8 +88,9 @@ def request_for(
     were aborted (then it soon is), StorageError.
     """
     config = log.config
-    segments = log.segments.between(0, first_uncleanable_offset)
-    sources = tuple(SourceSegment(**facts._asdict()) for facts in log.describe_segments(segments))
+    if sources is None:
+        places = closed_segments(log, first_uncleanable_offset)
+        sources = describe(log.file_system, log.dir, places)
     clean = [s.last_modified_ms for s in sources if s.base_offset < first_dirty_offset]
     return CleanRequest(
         directory=log.dir,
@@ -98,6 +110,32 @@ def request_for(
         legacy_horizon_ms=clean[-1] - config.delete_retention_ms if clean else 0,
         active_producers=last_records(log) if active_producers is None else active_producers,
         aborted=tuple(log.aborted_transactions(first_uncleanable_offset)),
+    )
+
+
+def closed_segments(log: Log, first_uncleanable_offset: int) -> list[tuple[int, int]]:
+    """Base offset and bytes of those that begin below: what `describe` wants to know."""
+    found = log.segments.between(0, first_uncleanable_offset)
+    return [(segment.base_offset, segment.size) for segment in found]
+
+
+def describe(
+    fs: FileSystem, directory: str, places: Sequence[tuple[int, int]]
+) -> tuple[SourceSegment, ...]:
+    """What the disk says of them; an index that is not there has no bytes. In any thread.
+
+    Raises OSError, FileNotFoundError when the log is not there any more.
+    """
+    sizes = fs.sizes(directory, unasked=SNAPSHOT_SUFFIX)
+    return tuple(
+        SourceSegment(
+            base_offset=base,
+            size=size,
+            last_modified_ms=fs.mtime_ms(log_file(directory, base)),
+            offset_index_size=sizes.get(f"{base:020d}{INDEX_SUFFIX}", 0),
+            time_index_size=sizes.get(f"{base:020d}{TIME_INDEX_SUFFIX}", 0),
+        )
+        for base, size in places
     )
 
 

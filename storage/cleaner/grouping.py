@@ -6,11 +6,16 @@ than `segment.index.bytes`, and its last offset fits the relative offsets of its
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from storage.cleaner.request import SourceSegment
 from storage.log.segment import MAX_RELATIVE_OFFSET
 
 Group = tuple[SourceSegment, ...]
+
+MOST_SEGMENTS: Final = 64
+"""Of a group. Its segments are put aside on the event loop, which takes a tenth of a millisecond
+each; thousands of small ones are merged by and by. (Kafka has no limit.)"""
 
 
 def group_segments(
@@ -31,6 +36,7 @@ def group_segments(
     for segment, end in zip(segments, ends, strict=False):  # no end where there is no segment
         fits = (
             group
+            and len(group) < MOST_SEGMENTS
             and size + segment.size <= segment_bytes
             and offset_index + segment.offset_index_size <= segment_index_bytes
             and time_index + segment.time_index_size <= segment_index_bytes

@@ -17,7 +17,7 @@ from storage.paths import log_file
 from storage.reader.columns import batch_columns, checksums_hold
 from storage.reader.frames import Frames, FrameWalk
 
-_PIECE: Final = 1 << 20
+_PIECE: Final = 4 << 20
 """Read at once: enough that what is done per piece costs little per record."""
 
 

@@ -27,7 +27,7 @@ Disk trouble becomes a `StorageError` and is reported to the owner of the log di
 `broker.replication` and the log manager call this.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -62,7 +62,7 @@ from storage.log.results import (
     TimestampOffset,
 )
 from storage.log.rolling import Roller
-from storage.log.segment import LogSegment, Openings, SegmentFacts
+from storage.log.segment import LogSegment, Openings
 from storage.log.store import SegmentStore
 from storage.log.truncating import Truncator
 from storage.log.validation import Bytes
@@ -410,11 +410,6 @@ class Log:
             return self._mender.answer(self._deleter.delete_old_segments)
         except BeingRepaired:
             return []  # the next run knows how old it is
-
-    def describe_segments(self, segments: Iterable[LogSegment]) -> list[SegmentFacts]:
-        """What a cleaning has to know of them, from the disk. Raises StorageError."""
-        with self._guard.reading():
-            return [segment.facts() for segment in segments]
 
     def aborted_transactions(self, end: int) -> list[AbortedTxn]:
         """All that have an offset in segments that begin below `end`.

@@ -23,7 +23,7 @@ Only `Log` and its helpers in this package call a segment. Every method may rais
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from protocol.records.batch import HEADER_UP_TO_MAGIC
 from protocol.records.errors import CorruptBatch
@@ -65,16 +65,6 @@ _MOST_REPAIRS: Final = 3
 
 _UNKNOWN: Final = -2
 """`max_timestamp` of a segment whose time index was not asked yet."""
-
-
-class SegmentFacts(NamedTuple):
-    """What the disk says of a closed segment."""
-
-    base_offset: int
-    size: int
-    last_modified_ms: int
-    offset_index_size: int
-    time_index_size: int
 
 
 class Openings(Protocol):
@@ -254,16 +244,6 @@ class LogSegment:
     def last_modified_ms(self) -> int:
         """When the record file was last written."""
         return self._fs.mtime_ms(self.path)
-
-    def facts(self) -> SegmentFacts:
-        """Asks the disk, and opens nothing. An index that is not there has no bytes."""
-        sizes = []
-        for path in self.paths[1:3]:
-            try:
-                sizes.append(self._fs.size(path))
-            except FileNotFoundError:
-                sizes.append(0)
-        return SegmentFacts(self.base_offset, self.size, self.last_modified_ms(), *sizes)
 
     def _load_max_timestamp(self) -> None:
         """From the last entry of the time index, which is held against the log first.

@@ -58,3 +58,8 @@ def test_s_cmp_4_an_empty_segment_goes_with_its_neighbour_however_far() -> None:
     far = 2**31 + 5
     found = [*segments(0), *segments(far, size=0), *segments(far + 1)]
     assert bases(found, end=far + 10) == [[0, far], [far + 1]]
+
+
+def test_s_cmp_4_putting_a_group_in_its_place_is_bounded_work() -> None:
+    many = segments(*range(0, 1000, 10), size=1)
+    assert [len(group) for group in bases(many, end=1000)] == [64, 36]

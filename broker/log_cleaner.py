@@ -97,8 +97,8 @@ class LogCleaner:
         """Until it is cancelled: then cleanings end at their next step."""
         if not self.is_enabled:
             return
-        logger.info("Starting the log cleaner")
         while True:
+            logger.info("Starting the log cleaner")
             self._changed = trio.Event()
             self._threads = [CleanerThread(self, number) for number in range(self.settings.threads)]
             async with trio.open_nursery() as nursery:

@@ -11,7 +11,7 @@ ends, and its memory with it.
 What can go wrong with a log (S-CMP-11)
   a. It is not wanted any more, or has changed under the cleaning: what was written is thrown away.
   b. The disk fails: the log directory goes offline, and the cleaner goes on with the others.
-  c. The child dies, or no descriptor is left: it is tried again after the backoff.
+  c. The child dies, or no descriptor or memory is left: it is tried again after the backoff.
   d. Anything else: the partition is marked uncleanable and left alone until the next start.
 A failure outside a log's own cleaning is a bug, and stops the broker as in any background task.
 
@@ -34,6 +34,7 @@ from broker.world.loop_watch import LoopWatch, attributed
 from broker.world.turns import wait_for_turn
 from broker.world.workers import Hand, WorkerDied, Workers, perform_all
 from config.broker_config import BrokerConfig
+from protocol.errors import KafkaError
 from storage.cleaner.errors import CleaningAborted, Uncleanable
 from storage.cleaner.manager import CleanerManagerStatistics, LogToClean, LookStatistics
 from storage.errors import BeingRepaired, StorageError, is_shortage
@@ -230,11 +231,11 @@ class CleanerThread:
             logger.info("The cleaning of %s was aborted: %s", partition, error)
         except (StorageError, BeingRepaired) as error:  # b: whoever met it has reported it
             logger.info("%s cannot be cleaned now: %s", partition, error)
-        except WorkerDied as error:  # c
-            logger.error("The process that cleaned %s has ended, it is tried again: %s", log, error)
+        except (WorkerDied, MemoryError) as error:  # c
+            logger.error("The cleaning of %s ended early, it is tried again: %r", log, error)
         except OSError as error:  # a, b, c
             self._disk_failed(work, error)
-        except Uncleanable as error:  # d
+        except (Uncleanable, KafkaError) as error:  # d
             self._manager.mark_uncleanable(log, str(error))
         except Exception as error:
             if self._manager.is_wanted(work):

@@ -13,7 +13,7 @@ from broker.cleaner_settings import CleanerSettings
 from broker.world.clock import Clock
 from broker.world.workers import Hand, WorkerDied, Workers
 from storage.cleaner import work as work_in_child
-from storage.cleaner.cleaning import Cleaning, clean, request_for
+from storage.cleaner.cleaning import STEP_BYTES, Cleaning, clean, request_for
 from storage.cleaner.errors import CleaningAborted
 from storage.cleaner.manager import LogToClean, LookStatistics
 from storage.cleaner.request import CleanerStats, CleanRequest, MapStep, RewriteStep
@@ -89,10 +89,12 @@ class RunningCleaning:
         self._throttle = throttle
         self._is_wanted = is_wanted
 
-    async def carry_out(self, settings: CleanerSettings) -> Cleaned:
-        """Begin to end. Cancelled: it ends at its next step."""
+    async def carry_out(self, settings: CleanerSettings, *, most_a_step: int) -> Cleaned:
+        """Begin to end. Cancelled: it ends at its next step, which reads no more than so much."""
         logger.info("Beginning cleaning of log %s", _name(self._work))
-        cleaning = clean(self._work.log, await self._request(settings))
+        request = await self._request(settings)
+        step_bytes = min(STEP_BYTES, most_a_step)
+        cleaning = clean(self._work.log, request, step_bytes=step_bytes)
         try:
             return await self._drive(cleaning)
         except Exception:

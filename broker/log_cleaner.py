@@ -52,6 +52,9 @@ IDLE_S: Final = 60.0
 LEAST_BACKOFF_S: Final = 0.01
 """`log.cleaner.backoff.ms` may be 0, and a loop that never sleeps would starve the others."""
 
+LEAST_STEP_BYTES: Final = 64 * 1024
+"""A step is a message to the child and back: some hundred microseconds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCleanerStatistics:
@@ -164,6 +167,12 @@ class LogCleaner:
             await perform_all(self.workers, self.log_manager.apply_retention_to_compacted())
 
     @property
+    def most_a_step(self) -> int:
+        """Bytes that a child reads at once: what the throttle lets pass in a second, so that a
+        cleaning that is not wanted any more does not sleep for long."""
+        return max(LEAST_STEP_BYTES, int(self.throttler.rate))
+
+    @property
     def backoff_s(self) -> float:
         """Between two rounds of a loop that found nothing to clean."""
         return max(self.backoff_ms / 1000, LEAST_BACKOFF_S)
@@ -273,7 +282,7 @@ class CleanerThread:
             throttle=cleaner.throttler.throttle,
             is_wanted=lambda: self._manager.is_wanted(work),
         )
-        cleaned = await running.carry_out(cleaner.settings)
+        cleaned = await running.carry_out(cleaner.settings, most_a_step=cleaner.most_a_step)
         cleaned.tell(self._number, work, self.look)
         return cleaned
 

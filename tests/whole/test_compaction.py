@@ -199,6 +199,27 @@ async def test_s_cmp_12_the_throttle_makes_a_cleaning_take_its_time(broker: Whol
     assert broker.clock.monotonic() - began > dirty / 100
 
 
+@whole_broker(log__cleaner__io__max__bytes__per__second="70000")
+async def test_s_cmp_12_a_throttled_cleaning_sleeps_for_a_second_or_two_at_a_time(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets: list[int] = []
+    real = work_in_child.map_some
+
+    def noting(state: dict[str, object], budget: int) -> object:
+        budgets.append(budget)
+        return real(state, budget)
+
+    monkeypatch.setattr(work_in_child, "map_some", noting)
+    await broker.create_topic("t", **COMPACTED)
+    await overwritten(broker.client(), "t-0", 30)
+    await broker.clock.sleep(20)
+    await altered(broker, log__cleaner__io__max__bytes__per__second="1e12")
+    await overwritten(broker.client(), "t-0", 30)
+    await broker.clock.sleep(40)
+    assert set(budgets) == {70_000, 4 << 20}
+
+
 @whole_broker()
 async def test_s_cmp_11_an_unexpected_error_gives_the_partition_up_and_the_thread_goes_on(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -13,7 +13,14 @@ from broker.cleaner_settings import CleanerSettings
 from broker.world.clock import Clock
 from broker.world.workers import Hand, WorkerDied, Workers
 from storage.cleaner import work as work_in_child
-from storage.cleaner.cleaning import STEP_BYTES, Cleaning, clean, request_for
+from storage.cleaner.cleaning import (
+    STEP_BYTES,
+    Cleaning,
+    clean,
+    closed_segments,
+    describe,
+    request_for,
+)
 from storage.cleaner.errors import CleaningAborted
 from storage.cleaner.manager import LogToClean, LookStatistics
 from storage.cleaner.request import CleanerStats, CleanRequest, MapStep, RewriteStep
@@ -142,6 +149,11 @@ class RunningCleaning:
             self._expect_wanted()
         else:
             producers = last_records_in(*values)
+        # Of thousands of segments the disk is asked for tens of milliseconds.
+        places = closed_segments(log, extent.first_uncleanable_offset)
+        where = log.file_system, log.dir, places
+        sources = await self._workers.in_thread(describe, *where)
+        self._expect_wanted()
         return request_for(
             log,
             extent.first_dirty_offset,
@@ -152,6 +164,7 @@ class RunningCleaning:
             load_factor=settings.load_factor,
             max_message_bytes=settings.message_max_bytes,
             active_producers=producers,
+            sources=sources,
         )
 
 

@@ -20,15 +20,20 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 NICE: Final = 10
-"""Requests come before background work."""
+"""Requests come before work that some of them wait for,"""
+LOWEST: Final = 19
+"""and both before what a hand does: nobody waits for it."""
 
 
 class MachineWorkers:
     """`Workers` with the threads of trio and a pool of child processes."""
 
-    def __init__(self, *, processes: int = 1, hands_in_threads: bool = False) -> None:
-        """`hands_in_threads`: what they work on is memory of this process."""
+    def __init__(
+        self, *, processes: int = 1, hands_in_threads: bool = False, nice: int = NICE
+    ) -> None:
+        """`hands_in_threads`: what they work on is memory of this process. `nice`: of children."""
         self._processes = processes
+        self._nice = nice
         self._hands_in_threads = hands_in_threads
         self._pool: ProcessPoolExecutor | None = None
         self._free = trio.CapacityLimiter(processes)
@@ -63,7 +68,9 @@ class MachineWorkers:
         async with self._opening:
             pool = self._pool
             if pool is None:
-                pool = self._pool = await trio.to_thread.run_sync(_new_pool, self._processes)
+                pool = self._pool = await trio.to_thread.run_sync(
+                    _new_pool, self._processes, self._nice
+                )
         return pool
 
     def hire(self) -> Hand:
@@ -81,7 +88,7 @@ class ProcessHand:
     """A `Hand`: a pool of one process, of its own."""
 
     def __init__(self) -> None:
-        self._pool = MachineWorkers()
+        self._pool = MachineWorkers(nice=LOWEST)
 
     async def call(self, work: Callable[..., Result], *values: Any) -> Result:
         """See `Hand`."""
@@ -101,18 +108,20 @@ def _call_with_state(work: Callable[..., Result], *values: Any) -> Result:
     return work(_STATE, *values)
 
 
-def _new_pool(processes: int) -> "ProcessPoolExecutor":
+def _new_pool(processes: int, nice: int) -> "ProcessPoolExecutor":
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_begin_child)
+    pool = ProcessPoolExecutor(
+        processes, get_context("spawn"), initializer=_begin_child, initargs=(nice,)
+    )
     pool.submit(os.getpid)  # starts the first process
     return pool
 
 
-def _begin_child() -> None:
+def _begin_child(nice: int) -> None:
     """In a child, before its first work."""
-    os.nice(NICE)
+    os.nice(nice)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -139,9 +139,9 @@ class CompactionHistory:
                 next_from_kafka=rng.random() < 0.5,
             )
 
-    def load(self, directory: Path, now_ms: int, *, clean: bool = True) -> Log:
+    def load(self, directory: Path, now_ms: int, *, log_start_offset: int = 0) -> Log:
         """The log that lies there, all of it replicated."""
-        options = LoadOptions(config=self.config, clean=clean)
+        options = LoadOptions(config=self.config, clean=True, log_start_offset=log_start_offset)
         log = load_log(
             OsFileSystem(), ManualClock(now_ms), str(directory), TP, options, Random(self.seed)
         )

@@ -116,7 +116,13 @@ class KafkaCleaner:
         )
 
     def plan(
-        self, directory: Path, config: TopicConfig, *, now_ms: int, checkpoint: int | None
+        self,
+        directory: Path,
+        config: TopicConfig,
+        *,
+        now_ms: int,
+        checkpoint: int | None,
+        log_start: int = 0,
     ) -> Answer:
         """What LogCleanerManager would take."""
         return self.ask(
@@ -125,6 +131,7 @@ class KafkaCleaner:
             config=kafka_settings(config),
             now=now_ms,
             checkpoint=checkpoint,
+            logStart=log_start,
         )
 
     def facts(

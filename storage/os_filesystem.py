@@ -215,6 +215,10 @@ class OsFileSystem:
         """`spares`: descriptors that are held back for files."""
         self._spares = SpareDescriptors(spares)
 
+    def __reduce__(self) -> tuple[type["OsFileSystem"], tuple[()]]:
+        """For a child process: the same volume. Spares are descriptors of this process."""
+        return OsFileSystem, ()
+
     def _open(self, path: str, flags: int) -> int:
         try:
             return os.open(path, flags | os.O_CLOEXEC, 0o644)

@@ -4,7 +4,8 @@ A coordinator knows neither `Partition` nor `Log`. `PartitionWriter` is all it u
 tests fake; `ReplicaPartitionWriter` is the broker's own, over `ReplicaManager`.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 import trio
@@ -45,6 +46,14 @@ class PartitionWriter(Protocol):
 
     async def read(self, tp: TopicPartition, offset: int, max_bytes: int) -> bytes:
         """Batches from the one that holds `offset`; the last may be cut, the first is whole."""
+        ...
+
+    def uncompacted(self, tp: TopicPartition) -> AbstractContextManager[None]:
+        """Inside, no cleaning of the log begins, and one that is in work changes nothing more.
+
+        Who reads all of it must find each tombstone, marker and last value of a key, or whatever
+        is older than that; `delete.retention.ms` promises it to whoever takes less time.
+        """
         ...
 
 
@@ -143,3 +152,13 @@ class ReplicaPartitionWriter:
             await trio.lowlevel.checkpoint()
             return records
         return await self._workers.in_thread(records.read)
+
+    @contextmanager
+    def uncompacted(self, tp: TopicPartition) -> Iterator[None]:
+        """See `PartitionWriter`."""
+        cleaner = self._replicas.log_manager.cleaner
+        cleaner.pause(tp)
+        try:
+            yield
+        finally:
+            cleaner.resume(tp)

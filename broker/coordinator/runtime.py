@@ -236,7 +236,8 @@ class CoordinatorRuntime(Generic[S]):
             tp = TopicPartition(self._topic, partition)
             started = self._clock.monotonic()
             try:
-                records = await self._replay_log(tp, loaded)
+                with self._writer.uncompacted(tp):
+                    records = await self._replay_log(tp, loaded)
             except (KafkaError, RecordsError, OSError) as error:
                 logger.error("Loading %s failed: %s", tp, error)
                 if self._loaded.get(partition) is loaded:

@@ -95,7 +95,8 @@ class ReplicaManager:
         purgatories: Purgatories,
         workers: Workers,
     ) -> None:
-        self._log_manager = log_manager
+        self.log_manager = log_manager
+        """All logs of the broker."""
         self._image = image
         self._clock = clock
         self.broker_id: int = config.broker_id
@@ -243,9 +244,9 @@ class ReplicaManager:
         config: "TopicConfig",
         is_new: bool,
     ) -> Partition:
-        data = self._log_manager.get_or_create_log(tp, topic_id, config, is_new)
+        data = self.log_manager.get_or_create_log(tp, topic_id, config, is_new)
         if self._checkpointed is None:
-            self._checkpointed = self._log_manager.read_high_watermarks()
+            self._checkpointed = self.log_manager.read_high_watermarks()
         checkpointed = self._checkpointed.get(tp, 0)
         if not is_new and checkpointed > data.high_watermark:
             data.update_high_watermark(checkpointed)
@@ -269,8 +270,8 @@ class ReplicaManager:
         if partition is not None:
             partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             self._wake_all_of(partition)
-        if self._log_manager.get_log(tp) is not None:
-            self._log_manager.async_delete(tp)
+        if self.log_manager.get_log(tp) is not None:
+            self.log_manager.async_delete(tp)
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: drop its counters."""
@@ -300,7 +301,7 @@ class ReplicaManager:
         partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
         directory = parent_dir(partition.log.dir)
         cause = error.cause if isinstance(error.cause, OSError) else OSError(str(error))
-        self._log_manager.report_failure(directory, cause)
+        self.log_manager.report_failure(directory, cause)
         self.directory_offline(directory)
         self._wake_all_of(partition)
 
@@ -334,7 +335,7 @@ class ReplicaManager:
             if count % _PARTITIONS_A_TURN == 0:
                 yield None
         if now != self._checkpointed:
-            yield from self._log_manager.checkpoint_high_watermarks()
+            yield from self.log_manager.checkpoint_high_watermarks()
             self._checkpointed = now
         return None
 

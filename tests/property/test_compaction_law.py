@@ -189,4 +189,4 @@ TestCompactionLaw.settings = settings(max_examples=30, stateful_step_count=25, d
 
 @pytest.mark.slow
 class TestCompactionLawAtLength(CompactionLaw.TestCase):  # type: ignore[misc,name-defined]
-    settings = settings(max_examples=600, stateful_step_count=60, deadline=None)
+    settings = settings(max_examples=150, stateful_step_count=60, deadline=None)

@@ -87,6 +87,28 @@ def with_half_loaded_offsets(put: Put) -> None:
     put(GroupShard, "settle", less)
 
 
+def with_a_greedy_cleaner(put: Put) -> None:
+    """Of each key a later value is believed to be there."""
+    from storage.cleaner.offset_map import OffsetMap
+
+    latest_of = OffsetMap.latest_of
+
+    def later(self: Any, *values: Any) -> Any:
+        return latest_of(self, *values) + 1
+
+    put(OffsetMap, "latest_of", later)
+
+
+def with_a_cleaner_that_knows_no_aborts(put: Put) -> None:
+    """Records of aborted transactions stay, and what tells that they were aborted goes."""
+    from storage.log.log import Log
+
+    def none_at_all(self: Any, upper: int) -> tuple[()]:
+        return ()
+
+    put(Log, "aborted_transactions", none_at_all)
+
+
 ALL_SABOTAGES: Final[dict[str, Callable[[Put], None]]] = {
     **of_real_brokers.SABOTAGES,
     "torn tails": without_checksums_at_recovery,
@@ -96,4 +118,6 @@ ALL_SABOTAGES: Final[dict[str, Callable[[Put], None]]] = {
     "old generations": without_generations,
     "unresumed transactions": without_resumed_transactions,
     "half loaded offsets": with_half_loaded_offsets,
+    "greedy cleaner": with_a_greedy_cleaner,
+    "no aborts in the cleaner": with_a_cleaner_that_knows_no_aborts,
 }

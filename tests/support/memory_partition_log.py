@@ -1,6 +1,7 @@
 """A `PartitionWriter` in memory: the log of a coordinator's topic, without replicas or disk."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 from broker.coordinator.partition_writer import WriteDone
 from protocol.errors import ErrorCode, KafkaError
@@ -44,6 +45,9 @@ class MemoryPartitionLog:
             self._held.append((done, first))
         else:
             done(ErrorCode.NONE, first)
+
+    def uncompacted(self, tp: TopicPartition) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def drop(self) -> None:
         """The topics are deleted; made anew they are empty."""

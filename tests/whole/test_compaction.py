@@ -4,12 +4,14 @@ from random import Random
 
 import pytest
 
+from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.world.workers import WorkerDied
 from protocol.api_keys import ApiKey
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.types import TopicPartition
 from storage.cleaner import work as work_in_child
 from storage.cleaner.planner import NotDue, NothingDirty, OpenTransaction
+from storage.cleaner.states import Paused
 from tests.anomalies.workload.raw import RawProducer
 from tests.simulation.readers import AssignedReader, GroupOffsets
 from tests.support.broker_configs import altered, altered_topic, refused
@@ -425,3 +427,29 @@ async def test_the_coordinators_topics_stay_small_and_are_read_back(
     assert await offsets.committed(("t-0", "t-1")) == {"t-0": 59, "t-1": 118}
     again = await owner(broker)
     assert (again.producer_id, again.epoch > 0) == (producer.producer_id, True)
+
+
+@whole_broker(offsets__topic__segment__bytes="2000")
+async def test_a_coordinators_partition_is_not_compacted_while_it_is_read_back(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await broker.create_topic("t")
+    find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    await broker.client().call(ApiKey.FIND_COORDINATOR, 4, find)
+    offsets = GroupOffsets(broker.client("g"), "g", "", None)  # type: ignore[arg-type]
+    for number in range(60):
+        assert await offsets.commit({"t-0": number}) == 0
+    states: list[object] = []
+    read = ReplicaPartitionWriter.read
+
+    async def noting(self: ReplicaPartitionWriter, tp: TopicPartition, *place: int) -> bytes:
+        states.append(self._replicas.log_manager.cleaner.state_of(tp))
+        return await read(self, tp, *place)
+
+    broker.kill()
+    monkeypatch.setattr(ReplicaPartitionWriter, "read", noting)
+    await broker.start()
+    await broker.clock.sleep(1)
+    assert set(states) == {Paused(1)}
+    await broker.clock.sleep(40)
+    assert log_of(broker, "__consumer_offsets-0").size < 4000

@@ -1,8 +1,10 @@
 """One contract: the real file system, the one in memory and its unreliable twin must agree."""
 
 import errno
+import gc
 import mmap
 import os
+import pickle
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -380,3 +382,15 @@ def test_files_can_be_opened_when_no_descriptor_is_left(tmp_path: Path) -> None:
         again.close()
     finally:
         give_back()
+
+
+def test_the_real_disk_goes_to_a_child_process_without_its_descriptors(tmp_path: Path) -> None:
+    here = OsFileSystem(spares=2)
+    held = list(here._spares._held)
+    there = pickle.loads(pickle.dumps(here))
+    assert there.list_dir(str(tmp_path)) == []
+    assert not there._spares._held
+    del there
+    gc.collect()
+    for descriptor in held:
+        os.fstat(descriptor)

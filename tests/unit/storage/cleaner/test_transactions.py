@@ -3,6 +3,7 @@
 import pytest
 
 from protocol.records.batch import DELETE_HORIZON_BIT
+from protocol.records.compression import CompressionType
 from protocol.records.control import ControlType
 from storage.cleaner.retained import RecordFate
 from storage.index.transaction_index import TransactionIndex
@@ -213,3 +214,19 @@ def test_a_transaction_that_is_open_bounds_nothing_here() -> None:
     log.clean(roll=False)
     assert log.offsets() == [0, 1]
     assert log.log.dir == DIRECTORY
+
+
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
+def test_s_cmp_7_an_emptied_batch_has_neither_codec_nor_horizon(codec: CompressionType) -> None:
+    log = new_log()
+    log.put((b"a", None), codec=codec, producer_id=9, producer_epoch=3, base_sequence=7)
+    log.keys(1)
+    log.clean()
+    before = log.batches()[0][0]
+    assert before.attributes == codec | DELETE_HORIZON_BIT
+    log.clock.advance(ms=RETENTION)
+    log.clean()
+    ((header, records), _) = log.batches()
+    assert (header.attributes, header.base_timestamp, records) == (0, -1, [])
+    assert header.max_timestamp == before.max_timestamp
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (9, 3, 7)

@@ -100,6 +100,7 @@ class KafkaCleaner:
         io_buffer: int = 512 * 1024,
         max_io_buffer: int = 1_048_588,
         load_factor: float = 0.9,
+        log_start: int = 0,
     ) -> Answer:
         """`Cleaner.doClean` on the partition there. Raises KafkaRefused."""
         return self.ask(
@@ -113,6 +114,7 @@ class KafkaCleaner:
             ioBuffer=io_buffer,
             maxIoBuffer=max_io_buffer,
             loadFactor=load_factor,
+            logStart=log_start,
         )
 
     def plan(

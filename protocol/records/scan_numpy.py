@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 # The longest varint read from the end of the payload stays inside.
-_PAD: Final = bytes(12)
+PAD: Final = bytes(12)
 # Rounds of one header of every record; records with more headers are left to a loop.
 _HEADER_ROUNDS: Final = 16
 # Headers of one record: so many are gone through one by one before a run of equal ones is looked
@@ -106,14 +106,20 @@ def read_fields(
 
 
 def read_columns(
-    payload: bytes, starts: Ints, ends: Ints, effort: Effort | None = None
+    payload: bytes,
+    starts: Ints,
+    ends: Ints,
+    effort: Effort | None = None,
+    *,
+    is_padded: bool = False,
 ) -> RecordColumns:
     """Every field of the records at [start, end) in `payload`.
 
     Records lie anywhere in it: those of many batches can be read at once,
     so that small batches cost no more than large ones. Raises InvalidRecord, EffortSpent.
+    `is_padded`: `PAD` is behind the last record already, so a large payload need not be copied.
     """
-    data = np.frombuffer(payload + _PAD, np.uint8)
+    data = np.frombuffer(payload if is_padded else payload + PAD, np.uint8)
     reader = _Reader(data, starts, ends)
     lengths = reader.varint(_VARINT_SHIFT)
     reader.bad |= lengths != ends - reader.at
@@ -143,7 +149,7 @@ def read_times(payload: bytes, starts: Ints, base_timestamp: int) -> ManyFields:
     The rest of each record is not looked at, and all count as without a key. Raises InvalidRecord
     for a record that ends too early.
     """
-    data = np.frombuffer(payload + _PAD, np.uint8)
+    data = np.frombuffer(payload + PAD, np.uint8)
     reader = _Reader(data, starts[:-1], starts[1:])
     reader.varint(_VARINT_SHIFT)
     reader.skip(np.int64(1))

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.records.batch import BATCH_OVERHEAD, CODEC_MASK, read_header
-from protocol.records.chain import record_starts
+from protocol.records.chain import distances, record_starts
 from protocol.records.errors import RecordsError, UnsupportedCompression
 from protocol.records.inflating import inflate_at_once
 from protocol.records.opened import open_chunks
-from protocol.records.scan_numpy import RecordColumns, read_columns
+from protocol.records.scan_numpy import PAD, RecordColumns, read_columns
 from storage.cleaner.errors import Uncleanable, UncleanableReason
 from storage.cleaner.retained import Columns, Flags
 from storage.reader.frames import Frames
@@ -32,6 +32,8 @@ _LARGE_INFLATED: Final = 2 << 20
 """Bytes of one batch's records."""
 _LARGE_COUNT: Final = 50_000
 """Records of one batch."""
+_FEW: Final = 32
+"""Records of a batch among which no runs of one size are looked for."""
 _ENOUGH: Final = 1 << 20
 """Bytes inflated, after which no further batch is opened beside them."""
 _ENOUGH_RECORDS: Final = 100_000
@@ -119,6 +121,7 @@ class _Group:
         "_frames",
         "_is_single",
         "_pieces",
+        "_table",
         "_where",
     )
 
@@ -126,8 +129,9 @@ class _Group:
         self._frames = frames
         self._batches = batches
         self._is_single = is_single
-        self._data = bytes(frames.chunk)
+        self._data = b"".join((frames.chunk, PAD))
         self._where = where
+        self._table = distances()
         self.begin(0)
 
     def begin(self, first: int) -> None:
@@ -148,7 +152,11 @@ class _Group:
     def add(self, index: int, count: int, size: int, codec: int) -> bool:
         """Open a batch; False if it is too large to be opened here, or makes no sense."""
         data, at = self._data, self._frames.starts[index] + BATCH_OVERHEAD
-        payload: bytes | None = data[at : at + size - BATCH_OVERHEAD]
+        end = at + size - BATCH_OVERHEAD
+        if not codec and count <= _FEW and self._walk(at, end, count):
+            self._added.append((index - self._first, count, 0))
+            return True
+        payload: bytes | None = data[at:end]
         if codec:
             payload = inflate_at_once(codec, payload or b"", _LARGE_INFLATED)
             if payload is None:
@@ -165,6 +173,21 @@ class _Group:
             except RecordsError as error:
                 raise corrupt(error, self._where) from None
         self._added.append((index - self._first, count, at))
+        return True
+
+    def _walk(self, at: int, end: int, count: int) -> bool:
+        """Go through a few records in the frames; False where the long way has to be gone."""
+        data, table = self._data, self._table
+        bounds = [at]
+        try:
+            for _ in range(count):
+                at += table[data[at]][data[at + 1]]
+                bounds.append(at)
+        except IndexError:
+            return False  # a length of three bytes or more, or nonsense
+        if at != end:
+            return False
+        self._bounds += bounds
         return True
 
     def take(self, after: int) -> Iterator[Opened]:
@@ -198,9 +221,9 @@ class _Group:
             if len(singles):
                 order = np.argsort(owners, kind="stable")
                 starts, ends, owners = starts[order], ends[order], owners[order]
-        payload = self._data if len(self._pieces) == 1 else b"".join(self._pieces)
+        payload = self._data if len(self._pieces) == 1 else b"".join((*self._pieces, PAD))
         try:
-            columns = read_columns(payload, starts, ends)
+            columns = read_columns(payload, starts, ends, is_padded=True)
         except RecordsError as error:
             raise corrupt(error, self._where) from None
         return Records(payload, starts, ends, owners, columns)

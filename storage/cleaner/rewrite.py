@@ -304,8 +304,10 @@ class GroupRewriter:
         found: dict[int, tuple[bytes, int]] = {}
         counts = np.diff(bounds).tolist()
         codecs = (batches["attributes"][indexes] & CODEC_MASK).tolist()
+        places = zip(*(batches[name][indexes].tolist() for name in _PLACE), strict=True)
         listed = zip(
             indexes.tolist(),
+            places,
             payloads,
             counts,
             codecs,
@@ -314,10 +316,10 @@ class GroupRewriter:
             dates.horizons.tolist(),
             strict=True,
         )
-        for index, payload, count, codec, base, most, horizon in listed:
+        for index, place, payload, count, codec, base, most, horizon in listed:
             data = filled_batch(
                 compress(CompressionType(codec), payload) if codec else payload,
-                _place(batches, index),
+                Place(*place),
                 count=count,
                 base_timestamp=base,
                 max_timestamp=most,

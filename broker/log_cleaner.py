@@ -11,7 +11,7 @@ ends, and its memory with it.
 What can go wrong with a log (S-CMP-11)
   a. It is not wanted any more, or has changed under the cleaning: what was written is thrown away.
   b. The disk fails: the log directory goes offline, and the cleaner goes on with the others.
-  c. The child dies, or no descriptor is left: it is tried again after the backoff.
+  c. The child dies, or no descriptor or memory is left: it is tried again after the backoff.
   d. Anything else: the partition is marked uncleanable and left alone until the next start.
 A failure outside a log's own cleaning is a bug, and stops the broker as in any background task.
 
@@ -22,27 +22,27 @@ Event loop only. `broker.server` runs it.
 """
 
 import logging
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
+from broker.cleaner_settings import CleanerSettings
 from broker.throttler import Throttler
 from broker.world.clock import Clock
 from broker.world.loop_watch import LoopWatch, attributed
 from broker.world.turns import wait_for_turn
 from broker.world.workers import Hand, WorkerDied, Workers, perform_all
 from config.broker_config import BrokerConfig
-from storage.cleaner import work as work_in_child
-from storage.cleaner.cleaning import Cleaning, clean, request_for
+from protocol.errors import KafkaError
 from storage.cleaner.errors import CleaningAborted, Uncleanable
 from storage.cleaner.manager import CleanerManagerStatistics, LogToClean, LookStatistics
-from storage.cleaner.request import CleanerStats, CleanRequest, MapStep, RewriteStep
 from storage.errors import BeingRepaired, StorageError, is_shortage
 from storage.log_manager import LogManager
-from storage.paths import parent_dir, partition_dir_name
-from storage.producers.last_records import last_records_in
+from storage.paths import parent_dir
+
+if TYPE_CHECKING:
+    from broker.cleaning_steps import Cleaned, RunningCleaning
 
 logger = logging.getLogger(__name__)
 
@@ -52,50 +52,8 @@ IDLE_S: Final = 60.0
 LEAST_BACKOFF_S: Final = 0.01
 """`log.cleaner.backoff.ms` may be 0, and a loop that never sleeps would starve the others."""
 
-MOST_MAP_BYTES: Final = 2**31 - 1
-"""Of one loop, as in Kafka."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanerSettings:
-    """What loops are made with. Sizes are bytes."""
-
-    threads: int
-    dedupe_buffer_size: int
-    load_factor: float
-    io_buffer_size: int
-    message_max_bytes: int
-
-    @classmethod
-    def from_config(cls, config: BrokerConfig) -> "CleanerSettings":
-        """As the broker is configured now."""
-        return cls(
-            threads=config.log_cleaner_threads,
-            dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
-            load_factor=config.log_cleaner_io_buffer_load_factor,
-            io_buffer_size=config.log_cleaner_io_buffer_size,
-            message_max_bytes=config.message_max_bytes,
-        )
-
-    @property
-    def map_bytes(self) -> int:
-        """Of one loop's map."""
-        return min(self.dedupe_buffer_size // max(self.threads, 1), MOST_MAP_BYTES)
-
-    @property
-    def io_buffer_bytes(self) -> int:
-        """Of one loop's read buffer; the write buffer takes as much."""
-        return self.io_buffer_size // max(self.threads, 1) // 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaned:
-    """The last cleaning of a loop."""
-
-    stats: CleanerStats
-    seconds: float
-    index_seconds: float
-    """Of these, how long it took to read the dirty part into the map."""
+LEAST_STEP_BYTES: Final = 64 * 1024
+"""A step is a message to the child and back: some hundred microseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +101,8 @@ class LogCleaner:
         """Until it is cancelled: then cleanings end at their next step."""
         if not self.is_enabled:
             return
-        logger.info("Starting the log cleaner")
         while True:
+            logger.info("Starting the log cleaner")
             self._changed = trio.Event()
             self._threads = [CleanerThread(self, number) for number in range(self.settings.threads)]
             async with trio.open_nursery() as nursery:
@@ -209,6 +167,12 @@ class LogCleaner:
             await perform_all(self.workers, self.log_manager.apply_retention_to_compacted())
 
     @property
+    def most_a_step(self) -> int:
+        """Bytes that a child reads at once: what the throttle lets pass in a second, so that a
+        cleaning that is not wanted any more does not sleep for long."""
+        return max(LEAST_STEP_BYTES, int(self.throttler.rate))
+
+    @property
     def backoff_s(self) -> float:
         """Between two rounds of a loop that found nothing to clean."""
         return max(self.backoff_ms / 1000, LEAST_BACKOFF_S)
@@ -255,11 +219,6 @@ class CleanerThread:
 
     # ---- the child
 
-    def _hired(self) -> Hand:
-        if self._hand is None:
-            self._hand = self._cleaner.workers.hire()
-        return self._hand
-
     def _let_idle_hand_go(self) -> None:
         if self._cleaner.clock.monotonic() - self._used >= IDLE_S:
             self._let_hand_go()
@@ -281,11 +240,11 @@ class CleanerThread:
             logger.info("The cleaning of %s was aborted: %s", partition, error)
         except (StorageError, BeingRepaired) as error:  # b: whoever met it has reported it
             logger.info("%s cannot be cleaned now: %s", partition, error)
-        except WorkerDied as error:  # c
-            logger.error("The process that cleaned %s has ended, it is tried again: %s", log, error)
+        except (WorkerDied, MemoryError) as error:  # c
+            logger.error("The cleaning of %s ended early, it is tried again: %r", log, error)
         except OSError as error:  # a, b, c
             self._disk_failed(work, error)
-        except Uncleanable as error:  # d
+        except (Uncleanable, KafkaError) as error:  # d
             self._manager.mark_uncleanable(log, str(error))
         except Exception as error:
             if self._manager.is_wanted(work):
@@ -294,7 +253,6 @@ class CleanerThread:
         else:
             end_offset = cleaned.stats.end_offset
             self.last = cleaned
-            tell(self._number, work, cleaned, self.look)
         finally:
             self._used = self._cleaner.clock.monotonic()
             self._manager.done_cleaning(work, end_offset)
@@ -310,127 +268,27 @@ class CleanerThread:
             logger.error("Failed to clean up log for %s: %s", work.log, error)
             self._cleaner.log_manager.report_failure(parent_dir(work.log.dir), error)
 
-    async def _carry_out(self, work: LogToClean) -> Cleaned:
+    async def _carry_out(self, work: LogToClean) -> "Cleaned":
         """Raises what `_clean` catches."""
-        logger.info("Beginning cleaning of log %s", _name(work))
-        cleaning = clean(work.log, await self._request(work))
-        hand = self._hired()
-        try:
-            return await self._drive(work, cleaning, hand)
-        except Exception:
-            # What the child holds, the map above all, it would hold until the next cleaning.
-            with suppress(WorkerDied):
-                await hand.call(work_in_child.end)
-            raise
-        finally:
-            cleaning.close()
-
-    async def _drive(self, work: LogToClean, cleaning: Cleaning, hand: Hand) -> Cleaned:
-        clock = self._cleaner.clock
-        began = index_done = clock.monotonic()
-        try:
-            step = next(cleaning)
-            while True:
-                try:
-                    result = await hand.call(step.function, *step.args)
-                    if isinstance(result, MapStep):
-                        index_done = clock.monotonic()
-                    await self._throttle(result)
-                    if not self._manager.is_wanted(work):
-                        raise CleaningAborted("it is not wanted any more")
-                except Exception as error:  # noqa: BLE001 - whatever it is, the cleaning decides
-                    step = cleaning.throw(error)
-                else:
-                    step = cleaning.send(result)
-        except StopIteration as end:
-            stats: CleanerStats = end.value
-            return Cleaned(
-                stats=stats,
-                seconds=clock.monotonic() - began,
-                index_seconds=index_done - began,
-            )
-
-    async def _request(self, work: LogToClean) -> CleanRequest:
-        extent, settings, log = work.due.extent, self._cleaner.settings, work.log
-        image = log.producers.image()
-        values = (image, log.segments.first.base_offset, extent.first_uncleanable_offset)
-        if image.is_large:
-            producers = await self._cleaner.workers.in_thread(last_records_in, *values)
-            if not self._manager.is_wanted(work):
-                raise CleaningAborted("it is not wanted any more")
-        else:
-            producers = last_records_in(*values)
-        return request_for(
-            log,
-            extent.first_dirty_offset,
-            extent.first_uncleanable_offset,
-            now_ms=self._cleaner.clock.wall_ms(),
-            map_bytes=settings.map_bytes,
-            io_buffer_bytes=settings.io_buffer_bytes,
-            load_factor=settings.load_factor,
-            max_message_bytes=settings.message_max_bytes,
-            active_producers=producers,
+        cleaner = self._cleaner
+        running_cleaning = await cleaner.workers.in_thread(_import_steps)
+        if self._hand is None:
+            self._hand = cleaner.workers.hire()
+        running = running_cleaning(
+            work,
+            hand=self._hand,
+            workers=cleaner.workers,
+            clock=cleaner.clock,
+            throttle=cleaner.throttler.throttle,
+            is_wanted=lambda: self._manager.is_wanted(work),
         )
-
-    async def _throttle(self, result: object) -> None:
-        """What was read and what was written counts, as in Kafka (S-CMP-12)."""
-        steps = result if isinstance(result, tuple) else (result,)
-        moved = 0
-        for step in steps:
-            if isinstance(step, MapStep):
-                moved += step.read_bytes
-            elif isinstance(step, RewriteStep):
-                moved += step.read_bytes + step.written_bytes
-        await self._cleaner.throttler.throttle(moved)
+        cleaned = await running.carry_out(cleaner.settings, most_a_step=cleaner.most_a_step)
+        cleaned.tell(self._number, work, self.look)
+        return cleaned
 
 
-def tell(number: int, work: LogToClean, cleaned: Cleaned, look: LookStatistics) -> None:
-    """What a cleaning has come to, in the lines of Kafka's cleaner."""
-    stats, first = cleaned.stats, work.due.extent.first_dirty_offset
-    rewriting = cleaned.seconds - cleaned.index_seconds
-    read, mapped = _mb(stats.bytes_read), _mb(stats.map_bytes_read)
-    lines = (
-        f"Log cleaner thread {number} cleaned log {_name(work)} "
-        f"(dirty section = [{first}, {stats.end_offset}])",
-        f"{read:,.1f} MB of log processed in {cleaned.seconds:,.1f} seconds "
-        f"({_rate(read, cleaned.seconds):,.1f} MB/sec).",
-        f"Indexed {mapped:,.1f} MB in {cleaned.index_seconds:.1f} seconds "
-        f"({_rate(mapped, cleaned.index_seconds):,.1f} Mb/sec, "
-        f"{_percent(cleaned.index_seconds, cleaned.seconds):.1f}% of total time)",
-        f"Buffer utilization: {100 * stats.map_utilization:.1f}%",
-        f"Cleaned {read:,.1f} MB in {rewriting:.1f} seconds "
-        f"({_rate(read, rewriting):,.1f} Mb/sec, "
-        f"{_percent(rewriting, cleaned.seconds):.1f}% of total time)",
-        f"Start size: {read:,.1f} MB ({stats.messages_read:,} messages)",
-        f"End size: {_mb(stats.bytes_written):,.1f} MB ({stats.messages_written:,} messages)",
-        f"{100 - _percent(stats.bytes_written, stats.bytes_read):.1f}% size reduction "
-        f"({100 - _percent(stats.messages_written, stats.messages_read):.1f}% fewer messages)",
-    )
-    logger.info("\n%s", "\n".join("\t" + line for line in lines))
-    if look.delayed:
-        logger.info(
-            "\tCleanable partitions: %d, Delayed partitions: %d, max delay: %d",
-            look.cleanable,
-            look.delayed,
-            look.max_delay_ms,
-        )
-    if stats.invalid_messages_read:
-        logger.warning(
-            "\tFound %d invalid messages during compaction.", stats.invalid_messages_read
-        )
+def _import_steps() -> "type[RunningCleaning]":
+    """In a thread: it takes a tenth of a second, and a broker that cleans nothing needs none."""
+    from broker.cleaning_steps import RunningCleaning
 
-
-def _name(work: LogToClean) -> str:
-    return partition_dir_name(work.log.topic_partition)
-
-
-def _mb(size: int) -> float:
-    return size / 2**20
-
-
-def _rate(amount: float, seconds: float) -> float:
-    return amount / seconds if seconds > 0 else 0.0
-
-
-def _percent(part: float, whole: float) -> float:
-    return 100 * part / whole if whole else 0.0
+    return RunningCleaning

@@ -1,5 +1,6 @@
 """Compaction end to end, in virtual time: what clients see of it, and what stands against it."""
 
+import errno
 from random import Random
 
 import pytest
@@ -7,9 +8,11 @@ import pytest
 from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.world.workers import WorkerDied
 from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.types import TopicPartition
 from storage.cleaner import work as work_in_child
+from storage.cleaner.errors import Uncleanable, UncleanableReason
 from storage.cleaner.planner import NotDue, NothingDirty, OpenTransaction
 from storage.cleaner.states import Paused
 from tests.anomalies.workload.raw import RawProducer
@@ -196,6 +199,27 @@ async def test_s_cmp_12_the_throttle_makes_a_cleaning_take_its_time(broker: Whol
     assert broker.clock.monotonic() - began > dirty / 100
 
 
+@whole_broker(log__cleaner__io__max__bytes__per__second="70000")
+async def test_s_cmp_12_a_throttled_cleaning_sleeps_for_a_second_or_two_at_a_time(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets: list[int] = []
+    real = work_in_child.map_some
+
+    def noting(state: dict[str, object], budget: int) -> object:
+        budgets.append(budget)
+        return real(state, budget)
+
+    monkeypatch.setattr(work_in_child, "map_some", noting)
+    await broker.create_topic("t", **COMPACTED)
+    await overwritten(broker.client(), "t-0", 30)
+    await broker.clock.sleep(20)
+    await altered(broker, log__cleaner__io__max__bytes__per__second="1e12")
+    await overwritten(broker.client(), "t-0", 30)
+    await broker.clock.sleep(40)
+    assert set(budgets) == {70_000, 4 << 20}
+
+
 @whole_broker()
 async def test_s_cmp_11_an_unexpected_error_gives_the_partition_up_and_the_thread_goes_on(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -220,12 +244,15 @@ async def test_s_cmp_11_an_unexpected_error_gives_the_partition_up_and_the_threa
     assert len(await left(broker.client(), "t-0")) < 20
 
 
+@pytest.mark.parametrize(
+    "error", [WorkerDied("killed"), MemoryError(), OSError(errno.EMFILE, "none left")]
+)
 @whole_broker()
-async def test_a_child_that_dies_is_followed_by_another(
-    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
+async def test_a_child_that_dies_or_finds_no_room_is_followed_by_another(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def dying(state: object, budget: int) -> object:
-        raise WorkerDied("killed")
+        raise error
 
     await broker.create_topic("t", **COMPACTED)
     await overwritten(broker.client(), "t-0", 30)
@@ -236,6 +263,33 @@ async def test_a_child_that_dies_is_followed_by_another(
     assert len(await left(broker.client(), "t-0")) == 90
     await broker.clock.sleep(40)
     assert len(await left(broker.client(), "t-0")) < 20
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Uncleanable(UncleanableReason.CORRUPT_BATCH, "at 7"),
+        KafkaError(ErrorCode.CORRUPT_MESSAGE, "at 7"),
+    ],
+)
+@whole_broker()
+async def test_s_cmp_11_a_log_that_cannot_be_cleaned_is_given_up_and_told(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refusing(state: object, budget: int) -> object:
+        raise error
+
+    await broker.create_topic("t", **COMPACTED)
+    await overwritten(broker.client(), "t-0", 30)
+    monkeypatch.setattr(work_in_child, "rewrite_some", refusing)
+    await broker.clock.sleep(60)
+    statistics = broker.server.parts.log_cleaner.statistics()
+    assert statistics.manager.uncleanable_partitions == {LOG_DIR: 1}
+    log = log_of(broker)
+    assert statistics.manager.uncleanable_bytes == {LOG_DIR: log.size - log.segments.active.size}
+    assert "at 7" in (broker.server.log_manager.cleaner.why_uncleanable(log) or "")
+    assert files(broker, ".cleaned") == []
+    assert len(await left(broker.client(), "t-0")) == 90
 
 
 @whole_broker(log__dirs="/d,/e")
@@ -453,3 +507,21 @@ async def test_a_coordinators_partition_is_not_compacted_while_it_is_read_back(
     assert set(states) == {Paused(1)}
     await broker.clock.sleep(40)
     assert log_of(broker, "__consumer_offsets-0").size < 4000
+
+
+@whole_broker()
+async def test_s_cmp_13_delete_records_takes_segments_of_topics_that_allow_it(
+    broker: WholeBroker,
+) -> None:
+    await broker.create_topic("t", **{**COMPACTED, "cleanup__policy": "compact,delete"})
+    await broker.create_topic("u", **COMPACTED)
+    for topic in ("t", "u"):
+        await overwritten(broker.client(), f"{topic}-0", 30)
+    replicas = broker.server.parts.replica_manager
+    with pytest.raises(KafkaError, match="can not be deleted due to the configured policy"):
+        replicas.partition(TopicPartition("u", 0)).delete_records(50)
+    assert replicas.partition(TopicPartition("t", 0)).delete_records(50) == 50
+    await broker.clock.sleep(40)
+    assert log_of(broker).log_start_offset == 50
+    assert 30 < log_of(broker).first_segment_base <= 50
+    assert latest(await left(broker.client(), "t-0", 50)).keys() == {"k0", "k1", "k2"}

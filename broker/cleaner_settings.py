@@ -1,0 +1,44 @@
+"""What the threads of the log cleaner are made with, of a broker's configuration.
+
+`broker.log_cleaner` makes its threads anew when any of it changes.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from config.broker_config import BrokerConfig
+
+MOST_MAP_BYTES: Final = 2**31 - 1
+"""Of one loop, as in Kafka."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerSettings:
+    """What loops are made with. Sizes are bytes."""
+
+    threads: int
+    dedupe_buffer_size: int
+    load_factor: float
+    io_buffer_size: int
+    message_max_bytes: int
+
+    @classmethod
+    def from_config(cls, config: BrokerConfig) -> "CleanerSettings":
+        """As the broker is configured now."""
+        return cls(
+            threads=config.log_cleaner_threads,
+            dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
+            load_factor=config.log_cleaner_io_buffer_load_factor,
+            io_buffer_size=config.log_cleaner_io_buffer_size,
+            message_max_bytes=config.message_max_bytes,
+        )
+
+    @property
+    def map_bytes(self) -> int:
+        """Of one loop's map."""
+        return min(self.dedupe_buffer_size // max(self.threads, 1), MOST_MAP_BYTES)
+
+    @property
+    def io_buffer_bytes(self) -> int:
+        """Of one loop's read buffer; the write buffer takes as much."""
+        return self.io_buffer_size // max(self.threads, 1) // 2

@@ -146,7 +146,12 @@ public class CleanerOracle {
             answer.put("firstUncleanable", toClean.firstUncleanableOffset());
             answer.put("cleanBytes", toClean.cleanBytes());
             answer.put("cleanableBytes", toClean.cleanableBytes());
-            answer.put("ratio", toClean.cleanableRatio());
+            answer.put("totalBytes", toClean.totalBytes());
+            var delay = LogCleanerManager.class.getDeclaredMethod(
+                "maxCompactionDelay", UnifiedLog.class, long.class, long.class);
+            delay.setAccessible(true);
+            answer.put("delayMs",
+                (long) delay.invoke(null, log, offsets.firstDirtyOffset(), question.get("now").asLong()));
             facts(log, answer);
         }
     }

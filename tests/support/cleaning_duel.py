@@ -26,6 +26,7 @@ class Outcome:
 
     seed: int
     turn: Turn
+    log_start: int
     first_dirty: int
     first_uncleanable: int
     kafka: Answer | None
@@ -41,9 +42,9 @@ class Outcome:
 
     def __str__(self) -> str:
         return (
-            f"seed {self.seed} turn {self.turn.number}: [{self.first_dirty}, "
-            f"{self.first_uncleanable}) {self.bytes_before} -> {self.bytes_after} bytes "
-            f"{self.refused} {self.wrong}"
+            f"seed {self.seed} turn {self.turn.number}, log start {self.log_start}: "
+            f"[{self.first_dirty}, {self.first_uncleanable}) "
+            f"{self.bytes_before} -> {self.bytes_after} bytes {self.refused} {self.wrong}"
         )
 
 
@@ -59,31 +60,43 @@ class Duel:
         self.ours = root / "ours" / NAME
 
     def turns(self) -> Iterator[Outcome]:
-        """Ends early when Kafka refuses, or when something differs."""
+        """Ends early when something differs. After a refusal of Kafka's it goes on with ours."""
         writer = HistoryWriter(self.history)
         self.before.mkdir(parents=True)
         checkpoint: int | None = None
+        start = 0
         for turn in self.history.turns():
             writer.extend(self.before, turn)
+            start = max(start, self._log_start(turn))
             plan = self.kafka.plan(
                 self.before,
                 self.history.config,
                 now_ms=turn.now_ms,
                 checkpoint=None if turn.begin_anew else checkpoint,
+                log_start=start,
             )
             if plan["firstDirty"] >= plan["firstUncleanable"]:
                 continue
-            outcome = self._clean(turn, plan)
+            outcome = self._clean(turn, plan, start)
             yield outcome
-            if outcome.kafka is None or outcome.wrong:
+            if outcome.wrong:
                 return
-            checkpoint = outcome.kafka["endOffset"]
-            copy(self.kafkas if turn.next_from_kafka else self.ours, self.before)
+            assert outcome.stats is not None
+            checkpoint = outcome.stats.end_offset
+            next_from_kafka = turn.next_from_kafka and outcome.kafka is not None
+            copy(self.kafkas if next_from_kafka else self.ours, self.before)
 
-    def _clean(self, turn: Turn, plan: Answer) -> Outcome:
+    def _log_start(self, turn: Turn) -> int:
+        log = self.history.load(self.before, turn.now_ms)
+        first, end = log.segments.first.base_offset, log.log_end_offset
+        log.close()
+        return first + int(turn.deleted * (end - first)) if turn.deleted else 0
+
+    def _clean(self, turn: Turn, plan: Answer, log_start: int) -> Outcome:
         outcome = Outcome(
             seed=self.history.seed,
             turn=turn,
+            log_start=log_start,
             first_dirty=plan["firstDirty"],
             first_uncleanable=plan["firstUncleanable"],
             kafka=None,
@@ -100,19 +113,21 @@ class Duel:
                 first_uncleanable=outcome.first_uncleanable,
                 map_bytes=turn.map_slots * BYTES_PER_SLOT,
                 io_buffer=turn.io_buffer_bytes,
+                log_start=log_start,
             )
         except KafkaRefused as error:
             outcome.refused = str(error)
-            return outcome
-        outcome.bytes_after = _size(self.kafkas)
-        outcome.wrong += self.clean_ours(outcome)
-        outcome.wrong += differences(self.kafkas, self.ours)
+        outcome.stats = self._clean_ours(outcome)
+        outcome.bytes_after = _size(self.ours)
+        if outcome.kafka is not None:
+            outcome.wrong += _different_numbers(outcome.kafka, outcome.stats)
+            outcome.wrong += differences(self.kafkas, self.ours)
         return outcome
 
-    def clean_ours(self, outcome: Outcome) -> list[str]:
-        """Clean with ours as `outcome` says; what its numbers say otherwise than Kafka's."""
+    def _clean_ours(self, outcome: Outcome) -> CleanerStats:
+        """Clean with ours as `outcome` says."""
         turn = outcome.turn
-        log = self.history.load(self.ours, turn.now_ms)
+        log = self.history.load(self.ours, turn.now_ms, log_start_offset=outcome.log_start)
         request = request_for(
             log,
             outcome.first_dirty,
@@ -126,9 +141,7 @@ class Duel:
         log.flush()
         log.close()
         _remove_deleted(log)
-        assert outcome.kafka is not None
-        outcome.stats = stats
-        return _different_numbers(outcome.kafka, stats)
+        return stats
 
 
 def _different_numbers(kafka: Answer, stats: CleanerStats) -> list[str]:

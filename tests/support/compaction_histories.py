@@ -98,6 +98,8 @@ class Turn:
     io_buffer_bytes: int
     begin_anew: bool
     """Clean from the start of the log instead of from where the last cleaning ended."""
+    deleted: float
+    """DeleteRecords: which share of the log the log start has passed."""
     next_from_kafka: bool
     """Which of the two cleaned directories the next turn goes on with."""
 
@@ -136,12 +138,14 @@ class CompactionHistory:
                 map_slots=rng.choice(self.map_slots),
                 io_buffer_bytes=rng.choice(self.io_buffers),
                 begin_anew=not batches or rng.random() < 0.15,
+                # Kafka's cleaner forgets transactions that were aborted below the log start.
+                deleted=rng.choice((0, 0, 0, 0.3, 0.7)) * (not self.shape.transactions),
                 next_from_kafka=rng.random() < 0.5,
             )
 
-    def load(self, directory: Path, now_ms: int, *, clean: bool = True) -> Log:
+    def load(self, directory: Path, now_ms: int, *, log_start_offset: int = 0) -> Log:
         """The log that lies there, all of it replicated."""
-        options = LoadOptions(config=self.config, clean=clean)
+        options = LoadOptions(config=self.config, clean=True, log_start_offset=log_start_offset)
         log = load_log(
             OsFileSystem(), ManualClock(now_ms), str(directory), TP, options, Random(self.seed)
         )

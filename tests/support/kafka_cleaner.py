@@ -100,6 +100,7 @@ class KafkaCleaner:
         io_buffer: int = 512 * 1024,
         max_io_buffer: int = 1_048_588,
         load_factor: float = 0.9,
+        log_start: int = 0,
     ) -> Answer:
         """`Cleaner.doClean` on the partition there. Raises KafkaRefused."""
         return self.ask(
@@ -113,10 +114,17 @@ class KafkaCleaner:
             ioBuffer=io_buffer,
             maxIoBuffer=max_io_buffer,
             loadFactor=load_factor,
+            logStart=log_start,
         )
 
     def plan(
-        self, directory: Path, config: TopicConfig, *, now_ms: int, checkpoint: int | None
+        self,
+        directory: Path,
+        config: TopicConfig,
+        *,
+        now_ms: int,
+        checkpoint: int | None,
+        log_start: int = 0,
     ) -> Answer:
         """What LogCleanerManager would take."""
         return self.ask(
@@ -125,6 +133,7 @@ class KafkaCleaner:
             config=kafka_settings(config),
             now=now_ms,
             checkpoint=checkpoint,
+            logStart=log_start,
         )
 
     def facts(

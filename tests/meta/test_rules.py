@@ -24,6 +24,7 @@ CLAIMED = {
     "S-RET": range(1, 10),
     "S-FL": range(1, 5),
     "S-REC": range(1, 12),
+    "S-CMP": range(1, 16),
     "S-IDEM": range(1, 4),
     "S-TXN": range(1, 8),
     "S-GRP": range(1, 8),

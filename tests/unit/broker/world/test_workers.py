@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from broker.world.machine import NICE, MachineWorkers
+from broker.world.machine import LOWEST, NICE, MachineWorkers
 from broker.world.workers import InlineWorkers, WorkerDied, Workers, perform, perform_all
 from storage import jobs
 from storage.errors import StorageError
@@ -209,7 +209,7 @@ def test_a_hand_is_a_child_of_low_priority_and_another_one_after_it_has_died() -
     try:
         first = trio.run(hand.call, process_of)
         assert first[0] != os.getpid()
-        assert first[1] == min(os.nice(0) + NICE, 19)
+        assert first[1] == LOWEST
         trio.run(hand.call, remember, 1)
         with pytest.raises(WorkerDied):
             trio.run(hand.call, die_with)

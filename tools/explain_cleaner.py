@@ -16,6 +16,7 @@ from storage.cleaner.request import CleanerStats
 from storage.explain.cleaning import CleaningVerdict, explain_cleaning
 from storage.explain.opened import OpenedLog
 from storage.reader import PartitionView
+from tools.console import console, say
 from tools.log_targets import Targets, add_target_arguments, describe
 from tools.magnitudes import duration, moment, size_of
 from tools.progress import progress_bar
@@ -99,7 +100,7 @@ def run(args: argparse.Namespace) -> None:
     left_out = 0
     if not args.json:
         for note in targets.notes:
-            _say(note)
+            say(note)
     for view, opened in targets.opened():
         config = opened.log.config
         named = len(targets.found) == 1
@@ -115,8 +116,8 @@ def run(args: argparse.Namespace) -> None:
         if args.json:
             print(json.dumps(told))
     if left_out and not args.json:
-        _say()
-        _say(f"{left_out:,} partitions are not compacted (--all shows them).")
+        say()
+        say(f"{left_out:,} partitions are not compacted (--all shows them).")
 
 
 def _dry_run(
@@ -131,7 +132,7 @@ def _dry_run(
     extent = found.verdict.extent
     if extent is None or not extent.cleanable_bytes:
         if not args.json:
-            _say("  Nothing would be cleaned.")
+            say("  Nothing would be cleaned.")
         return None
     from storage.explain.dry_run import JudgedRecord, dry_run
 
@@ -157,7 +158,7 @@ def _dry_run(
             )
     except (Uncleanable, SegmentOverflow) as error:
         if not args.json:
-            _say(f"  It cannot be cleaned: {error}")
+            say(f"  It cannot be cleaned: {error}")
         return {"uncleanable": str(error)}
     fates = {RecordFate(code): count for code, count in enumerate(stats.fates) if count}
     if not args.json:
@@ -176,7 +177,7 @@ def _show_dry_run(stats: CleanerStats, fates: dict[RecordFate, int]) -> None:
     from rich.table import Table
 
     saved = 1 - stats.bytes_written / stats.bytes_read if stats.bytes_read else 0.0
-    _say(
+    say(
         f"  Cleaned up to {stats.end_offset:,}, it would have {size_of(stats.bytes_written)} "
         f"of {size_of(stats.bytes_read)}: {saved:.0%} less. The map of keys would be "
         f"{stats.map_utilization:.1%} full."
@@ -187,7 +188,7 @@ def _show_dry_run(stats: CleanerStats, fates: dict[RecordFate, int]) -> None:
         table.add_row(
             f"{count:,}", "stay" if stays else "go", RULES[fate], style="" if stays else "yellow"
         )
-    _console().print(table)
+    console().print(table)
 
 
 def _record_as_json(record: "JudgedRecord") -> dict[str, Any]:
@@ -252,12 +253,12 @@ def _reason_as_json(reason: Reason) -> dict[str, Any]:
 
 
 def _show(view: PartitionView, found: CleaningVerdict, configs: dict[str, Any], now: int) -> None:
-    _say()
-    _say(
+    say()
+    say(
         f"{view.topic_partition}: offsets {found.log_start_offset:,} to "
         f"{found.log_end_offset:,}, {size_of(found.size)}"
     )
-    _say("  " + ", ".join(f"{name}={value}" for name, value in configs.items()))
+    say("  " + ", ".join(f"{name}={value}" for name, value in configs.items()))
     verdict = found.verdict
     extent = verdict.extent
     if extent is not None and found.size:
@@ -270,23 +271,23 @@ def _show(view: PartitionView, found: CleaningVerdict, configs: dict[str, Any], 
         ):
             _bar(name, colour, size, found.size, f"{first:,} to {last:,}" if size else "")
         if extent.reset is not None:
-            _say(
+            say(
                 f"  The cleaner's checkpoint, {found.checkpointed:,}, is not believed: "
                 f"{extent.reset.value}."
             )
     if isinstance(verdict, Due):
-        _say(f"  It is cleaned next: {_due(verdict)}.")
+        say(f"  It is cleaned next: {_due(verdict)}.")
         return
-    _say("  It is not cleaned now:")
+    say("  It is not cleaned now:")
     for reason in verdict.reasons:
-        _say(f"  * {sentence(reason, now)}")
+        say(f"  * {sentence(reason, now)}")
 
 
 def _bar(name: str, colour: str, size: int, total: int, offsets: str) -> None:
     width = round(_BAR * size / total)
     if size and not width:
         width = 1
-    _console().print(
+    console().print(
         f"  {name:8}[{colour}]{'█' * width}[/] {size_of(size)}  {offsets}", soft_wrap=True
     )
 
@@ -336,13 +337,3 @@ def sentence(reason: Reason, now: int) -> str:  # noqa: PLR0911 - one for each k
 
 def _when(due_ms: int, now: int) -> str:
     return f"in {duration(due_ms - now)}" if due_ms > now else "now"
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def _say(text: str = "") -> None:
-    _console().print(text, soft_wrap=True, markup=False)

@@ -10,6 +10,7 @@ from typing import Any
 from storage.explain.opened import OpenedLog
 from storage.explain.retention import RetentionVerdict, explain_retention
 from storage.reader import PartitionView
+from tools.console import console, say
 from tools.log_targets import Targets, add_target_arguments, describe
 from tools.magnitudes import duration, moment, size_of
 
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
     now = targets.clock.wall_ms()
     if not args.json:
         for note in targets.notes:
-            _say(note)
+            say(note)
     for view, opened in targets.opened():
         verdicts = explain_retention(opened.log, now)
         if args.json:
@@ -92,17 +93,17 @@ def _show(
 
     log = opened.log
     if not log.size:
-        _say()
-        _say(f"{view.topic_partition}: empty, at offset {log.log_end_offset:,}")
+        say()
+        say(f"{view.topic_partition}: empty, at offset {log.log_end_offset:,}")
         return
     going = [one for one in verdicts if one.taken_by is not None]
     configs = describe(log.config, CONFIGS)
-    _say()
-    _say(
+    say()
+    say(
         f"{view.topic_partition}: offsets {log.log_start_offset:,} to {log.log_end_offset:,}, "
         f"{_segments(len(verdicts))}, {size_of(log.size)}"
     )
-    _say("  " + ", ".join(f"{name}={value}" for name, value in configs.items()))
+    say("  " + ", ".join(f"{name}={value}" for name, value in configs.items()))
     table = Table("from", "to", "size", "newest record", "what becomes of it")
     listed = verdicts if every or len(verdicts) <= FEW else _few(verdicts)
     for verdict in listed:
@@ -117,12 +118,12 @@ def _show(
             sentence(verdict, now),
             style="yellow" if verdict.taken_by is not None else "",
         )
-    _console().print(table)
+    console().print(table)
     if going:
         freed = sum(one.size for one in going)
-        _say(f"  The next run takes {_segments(len(going))}, {size_of(freed)}.")
+        say(f"  The next run takes {_segments(len(going))}, {size_of(freed)}.")
     else:
-        _say("  The next run takes nothing.")
+        say("  The next run takes nothing.")
 
 
 def _segments(count: int) -> str:
@@ -152,13 +153,3 @@ def sentence(verdict: RetentionVerdict, now: int) -> str:
     if not parts and verdict.kept is not None:
         parts.append(f"stays: {verdict.kept.value}")
     return "; or ".join(parts)
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def _say(text: str = "") -> None:
-    _console().print(text, soft_wrap=True, markup=False)

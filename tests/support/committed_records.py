@@ -11,13 +11,18 @@ from storage.log_manager import LogManager
 from tests.support.crash_lab import answered
 
 
-def committed_records(log: Log, manager: LogManager) -> list[Record]:
-    """From the log start to the last stable offset, asking anew while an index is repaired."""
+def committed_records(
+    log: Log, manager: LogManager | None = None, *, most: int = 1 << 20
+) -> list[Record]:
+    """From the log start to the last stable offset, by reads of `most` bytes.
+
+    With `manager` it asks anew while an index is repaired.
+    """
     found: list[Record] = []
     offset = log.log_start_offset
     while True:
-        read = partial(log.read, offset, 1 << 20, FetchIsolation.TXN_COMMITTED)
-        info = answered(manager, read)
+        read = partial(log.read, offset, most, FetchIsolation.TXN_COMMITTED)
+        info = read() if manager is None else answered(manager, read)
         if not info.records:
             return found
         data = info.records.read() if isinstance(info.records, FileSlice) else info.records

@@ -11,7 +11,8 @@ from protocol.records.control import ControlType
 from protocol.records.record import Record, iter_records
 from storage.cleaner.cleaning import clean, perform, request_for
 from storage.cleaner.request import CleanerStats
-from storage.log.results import AppendInfo, FetchIsolation, FileSlice
+from storage.log.results import AppendInfo
+from tests.support.committed_records import committed_records
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
 __all__ = ["CODECS", "DIRECTORY", "CompactedLog", "Pair"]
@@ -119,30 +120,8 @@ class CompactedLog(LogBuilder):
 
     def committed(self) -> list[Seen]:
         """What a read_committed consumer sees, as one decides it: by the aborted list."""
-        found: list[Seen] = []
-        offset = self.log.log_start_offset
-        while True:
-            info = self.log.read(offset, 1 << 14, FetchIsolation.TXN_COMMITTED)
-            if not info.records:
-                return found
-            data = info.records.read() if isinstance(info.records, FileSlice) else info.records
-            waiting = sorted(info.aborted or [], key=lambda txn: txn.first_offset)
-            aborted: set[int] = set()
-            for position, header in iter_batches(data):
-                while waiting and waiting[0].first_offset <= header.last_offset:
-                    aborted.add(waiting.pop(0).producer_id)
-                offset = header.last_offset + 1
-                if header.is_control:
-                    for record in iter_records(data, position):
-                        if record.key is not None and record.key[3] == ControlType.ABORT:
-                            aborted.discard(header.producer_id)
-                    continue
-                if header.is_transactional and header.producer_id in aborted:
-                    continue
-                found += [
-                    Seen(record.offset, record.key, record.value)
-                    for record in iter_records(data, position)
-                ]
+        records = committed_records(self.log, most=1 << 14)
+        return [Seen(record.offset, record.key, record.value) for record in records]
 
     @staticmethod
     def state_of(seen: Iterable[Seen]) -> dict[bytes, bytes]:

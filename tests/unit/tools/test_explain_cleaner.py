@@ -1,4 +1,7 @@
-"""`pykafkalog explain-cleaner`: a sentence for each reason."""
+"""`pykafkalog explain-cleaner`: a sentence for each reason, and what it says of a directory."""
+
+import json
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +19,8 @@ from storage.cleaner.planner import (
     Reason,
     Uncleanable,
 )
+from tests.support.compacted_log import DIRECTORY, CompactedLog
+from tools.__main__ import main
 from tools.explain_cleaner import sentence
 
 NOW = 10_000_000
@@ -52,3 +57,62 @@ NOW = 10_000_000
 )
 def test_a_sentence_for_each_reason(reason: Reason, said: str) -> None:
     assert said in sentence(reason, NOW)
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """`t-0`: a value, a later one of its key, a tombstone; then the active segment."""
+    log = CompactedLog()
+    log.put((b"a", b"1"), (b"b", b"2"))
+    log.put((b"a", b"3"), (b"b", None))
+    log.log.roll()
+    log.put((b"c", b"4"))
+    log.stopped().close()
+    (tmp_path / "t-0").mkdir()
+    for path, content in log.fs.snapshot().items():
+        if path.startswith(f"{DIRECTORY}/"):
+            (tmp_path / "t-0" / path.rpartition("/")[2]).write_bytes(content)
+    return tmp_path
+
+
+def explained(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, object]]:
+    assert main(["explain-cleaner", "--json", "--config", "cleanup.policy=compact", *words]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_directory_is_due_or_tells_why_not(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (found,) = explained(capsys, str(log_dir))
+    assert (found["partition"], found["is_due"]) == ("t-0", True)
+    assert (found["first_dirty_offset"], found["first_uncleanable_offset"]) == (0, 4)
+    (log_dir / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 4\n")
+    (found,) = explained(capsys, str(log_dir))
+    assert (found["is_due"], found["cleaner_checkpoint"]) == (False, 4)
+    assert [reason["kind"] for reason in found["reasons"]] == ["ActiveSegmentOnly"]
+    assert main(["explain-cleaner", str(log_dir)]) == 0
+    assert "cleanup.policy=delete has no compact" in capsys.readouterr().out
+
+
+def test_the_dry_run_counts_and_names_each_record(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(path.name for path in (log_dir / "t-0").iterdir())
+    *records, found = explained(capsys, "--records", str(log_dir))
+    assert [(one["offset"], one["key"], one["fate"]) for one in records] == [
+        (0, "a", "DROPPED_OLDER"),
+        (1, "b", "DROPPED_OLDER"),
+        (2, "a", "KEPT_LATEST"),
+        (3, "b", "KEPT_TOMBSTONE"),
+    ]
+    assert found["dry_run"]["fates"] == {
+        "KEPT_LATEST": 1,
+        "KEPT_TOMBSTONE": 1,
+        "DROPPED_OLDER": 2,
+    }
+    policy = ("--config", "cleanup.policy=compact")
+    assert main(["explain-cleaner", "--dry-run", *policy, str(log_dir)]) == 0
+    shown = capsys.readouterr().out
+    assert "100% of it are dirty" in shown
+    assert "there is a later record of its key" in shown
+    assert sorted(path.name for path in (log_dir / "t-0").iterdir()) == before

@@ -7,9 +7,10 @@ the other has cleaned.
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from config.topic_config import TopicConfig
 from storage.cleaner.cleaning import clean, perform, request_for
 from storage.cleaner.request import CleanerStats
 from storage.log.log import Log
@@ -77,7 +78,10 @@ class Duel:
             )
             if plan["firstDirty"] >= plan["firstUncleanable"]:
                 continue
+            config = self.history.config
+            self.history.config = self._grouping(config, turn)
             outcome = self._clean(turn, plan, start)
+            self.history.config = config
             yield outcome
             if outcome.wrong:
                 return
@@ -85,6 +89,12 @@ class Duel:
             checkpoint = outcome.stats.end_offset
             next_from_kafka = turn.next_from_kafka and outcome.kafka is not None
             copy(self.kafkas if next_from_kafka else self.ours, self.before)
+
+    def _grouping(self, config: TopicConfig, turn: Turn) -> TopicConfig:
+        """With a `segment.bytes` at which groups just fit."""
+        sizes = [path.stat().st_size for path in sorted(self.before.glob("*.log"))]
+        size = sum(sizes[: turn.exact_group])
+        return replace(config, segment_bytes=size) if size > config.segment_bytes else config
 
     def _log_start(self, turn: Turn) -> int:
         log = self.history.load(self.before, turn.now_ms)

@@ -11,6 +11,7 @@ They are appended as a follower does, so that offsets may have gaps and producer
 the real storage engine: it rolls, indexes and keeps the producers.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,6 +101,8 @@ class Turn:
     """Clean from the start of the log instead of from where the last cleaning ended."""
     deleted: float
     """DeleteRecords: which share of the log the log start has passed."""
+    exact_group: int
+    """`segment.bytes` is what so many segments come to exactly; 0: as it was."""
     next_from_kafka: bool
     """Which of the two cleaned directories the next turn goes on with."""
 
@@ -140,6 +143,7 @@ class CompactionHistory:
                 begin_anew=not batches or rng.random() < 0.15,
                 # Kafka's cleaner forgets transactions that were aborted below the log start.
                 deleted=rng.choice((0, 0, 0, 0.3, 0.7)) * (not self.shape.transactions),
+                exact_group=rng.choice((0, 0, 2, 3)),
                 next_from_kafka=rng.random() < 0.5,
             )
 
@@ -193,6 +197,7 @@ class HistoryWriter:
     def extend(self, directory: Path, turn: Turn) -> None:
         """Append the turn's batches to what lies there."""
         log = self.history.load(directory, turn.now_ms)
+        written_from = log.segments.active.base_offset
         try:
             if log.log_end_offset == 0 and self.history.shape.first_offset:
                 log.truncate_fully_and_start_at(self.history.shape.first_offset)
@@ -205,6 +210,16 @@ class HistoryWriter:
         finally:
             log.flush()
             log.close()
+        self._date_files(directory, written_from, turn.now_ms)
+
+    def _date_files(self, directory: Path, written_from: int, now_ms: int) -> None:
+        """The clock is not the file system's. Dates matter to tombstones of old formats."""
+        rng = self.history.rng
+        ages = (0, 0, self.history.config.delete_retention_ms)
+        for path in sorted(directory.glob("*.log")):
+            if int(path.stem) >= written_from:
+                dated = (now_ms - rng.choice(ages)) * 1_000_000
+                os.utime(path, ns=(dated, dated))
 
     def _step(self, log: Log, turn: Turn) -> None:
         rng, shape = self.history.rng, self.history.shape

@@ -1,7 +1,7 @@
 """The seam to the disk: all file work of the storage engine goes through these two interfaces.
 
-`storage.os_filesystem` is the real one; `tests.support.memory_filesystem` an in-memory twin that
-can fail on demand and forget what was not synced. Every method raises `OSError` as the operating
+`storage.os_filesystem` is the real one, `storage.memory_filesystem` one in memory, whose twin in the
+tests can fail on demand and forget what was not synced. Every method raises `OSError` as the operating
 system would; the caller that owns a log directory turns it into `StorageError`.
 
 A `File` closes its descriptor when it is closed or garbage collected: a reader that holds a slice

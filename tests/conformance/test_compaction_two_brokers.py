@@ -158,7 +158,8 @@ def one_turn(broker: Broker, writer: Writer, mark: str, log_dir: Path) -> list[R
     offsets = [offset for offset, _, _ in everything]
     assert offsets == sorted(set(offsets))
     # What is clean holds each key at most once.
-    clean = [key for offset, key, _ in committed if offset < checkpoint(log_dir)]
+    below = checkpoint(log_dir)
+    clean = [key for offset, key, _ in committed if offset < below]
     assert len(clean) == len(set(clean))
     return committed
 

@@ -1,8 +1,8 @@
 """The seam to the disk: all file work of the storage engine goes through these two interfaces.
 
-`storage.os_filesystem` is the real one, `storage.memory_filesystem` one in memory, whose twin in the
-tests can fail on demand and forget what was not synced. Every method raises `OSError` as the operating
-system would; the caller that owns a log directory turns it into `StorageError`.
+`storage.os_filesystem` is the real one, `storage.memory_filesystem` one in memory, whose twin in
+the tests can fail on demand and forget what was not synced. Every method raises `OSError` as the
+operating system would; the caller that owns a log directory turns it into `StorageError`.
 
 A `File` closes its descriptor when it is closed or garbage collected: a reader that holds a slice
 of a deleted segment keeps the file alive (S-RET-7), so deleting code drops its reference instead

@@ -24,6 +24,7 @@ from protocol.messages.list_offsets import (
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.support.waiting import wait_until
 from tests.support.wire_client import WireClient
 
 PATIENCE_S = 120
@@ -142,6 +143,31 @@ def idle_connections(port: int, count: int) -> Iterator[list[socket.socket]]:
     finally:
         for one in held:
             one.close()
+
+
+def admitted(held: Sequence[socket.socket], *, most: int) -> list[socket.socket]:
+    """Those that the broker keeps, when it has refused all others: `most` of them at most.
+
+    A connection waits in the backlog until the broker looks at it. As long as one does, a place
+    that becomes free may be taken by it.
+    """
+    undecided = dict.fromkeys(held)
+    for one in held:
+        one.setblocking(False)
+
+    def others_refused() -> bool:
+        for one in list(undecided):
+            try:
+                one.recv(1)
+            except BlockingIOError:
+                continue
+            except ConnectionError:
+                pass
+            del undecided[one]
+        return len(undecided) <= most
+
+    wait_until(others_refused, PATIENCE_S)
+    return list(undecided)
 
 
 @contextmanager

@@ -3,10 +3,18 @@
 from pathlib import Path
 
 from protocol.errors import ErrorCode
-from tests.hostile.attacks import create_topic, half_frames, idle_connections, produce
+from tests.hostile.attacks import (
+    PATIENCE_S,
+    admitted,
+    create_topic,
+    half_frames,
+    idle_connections,
+    produce,
+)
 from tests.hostile.bombs import honest_records
 from tests.hostile.watch import TOPIC, watched
 from tests.support.broker_process import BrokerProcess
+from tests.support.waiting import wait_until
 
 DESCRIPTORS = 256
 
@@ -25,8 +33,9 @@ def test_more_connections_than_descriptors(tmp_path: Path) -> None:
         create_topic(broker.port, "rolling")
         batch = honest_records(100, b"v" * 150)
         with watched(broker), idle_connections(broker.port, 2 * DESCRIPTORS) as held:
-            for one in held[: DESCRIPTORS // 2]:
+            for one in admitted(held, most=DESCRIPTORS // 2)[: DESCRIPTORS // 4]:
                 one.close()
+            wait_until(lambda: produce(broker.port, "rolling", batch) is not None, PATIENCE_S)
             for _ in range(50):
                 assert produce(broker.port, "rolling", batch) == ErrorCode.NONE
         assert create_topic(broker.port, "afterwards") == ErrorCode.NONE

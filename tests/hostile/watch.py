@@ -62,24 +62,23 @@ def watched(broker: BrokerProcess, *, kept: int = KEPT_GROWTH) -> Iterator[Watch
     pid = broker.pid
     create_topic(broker.port, TOPIC, missing_only=True)
     watch = Watch()
-    client = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "tests.hostile.good_client", str(broker.port), TOPIC],
         cwd=CHECKOUT.directory,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-    )
-    try:
-        assert client.stdout is not None
-        assert client.stdout.readline() == "ready\n", "the good client was not served at all"
-        watch.resident_before = broker.resident_bytes()
-        Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak begins here
-        yield watch
-        told, _ = client.communicate(timeout=90)
-        assert client.returncode == 0, "the good client was not served to the end"
-    finally:
-        client.kill()
-        client.wait()
+    ) as client:
+        try:
+            assert client.stdout is not None
+            assert client.stdout.readline() == "ready\n", "the good client was not served at all"
+            watch.resident_before = broker.resident_bytes()
+            Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak begins here
+            yield watch
+            told, _ = client.communicate(timeout=90)
+            assert client.returncode == 0, "the good client was not served to the end"
+        finally:
+            client.kill()
     answer = json.loads(told)
     watch.acknowledged = answer["acknowledged"]
     watch.slowest = [(ms, what) for ms, what in answer["slowest"]]

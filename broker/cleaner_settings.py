@@ -20,7 +20,6 @@ class CleanerSettings:
     dedupe_buffer_size: int
     load_factor: float
     io_buffer_size: int
-    message_max_bytes: int
 
     @classmethod
     def from_config(cls, config: BrokerConfig) -> "CleanerSettings":
@@ -30,7 +29,6 @@ class CleanerSettings:
             dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
             load_factor=config.log_cleaner_io_buffer_load_factor,
             io_buffer_size=config.log_cleaner_io_buffer_size,
-            message_max_bytes=config.message_max_bytes,
         )
 
     @property

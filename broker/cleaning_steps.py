@@ -87,8 +87,10 @@ class RunningCleaning:
         clock: Clock,
         throttle: Callable[[float], Awaitable[None]],
         is_wanted: Callable[[], bool],
+        hash_seed: int,
     ) -> None:
         """`throttle` is told bytes and waits; `is_wanted` is asked between steps."""
+        self._hash_seed = hash_seed
         self._work = work
         self._hand = hand
         self._workers = workers
@@ -162,7 +164,7 @@ class RunningCleaning:
             map_bytes=settings.map_bytes,
             io_buffer_bytes=settings.io_buffer_bytes,
             load_factor=settings.load_factor,
-            max_message_bytes=settings.message_max_bytes,
+            hash_seed=self._hash_seed,
             active_producers=producers,
             sources=sources,
         )

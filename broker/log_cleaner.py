@@ -23,6 +23,7 @@ Event loop only. `broker.server` runs it.
 
 import logging
 from dataclasses import dataclass
+from random import Random
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -78,9 +79,11 @@ class LogCleaner:
         *,
         clock: Clock,
         workers: Workers,
+        random: Random,
         watch: LoopWatch | None = None,
     ) -> None:
         """`watch` hears of steps that hold the loop for long."""
+        self.random = random
         self.is_enabled = config.log_cleaner_enable
         """False: `run` does nothing, for good."""
         self.settings = CleanerSettings.from_config(config)
@@ -281,6 +284,7 @@ class CleanerThread:
             clock=cleaner.clock,
             throttle=cleaner.throttler.throttle,
             is_wanted=lambda: self._manager.is_wanted(work),
+            hash_seed=cleaner.random.getrandbits(64),
         )
         cleaned = await running.carry_out(cleaner.settings, most_a_step=cleaner.most_a_step)
         cleaned.tell(self._number, work, self.look)

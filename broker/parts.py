@@ -166,7 +166,7 @@ class Parts:
             workers,
         )
         self.log_cleaner = LogCleaner(
-            log_manager, config, clock=clock, workers=workers, watch=watch
+            log_manager, config, clock=clock, workers=workers, random=world.random, watch=watch
         )
         self.background = Background(
             threads=config.background_threads, clock=clock, workers=workers, watch=watch

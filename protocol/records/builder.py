@@ -83,8 +83,6 @@ def assemble_batch(  # noqa: PLR0913  one keyword per header field
     leader_epoch: int = -1,
 ) -> bytes:
     """A header with its checksum around `payload`, the (already compressed) records."""
-    out = bytearray(BATCH_OVERHEAD + len(payload))
-    out[BATCH_OVERHEAD:] = payload
     fields = (
         attributes,
         last_offset_delta,
@@ -95,11 +93,10 @@ def assemble_batch(  # noqa: PLR0913  one keyword per header field
         base_sequence,
         record_count,
     )
-    length = len(out) - LOG_OVERHEAD
-    HEADER.pack_into(out, 0, base_offset, length, leader_epoch, 2, 0, *fields)
-    crc = crc32c(memoryview(out)[ATTRIBUTES_OFFSET:])
-    HEADER.pack_into(out, 0, base_offset, length, leader_epoch, 2, crc, *fields)
-    return bytes(out)
+    length = BATCH_OVERHEAD + len(payload) - LOG_OVERHEAD
+    unsigned = HEADER.pack(base_offset, length, leader_epoch, 2, 0, *fields)
+    crc = crc32c(payload, crc32c(unsigned[ATTRIBUTES_OFFSET:]))
+    return b"".join((HEADER.pack(base_offset, length, leader_epoch, 2, crc, *fields), payload))
 
 
 def attributes_of(

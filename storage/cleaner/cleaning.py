@@ -72,7 +72,7 @@ def request_for(  # noqa: PLR0913 - what the log does not know
     map_bytes: int,
     io_buffer_bytes: int = 1 << 20,
     load_factor: float = 0.9,
-    max_message_bytes: int = 0,
+    hash_seed: int = 0,
     active_producers: LastRecords | None = None,
     sources: tuple[SourceSegment, ...] | None = None,
 ) -> CleanRequest:
@@ -80,8 +80,8 @@ def request_for(  # noqa: PLR0913 - what the log does not know
 
     `sources`: what `describe` has said of its `closed_segments`; without it the disk is asked here.
 
-    `max_message_bytes` counts where it is more than the topic's own. `active_producers`: see
-    `storage.producers.last_records`; without them all producers are gone through here.
+    `active_producers`: see `storage.producers.last_records`; without them all producers are gone
+    through here.
 
     `first_uncleanable_offset` is the base of a segment, at most that of the active one, and not
     above the last stable offset. Raises BeingRepaired when it is not known yet which transactions
@@ -103,10 +103,10 @@ def request_for(  # noqa: PLR0913 - what the log does not know
         segment_bytes=config.segment_bytes,
         segment_index_bytes=max(config.segment_index_bytes, LEAST_INDEX_SIZE),
         index_interval_bytes=config.index_interval_bytes,
-        max_message_bytes=max(config.max_message_bytes, max_message_bytes),
         map_bytes=map_bytes,
         io_buffer_bytes=io_buffer_bytes,
         load_factor=load_factor,
+        hash_seed=hash_seed,
         legacy_horizon_ms=clean[-1] - config.delete_retention_ms if clean else 0,
         active_producers=last_records(log) if active_producers is None else active_producers,
         aborted=tuple(log.aborted_transactions(first_uncleanable_offset)),

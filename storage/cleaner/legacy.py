@@ -19,7 +19,6 @@ from protocol.records.compression import compress
 from protocol.records.errors import RecordsError
 from protocol.records.message_set import iter_legacy_records
 from protocol.records.value import Record
-from storage.cleaner.offset_map import Hashes, hash_keys
 from storage.cleaner.opening import corrupt
 from storage.cleaner.rebuilding import Place, filled_batch
 from storage.reader.frames import Frames
@@ -39,9 +38,9 @@ class Legacy:
     has_key: Flags
     has_value: Flags
 
-    def hashes(self) -> Hashes:
-        """Of the keys of those that have one."""
-        return hash_keys([record.key for record in self.records if record.key is not None])
+    def keys(self) -> list[bytes]:
+        """Of those that have one."""
+        return [record.key for record in self.records if record.key is not None]
 
 
 def open_legacy(frames: Frames, where: str) -> Legacy:

@@ -14,7 +14,7 @@ import numpy as np
 from protocol.records.errors import RecordsError
 from protocol.records.message_set import iter_legacy_records
 from storage.cleaner.fates import BatchRule
-from storage.cleaner.offset_map import Hashes, OffsetMap, hash_keys
+from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.opening import Ints, Records, chunks_of, corrupt, open_records
 from storage.cleaner.request import CleanRequest, MapStep, SourceSegment
 from storage.cleaner.retained import Columns
@@ -29,14 +29,14 @@ def keyed(records: Records) -> Ints:
     return np.flatnonzero(records.columns.key_lengths >= 0)
 
 
-def hashes_of(records: Records, rows: Ints) -> Hashes:
-    """The hashes of the keys of these records."""
+def keys_of(records: Records, rows: Ints) -> list[bytes]:
+    """The keys of these records, all of which have one."""
     starts = records.columns.key_starts[rows]
     bounds = zip(
         starts.tolist(), (starts + records.columns.key_lengths[rows]).tolist(), strict=True
     )
     payload = records.payload
-    return hash_keys([payload[start:end] for start, end in bounds])
+    return [payload[start:end] for start, end in bounds]
 
 
 class MapBuilder:
@@ -121,7 +121,8 @@ class MapBuilder:
                 offsets = bases[records.owners] + records.columns.offset_deltas
                 rows = keyed(records)
                 rows = rows[offsets[rows] >= start]
-                count = self._map.put_all(hashes_of(records, rows), offsets[rows])
+                hashes = self._map.hashes_of(keys_of(records, rows))
+                count = self._map.put_all(hashes, offsets[rows])
                 if count < len(rows):
                     full_in = int(records.owners[rows[count]]) + opened.first
                     if full_in:
@@ -148,7 +149,7 @@ class MapBuilder:
                     last = record.offset
                     if record.key is not None and last >= start:
                         offset = np.array([last], np.int64)
-                        if not self._map.put_all(hash_keys([record.key]), offset):
+                        if not self._map.put_all(self._map.hashes_of([record.key]), offset):
                             self.is_full = True
                             return
                         self._note(last)

@@ -1,8 +1,10 @@
 """Key -> latest offset, for as many keys as fit into a given memory (S-CMP-3).
 
-A key is its MD5 hash, so an entry takes 24 bytes whatever the key: 16 of hash, 8 of offset. As
-Kafka's `SkimpyOffsetMap`, and with its promise: two keys of one hash would be taken for one, which
-nobody has to fear from keys that were not made for it.
+A key is a hash of 16 bytes, so an entry takes 24 bytes whatever the key, as in Kafka's
+`SkimpyOffsetMap`: 16 of hash, 8 of offset. Two keys of one hash would be taken for one, and the
+older record would be lost. Kafka hashes with MD5. XXH3 takes a third of the time, and is no secret
+either; so each map has a seed that whoever chooses keys cannot know, and keys that were made to
+have one hash have two.
 
 One row of a numpy table is an entry: both halves of the hash, and the offset plus one, so that a
 row of zeros is an empty one. The table begins small and grows, up to what it may be: the map of a
@@ -18,20 +20,13 @@ that is. Rows are never freed.
 Offsets rise from call to call and within one call, as in a log.
 """
 
-import hashlib
-from collections.abc import Callable, Iterable
-from functools import partial
-from importlib import import_module
-from typing import Any, Final
+from collections.abc import Iterable
+from itertools import repeat
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-
-try:
-    # The interpreter's own MD5 takes half as long to set up as OpenSSL's: keys are short.
-    _md5: Callable[[bytes], Any] = import_module("_md5").md5
-except ImportError:  # an interpreter built without it
-    _md5 = partial(hashlib.md5, usedforsecurity=False)
+from xxhash import xxh3_128_digest
 
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -50,19 +45,12 @@ _AT_ONCE: Final = 1 << 16
 _ABSENT: Final = -1
 
 
-def hash_keys(keys: Iterable[bytes]) -> Hashes:
-    """The hashes of `keys`, in their order."""
-    digest = _md5
-    joined = b"".join([digest(key).digest() for key in keys])
-    return np.frombuffer(joined, np.uint64).reshape(-1, 2)
-
-
 class OffsetMap:
-    """See the module docstring."""
+    """A hash table of fixed memory; keys are given as what `hashes_of` makes of them."""
 
-    __slots__ = ("_table", "capacity", "latest_offset", "size", "slots")
+    __slots__ = ("_hash_seed", "_table", "capacity", "latest_offset", "size", "slots")
 
-    def __init__(self, slots: int, load_factor: float = 0.9) -> None:
+    def __init__(self, slots: int, load_factor: float = 0.9, *, hash_seed: int = 0) -> None:
         """Raises ValueError when there is room for less than two keys: no cleaning would end."""
         self.slots = slots
         self.capacity = int(slots * load_factor)
@@ -72,6 +60,7 @@ class OffsetMap:
                 f"An offset map of {slots} entries is too small: a cleaning would never get "
                 "further. Raise log.cleaner.dedupe.buffer.size or lower log.cleaner.threads."
             )
+        self._hash_seed = hash_seed
         self._table = _new_table(min(slots, _FIRST_ROWS))
         self.size = 0
         """Keys in it."""
@@ -79,9 +68,9 @@ class OffsetMap:
         """Up to here the log is in the map; records above are none of its business."""
 
     @classmethod
-    def of_bytes(cls, size: int, load_factor: float = 0.9) -> "OffsetMap":
+    def of_bytes(cls, size: int, load_factor: float = 0.9, *, hash_seed: int = 0) -> "OffsetMap":
         """One that takes `size` bytes."""
-        return cls(size // ENTRY_BYTES, load_factor)
+        return cls(size // ENTRY_BYTES, load_factor, hash_seed=hash_seed)
 
     @property
     def utilization(self) -> float:
@@ -93,6 +82,11 @@ class OffsetMap:
         self._table = _new_table(min(self.slots, _FIRST_ROWS))
         self.size = 0
         self.latest_offset = -1
+
+    def hashes_of(self, keys: Iterable[bytes]) -> Hashes:
+        """What the map knows these keys by, in their order."""
+        digests = map(xxh3_128_digest, keys, repeat(self._hash_seed))
+        return np.frombuffer(b"".join(digests), np.uint64).reshape(-1, 2)
 
     def put_all(self, hashes: Hashes, offsets: Ints) -> int:
         """Put keys at their offsets, which rise; of a key that comes twice the last one counts.
@@ -113,10 +107,10 @@ class OffsetMap:
         found = np.full(len(hashes), _ABSENT, np.int64)
         probe = _Probe(hashes, len(self._table))
         while probe.waiting.size:
-            rows = self._table[probe.at]
+            rows = self._table.take(probe.at, axis=0)
             stored = rows[:, 2]
             is_used = stored != 0
-            same = is_used & _equal(rows, hashes[probe.waiting])
+            same = is_used & _equal(rows, hashes.take(probe.waiting, axis=0))
             found[probe.waiting[same]] = stored[same].astype(np.int64) - 1
             probe.go_on(is_used & ~same)
         return found
@@ -150,27 +144,31 @@ class OffsetMap:
             self._put(used[:, :2], used[:, 2])
 
     def _put(self, hashes: Hashes, stored: Hashes) -> None:
-        table = self._table
+        table, flat = self._table, self._table.reshape(-1)
         probe = _Probe(hashes, len(table))
         while probe.waiting.size:
             waiting, at = probe.waiting, probe.at
-            rows = table[at]
+            rows = table.take(at, axis=0)
             is_free = rows[:, 2] == 0
-            same = ~is_free & _equal(rows, hashes[waiting])
+            same = ~is_free & _equal(rows, hashes.take(waiting, axis=0))
             # Of equal indexes numpy's assignment leaves the last one's value: the latest offset.
-            table[at[same], 2] = stored[waiting[same]]
+            flat[at[same] * 3 + 2] = stored[waiting[same]]
             goes_on = ~(same | is_free)
             if is_free.any():
                 here, claimed = waiting[is_free], at[is_free]
                 # Several keys may want one free row: the last one to write its number gets it.
-                table[claimed, 2] = (here + 1).view(np.uint64)
-                owners = table[claimed, 2].view(np.int64) - 1
+                numbers = claimed * 3 + 2
+                flat[numbers] = (here + 1).view(np.uint64)
+                owners = flat[numbers].view(np.int64) - 1
                 won = owners == here
-                table[claimed[won], :2] = hashes[here[won]]
-                table[claimed[won], 2] = stored[here[won]]
+                winners, places = here[won], numbers[won]
+                flat[places - 2] = hashes[:, 0][winners]
+                flat[places - 1] = hashes[:, 1][winners]
+                flat[places] = stored[winners]
                 self.size += int(won.sum())
                 # An earlier record of the winner's key has nothing left to do.
-                goes_on[is_free] = (hashes[here] != hashes[owners]).any(axis=1)
+                mine, theirs = hashes.take(here, axis=0), hashes.take(owners, axis=0)
+                goes_on[is_free] = ~_equal(mine, theirs)
             probe.go_on(goes_on)
 
     def _check(self) -> None:

@@ -10,13 +10,14 @@ many records are in columns at once. A batch that is too much for that comes alo
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from protocol.records.batch import BATCH_OVERHEAD, CODEC_MASK, read_header
-from protocol.records.chain import distances, record_starts
+from protocol.records.chain import record_starts
+from protocol.records.chain_numpy import starts_in_step
 from protocol.records.errors import RecordsError, UnsupportedCompression
 from protocol.records.inflating import inflate_at_once
 from protocol.records.opened import open_chunks
@@ -33,8 +34,8 @@ _LARGE_INFLATED: Final = 2 << 20
 _LARGE_COUNT: Final = 50_000
 """Records of one batch."""
 _FEW: Final = 32
-"""Records of a batch among which no runs of one size are looked for."""
-_ENOUGH: Final = 1 << 20
+"""Records of a batch that is walked through together with others."""
+_ENOUGH: Final = 1 << 22
 """Bytes inflated, after which no further batch is opened beside them."""
 _ENOUGH_RECORDS: Final = 100_000
 _NO_LIMIT: Final = 1 << 62
@@ -90,105 +91,154 @@ def open_records(
     """
     counts, sizes = batches["record_count"], batches["size"]
     codecs = batches["attributes"] & CODEC_MASK
-    # A plain batch of one record: the record is what follows the header. Whether its length agrees
-    # shows when its fields are read.
-    is_single = wanted & (counts == 1) & (codecs == 0) & (sizes <= _LARGE_PLAIN)
     is_large = (sizes > _LARGE_PLAIN) | (counts > _LARGE_COUNT)
-    group = _Group(frames, batches, is_single, where)
-    others = np.flatnonzero(wanted & ~is_single & (counts != 0))
+    data = b"".join((frames.chunk, PAD))
+    found, is_found = _records_of_small_batches(
+        data, frames, batches, wanted & (codecs == 0) & ~is_large
+    )
+    group = _Group(frames, data, found, where)
+    others = np.flatnonzero(wanted & ~is_found & (counts != 0))
     columns = (column[others].tolist() for column in (counts, sizes, codecs, is_large))
-    for index, count, size, codec, large in zip(others.tolist(), *columns, strict=True):
-        if not large and group.add(index, count, size, codec):
-            if group.is_enough:
-                yield from group.take(index + 1)
-            continue
-        yield from group.take(index)
-        yield Opened(index, index + 1, _nothing(), is_large=True)
-        group.begin(index + 1)
-    yield from group.take(len(counts))
+    listed = zip(others.tolist(), *columns, strict=True)
+    pending = next(listed, None)
+    for cut in _cuts(np.where(is_found, counts, 0)):
+        while pending is not None and pending[0] < cut:
+            index, count, size, codec, large = pending
+            pending = next(listed, None)
+            if not large and group.add(index, count, size, codec):
+                if group.is_enough:
+                    yield from group.take(index + 1)
+                continue
+            yield from group.take(index)
+            yield Opened(index, index + 1, _nothing(), is_large=True)
+            group.begin(index + 1)
+        yield from group.take(cut)
+
+
+def _cuts(counts: Ints) -> list[int]:
+    """Where to end a group, so that none has many more than `_ENOUGH_RECORDS` of these records."""
+    whole = np.cumsum(counts, dtype=np.int64) // _ENOUGH_RECORDS
+    return [*(np.flatnonzero(np.diff(whole)) + 1).tolist(), len(counts)]
+
+
+class _Found(NamedTuple):
+    """Records in the order of their batches; arrays of one length."""
+
+    starts: Ints
+    ends: Ints
+    owners: Ints
+    """The index of each record's batch in the frames."""
+
+
+_NOTHING_FOUND: Final = _Found(_NONE, _NONE, _NONE)
+
+
+def _records_of_small_batches(
+    data: bytes, frames: Frames, batches: Columns, is_plain: Flags
+) -> tuple[_Found, Flags]:
+    """The records of the `is_plain` batches with few records, and which batches those are."""
+    counts = batches["record_count"]
+    starts = np.array(frames.starts, np.int64) + BATCH_OVERHEAD
+    ends = starts + (batches["size"] - BATCH_OVERHEAD)
+    # The one record of a batch is what follows the header. Whether its length agrees shows when
+    # its fields are read.
+    is_single = is_plain & (counts == 1)
+    singles = np.flatnonzero(is_single)
+    few = np.flatnonzero(is_plain & (counts > 1) & (counts <= _FEW))
+    if not len(few):
+        return _Found(starts[singles], ends[singles], singles), is_single
+    walked = starts_in_step(
+        np.frombuffer(data, np.uint8), starts[few], ends[few], counts[few].astype(np.int64)
+    )
+    few = few[walked.is_through]
+    is_found = is_single
+    is_found[few] = True
+    found = _Found(walked.starts, walked.ends, np.repeat(few, counts[few]))
+    return _merged(found, _Found(starts[singles], ends[singles], singles)), is_found
+
+
+def _merged(one: _Found, other: _Found) -> _Found:
+    """Records of different batches, in the order of the batches."""
+    if not len(one.starts) or not len(other.starts):
+        return one if len(one.starts) else other
+    starts, ends, owners = (np.concatenate(pair) for pair in zip(one, other, strict=True))
+    order = np.argsort(owners, kind="stable")
+    return _Found(starts[order], ends[order], owners[order])
 
 
 class _Group:
-    """Batches that are opened together."""
+    """Batches that are opened together.
+
+    Their payload is the chunk they lie in, or what was inflated of them; where a group has both
+    kinds, the chunk follows what was inflated.
+    """
 
     __slots__ = (
-        "_added",
-        "_base",
-        "_batches",
         "_bounds",
         "_data",
         "_first",
+        "_found",
         "_frames",
-        "_is_single",
-        "_pieces",
-        "_table",
+        "_inflated",
+        "_inflated_size",
+        "_small",
+        "_walked",
         "_where",
     )
 
-    def __init__(self, frames: Frames, batches: Columns, is_single: Flags, where: str) -> None:
+    def __init__(self, frames: Frames, data: bytes, found: _Found, where: str) -> None:
+        """`data` is the chunk of the frames, padded; `found` are records that are known already."""
         self._frames = frames
-        self._batches = batches
-        self._is_single = is_single
-        self._data = b"".join((frames.chunk, PAD))
+        self._data = data
+        self._found = found
         self._where = where
-        self._table = distances()
         self.begin(0)
 
     def begin(self, first: int) -> None:
         """Another one, from that batch on."""
         self._first = first
-        self._pieces = [self._data]
-        self._base = len(self._data)
-        self._bounds: list[int] = []
+        self._inflated: list[bytes] = []
+        self._inflated_size = 0
+        self._small: list[tuple[int, int, int, int]] = []
+        """(batch, records, where they begin in what was inflated, where they end)."""
+        self._walked: dict[bool, list[tuple[int, int, int]]] = {False: [], True: []}
+        """By whether it was inflated: (batch, records, where its records begin)."""
+        self._bounds: dict[bool, list[int]] = {False: [], True: []}
         """Where records begin in their batch, and where its last one ends; batch after batch."""
-        self._added: list[tuple[int, int, int]] = []
-        """(batch, records, where its records begin in the payload)."""
 
     @property
     def is_enough(self) -> bool:
         """No further batch should be opened beside these."""
-        return self._base - len(self._data) > _ENOUGH or len(self._bounds) > _ENOUGH_RECORDS
+        records = _FEW * len(self._small) + sum(map(len, self._bounds.values()))
+        return self._inflated_size > _ENOUGH or records > _ENOUGH_RECORDS
 
     def add(self, index: int, count: int, size: int, codec: int) -> bool:
         """Open a batch; False if it is too large to be opened here, or makes no sense."""
-        data, at = self._data, self._frames.starts[index] + BATCH_OVERHEAD
+        at = self._frames.starts[index] + BATCH_OVERHEAD
         end = at + size - BATCH_OVERHEAD
-        if not codec and count <= _FEW and self._walk(at, end, count):
-            self._added.append((index - self._first, count, 0))
-            return True
-        payload: bytes | None = data[at:end]
-        if codec:
-            payload = inflate_at_once(codec, payload or b"", _LARGE_INFLATED)
+        payload: bytes | None
+        if not codec:
+            payload = self._data[at:end]
+        else:
+            payload = inflate_at_once(codec, self._frames.chunk[at:end], _LARGE_INFLATED)
             if payload is None:
                 return False
-            at = self._base
-            self._pieces.append(payload)
-            self._base += len(payload)
-        assert payload is not None
-        if count == 1:
-            self._bounds += (0, len(payload))
-        else:
-            try:
-                self._bounds += record_starts(payload, count)
-            except RecordsError as error:
-                raise corrupt(error, self._where) from None
-        self._added.append((index - self._first, count, at))
+            at = self._inflated_size
+            self._inflated.append(payload)
+            self._inflated_size += len(payload)
+            if 1 < count <= _FEW:
+                self._small.append((index, count, at, self._inflated_size))
+                return True
+        self._walk(index, count, payload, at, is_inflated=bool(codec))
         return True
 
-    def _walk(self, at: int, end: int, count: int) -> bool:
-        """Go through a few records in the frames; False where the long way has to be gone."""
-        data, table = self._data, self._table
-        bounds = [at]
+    def _walk(self, index: int, count: int, payload: bytes, at: int, *, is_inflated: bool) -> None:
         try:
-            for _ in range(count):
-                at += table[data[at]][data[at + 1]]
-                bounds.append(at)
-        except IndexError:
-            return False  # a length of three bytes or more, or nonsense
-        if at != end:
-            return False
-        self._bounds += bounds
-        return True
+            bounds = [0, len(payload)] if count == 1 else record_starts(payload, count)
+        except RecordsError as error:
+            raise corrupt(error, self._where) from None
+        self._walked[is_inflated].append((index, count, at))
+        self._bounds[is_inflated] += bounds
 
     def take(self, after: int) -> Iterator[Opened]:
         """What there is before that batch; then the next group begins there."""
@@ -199,34 +249,54 @@ class _Group:
 
     def _records_before(self, after: int) -> Records:
         first = self._first
-        singles = np.flatnonzero(self._is_single[first:after])
-        if not self._added and not len(singles):
+        here = slice(*np.searchsorted(self._found.owners, (first, after)).tolist())
+        plain = _Found(*(column[here] for column in self._found))
+        plain = _merged(plain, self._walked_records(is_inflated=False))
+        if not self._inflated:
+            payload, found = self._data, plain
+        elif not len(plain.starts):
+            payload = b"".join((*self._inflated, PAD))
+            found = self._inflated_records(payload)
+        else:
+            payload = b"".join((*self._inflated, self._data))
+            moved = plain._replace(
+                starts=plain.starts + self._inflated_size, ends=plain.ends + self._inflated_size
+            )
+            found = _merged(moved, self._inflated_records(payload))
+        if not len(found.starts):
             return _nothing()
-        at = np.array(self._frames.starts[first:after], np.int64)[singles]
-        starts = at + BATCH_OVERHEAD
-        ends = at + self._batches["size"][first:after][singles]
-        owners = singles
-        if self._added:
-            indexes, counts, bases = np.array(self._added, np.int64).T
-            bounds = np.array(self._bounds, np.int64) + np.repeat(bases, counts + 1)
-            lasts = np.cumsum(counts + 1) - 1
-            is_start = np.ones(len(bounds), np.bool_)
-            is_start[lasts] = False
-            is_end = np.ones(len(bounds), np.bool_)
-            is_end[0] = False
-            is_end[lasts[:-1] + 1] = False
-            starts = np.concatenate([starts, bounds[is_start]])
-            ends = np.concatenate([ends, bounds[is_end]])
-            owners = np.concatenate([singles, np.repeat(indexes, counts)])
-            if len(singles):
-                order = np.argsort(owners, kind="stable")
-                starts, ends, owners = starts[order], ends[order], owners[order]
-        payload = self._data if len(self._pieces) == 1 else b"".join((*self._pieces, PAD))
         try:
-            columns = read_columns(payload, starts, ends, is_padded=True)
+            columns = read_columns(payload, found.starts, found.ends, is_padded=True)
         except RecordsError as error:
             raise corrupt(error, self._where) from None
-        return Records(payload, starts, ends, owners, columns)
+        return Records(payload, found.starts, found.ends, found.owners - first, columns)
+
+    def _inflated_records(self, payload: bytes) -> _Found:
+        """Of the batches that were inflated, which `payload` begins with."""
+        found = _NOTHING_FOUND
+        if self._small:
+            indexes, counts, starts, ends = np.array(self._small, np.int64).T
+            walked = starts_in_step(np.frombuffer(payload, np.uint8), starts, ends, counts)
+            through = walked.is_through
+            owners = np.repeat(indexes[through], counts[through])
+            found = _Found(walked.starts, walked.ends, owners)
+            for at in np.flatnonzero(~through).tolist():
+                index, count, start, end = self._small[at]
+                self._walk(index, count, payload[start:end], start, is_inflated=True)
+        return _merged(found, self._walked_records(is_inflated=True))
+
+    def _walked_records(self, *, is_inflated: bool) -> _Found:
+        if not self._walked[is_inflated]:
+            return _NOTHING_FOUND
+        indexes, counts, bases = np.array(self._walked[is_inflated], np.int64).T
+        bounds = np.array(self._bounds[is_inflated], np.int64) + np.repeat(bases, counts + 1)
+        lasts = np.cumsum(counts + 1) - 1
+        is_start = np.ones(len(bounds), np.bool_)
+        is_start[lasts] = False
+        is_end = np.ones(len(bounds), np.bool_)
+        is_end[0] = False
+        is_end[lasts[:-1] + 1] = False
+        return _Found(bounds[is_start], bounds[is_end], np.repeat(indexes, counts))
 
 
 def chunks_of(chunk: memoryview | bytes, at: int, where: str = "") -> Iterator[Records]:

@@ -46,11 +46,12 @@ class CleanRequest:
     segment_bytes: int
     segment_index_bytes: int
     index_interval_bytes: int
-    max_message_bytes: int
     map_bytes: int
     io_buffer_bytes: int
     """The least that is read at once."""
     load_factor: float = 0.9
+    hash_seed: int = 0
+    """64 bits that whoever chooses the keys cannot know (`OffsetMap`)."""
     legacy_horizon_ms: int = 0
     """Tombstones of formats 0 and 1 stay in segments that were modified later than this."""
     active_producers: LastRecords = field(default_factory=dict)

@@ -19,7 +19,7 @@ from protocol.records.deflating import OutputFull, deflate
 from storage.cleaner.errors import SegmentOverflow, Uncleanable, UncleanableReason
 from storage.cleaner.fates import BatchFate, RecordFate
 from storage.cleaner.legacy import Legacy, converted, open_legacy
-from storage.cleaner.mapping import hashes_of, keyed
+from storage.cleaner.mapping import keyed, keys_of
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.opening import Opened, Records, chunks_of, open_records
 from storage.cleaner.rebuilding import MOST, Place, empty_batch, filled_batch, redated_records
@@ -267,7 +267,7 @@ class GroupRewriter:
         latest = np.full(len(records), -1, np.int64)
         rows = keyed(records)
         rows = rows[(offsets[rows] <= self._map.latest_offset) & (rules[rows] == 0)]
-        latest[rows] = self._map.latest_of(hashes_of(records, rows))
+        latest[rows] = self._map.latest_of(self._map.hashes_of(keys_of(records, rows)))
         has_value = columns.value_lengths >= 0
         fates = decide_records(
             rules=rules,
@@ -504,7 +504,7 @@ class GroupRewriter:
     def _judge_legacy(self, legacy: Legacy, plan: BatchPlan) -> tuple[Codes, Flags]:
         latest = np.full(len(legacy.offsets), -1, np.int64)
         rows = np.flatnonzero(legacy.has_key)
-        latest[rows] = self._map.latest_of(legacy.hashes())
+        latest[rows] = self._map.latest_of(self._map.hashes_of(legacy.keys()))
         fates = decide_records(
             rules=plan.rules[legacy.owners],
             tombstones_stay=plan.tombstones_stay[legacy.owners],

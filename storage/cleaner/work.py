@@ -45,7 +45,9 @@ class _Cleaning:
 
         self.fs = fs
         self.request = request
-        self.offset_map = OffsetMap.of_bytes(request.map_bytes, request.load_factor)
+        self.offset_map = OffsetMap.of_bytes(
+            request.map_bytes, request.load_factor, hash_seed=request.hash_seed
+        )
         self.map_builder = MapBuilder(fs, request, self.offset_map)
         self.transactions = TransactionWalk(request.aborted)
         self.rewriter: GroupRewriter | None = None

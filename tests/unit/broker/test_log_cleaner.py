@@ -22,13 +22,12 @@ def test_s_cmp_3_the_buffers_are_shared_by_the_threads(
             "log.cleaner.dedupe.buffer.size": str(buffer),
             "log.cleaner.io.buffer.size": "600000",
             "log.cleaner.io.buffer.load.factor": "0.8",
-            "message.max.bytes": "77",
         }
     )
     settings = CleanerSettings.from_config(config)
     assert settings.map_bytes == map_bytes
     assert settings.io_buffer_bytes == 600_000 // threads // 2
-    assert (settings.load_factor, settings.message_max_bytes) == (0.8, 77)
+    assert settings.load_factor == 0.8
 
 
 def test_a_broker_that_cleans_nothing_does_without_numpy() -> None:

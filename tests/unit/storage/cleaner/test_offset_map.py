@@ -1,31 +1,37 @@
 """The map from key to latest offset, held against a dict (S-CMP-3)."""
 
-import hashlib
 import random
 
 import numpy as np
 import pytest
+from xxhash import xxh3_128_digest
 
 from storage.cleaner import offset_map as offset_map_module
-from storage.cleaner.offset_map import ENTRY_BYTES, OffsetMap, hash_keys
+from storage.cleaner.offset_map import ENTRY_BYTES, OffsetMap
 
 
 def put(offset_map: OffsetMap, pairs: list[tuple[bytes, int]]) -> int:
     offsets = np.array([offset for _, offset in pairs], np.int64)
-    return offset_map.put_all(hash_keys([key for key, _ in pairs]), offsets)
+    return offset_map.put_all(offset_map.hashes_of([key for key, _ in pairs]), offsets)
 
 
 def latest(offset_map: OffsetMap, keys: list[bytes]) -> list[int]:
-    found: list[int] = offset_map.latest_of(hash_keys(keys)).tolist()
+    found: list[int] = offset_map.latest_of(offset_map.hashes_of(keys)).tolist()
     return found
 
 
-def test_s_cmp_3_a_key_is_its_md5() -> None:
+def test_s_cmp_3_a_key_is_sixteen_bytes_of_hash() -> None:
     keys = [b"", b"a", b"key" * 100]
-    assert hash_keys(keys).tobytes() == b"".join(
-        hashlib.md5(key, usedforsecurity=False).digest() for key in keys
-    )
-    assert hash_keys([]).shape == (0, 2)
+    hashes = OffsetMap(10).hashes_of(keys)
+    assert hashes.tobytes() == b"".join(xxh3_128_digest(key) for key in keys)
+    assert OffsetMap(10).hashes_of([]).shape == (0, 2)
+
+
+def test_no_two_seeds_give_a_key_the_same_hash() -> None:
+    """So keys that collide in one cleaning do not in the next one."""
+    keys = [b"", b"a", b"key" * 100]
+    one, other = (OffsetMap(10, hash_seed=seed).hashes_of(keys) for seed in (1, 2**64 - 1))
+    assert (one != other).all()
 
 
 def test_s_cmp_3_an_entry_takes_24_bytes_and_nine_tenths_are_used() -> None:

@@ -4,6 +4,7 @@ The rules themselves: `storage.cleaner.retained`.
 """
 
 from enum import IntEnum
+from typing import Final
 
 
 class RecordFate(IntEnum):
@@ -33,6 +34,18 @@ class BatchRule(IntEnum):
     MARKER_STAYS = 2
     MARKER_GOES = 3
     CONTROL_STAYS = 4
+
+
+FATE_OF_RULE: Final = {
+    BatchRule.ABORTED: RecordFate.DROPPED_ABORTED,
+    BatchRule.MARKER_STAYS: RecordFate.KEPT_MARKER,
+    BatchRule.MARKER_GOES: RecordFate.DROPPED_MARKER,
+    BatchRule.CONTROL_STAYS: RecordFate.KEPT_CONTROL,
+}
+"""What becomes of the records of a batch that is judged as a whole."""
+
+UNOPENED: Final = (BatchRule.ABORTED, BatchRule.MARKER_GOES)
+"""No record of such a batch stays, so none has to be read."""
 
 
 class BatchFate(IntEnum):

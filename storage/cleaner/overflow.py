@@ -5,6 +5,7 @@ it reads (`storage.splitting`). One that lies below the recovery point is met he
 copied into pieces, each a segment of its own, and the cleaning ends. The next one finds the pieces.
 """
 
+from storage.cleaner.output import CleanedWriter
 from storage.cleaner.request import (
     CleanedSegment,
     CleanerStats,
@@ -13,7 +14,6 @@ from storage.cleaner.request import (
     SourceSegment,
 )
 from storage.cleaner.retained import Columns
-from storage.cleaner.rewrite import CleanedWriter
 from storage.cleaner.walking import SegmentWalk
 from storage.filesystem import FileSystem
 from storage.log.segment import MAX_RELATIVE_OFFSET
@@ -55,7 +55,7 @@ class SegmentSplitter:
     def close(self) -> None:
         """Let go of the files."""
         self._walk.close()
-        self._out.abandon()
+        self._out.close()
 
     def _copy(self, frames: Frames, batches: Columns) -> None:
         columns = (batches[name].tolist() for name in ("base_offset", "last_offset", "size"))

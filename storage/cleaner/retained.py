@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.records.batch import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT
-from storage.cleaner.fates import BatchFate, BatchRule, RecordFate
+from storage.cleaner.fates import FATE_OF_RULE, UNOPENED, BatchFate, BatchRule, RecordFate
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -38,18 +38,10 @@ Columns = Mapping[str, npt.NDArray[Any]]
 """Of batches: see `storage.reader.columns.BATCH_COLUMNS`."""
 
 
-_FATE_OF_RULE: Final = np.array(
-    [
-        RecordFate.KEPT_LATEST,  # a placeholder: judged by key
-        RecordFate.DROPPED_ABORTED,
-        RecordFate.KEPT_MARKER,
-        RecordFate.DROPPED_MARKER,
-        RecordFate.KEPT_CONTROL,
-    ],
-    np.uint8,
+_FATES: Final = np.array(
+    [FATE_OF_RULE.get(rule, RecordFate.KEPT_LATEST) for rule in BatchRule], np.uint8
 )
-
-_DELETABLE: Final = np.array([BatchRule.ABORTED, BatchRule.MARKER_GOES], np.uint8)
+"""By the number of the rule; that of `BY_KEY` is never looked at."""
 
 
 class BatchPlan(NamedTuple):
@@ -77,7 +69,7 @@ class BatchPlan(NamedTuple):
     @property
     def is_opened(self) -> Flags:
         """Whose records have to be looked at; the others' all go."""
-        opened: Flags = ~np.isin(self.rules, _DELETABLE)
+        opened: Flags = ~np.isin(self.rules, UNOPENED)
         return opened
 
 
@@ -164,7 +156,7 @@ def decide_records(
     fates[offsets > map_end] = RecordFate.KEPT_ABOVE_MAP
     judged = rules != BatchRule.BY_KEY
     if judged.any():
-        fates[judged] = _FATE_OF_RULE[rules[judged]]
+        fates[judged] = _FATES[rules[judged]]
     return fates
 
 

@@ -8,21 +8,23 @@ index with the aborted transactions that still have data; cut to size, dated as 
 sources (S-CMP-10), and synced. So it may take their place at once (`storage.log.replacing`).
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import Final, Protocol
 
 import numpy as np
 
-from protocol.records.batch import CODEC_MASK, TIMESTAMP_TYPE_BIT, read_header
+from protocol.records.batch import CODEC_MASK, read_header
 from protocol.records.compression import CompressionType, compress
 from protocol.records.deflating import OutputFull, deflate
 from storage.cleaner.errors import SegmentOverflow, Uncleanable, UncleanableReason
-from storage.cleaner.fates import BatchFate, RecordFate
+from storage.cleaner.fates import FATE_OF_RULE, UNOPENED, BatchFate, BatchRule, RecordFate
 from storage.cleaner.legacy import Legacy, converted, open_legacy
 from storage.cleaner.mapping import keyed, keys_of
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.opening import Opened, Records, chunks_of, open_records
+from storage.cleaner.output import CleanedWriter, Output
 from storage.cleaner.rebuilding import MOST, Place, empty_batch, filled_batch, redated_records
+from storage.cleaner.redating import NewDates
 from storage.cleaner.request import (
     CleanedSegment,
     CleanerStats,
@@ -36,7 +38,6 @@ from storage.cleaner.retained import (
     Codes,
     Columns,
     Flags,
-    Ints,
     decide_batches,
     decide_records,
     has_delete_horizon,
@@ -47,63 +48,10 @@ from storage.cleaner.retained import (
 from storage.cleaner.transactions import TransactionWalk, control_types, judge_markers
 from storage.cleaner.walking import SegmentWalk
 from storage.filesystem import FileSystem
-from storage.index.transaction_index import AbortedTxn, Checksum
-from storage.log.segment import MAX_RELATIVE_OFFSET, LogSegment
-from storage.log.store import LEAST_INDEX_SIZE
-from storage.paths import CLEANED_SUFFIX
+from storage.log.segment import MAX_RELATIVE_OFFSET
 from storage.reader.frames import Frames
 
 _PLACE: Final = Place._fields
-
-
-class Placed(NamedTuple):
-    """A batch that was written."""
-
-    size: int
-    last_offset: int
-    max_timestamp: int
-
-
-class Output(Protocol):
-    """Where what stays of a group goes."""
-
-    @property
-    def base_offset(self) -> int:
-        """Of the group."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Bytes that went there."""
-        ...
-
-    def add(self, data: "bytes | memoryview") -> None:
-        """These bytes follow."""
-        ...
-
-    def note(self, size: int, last_offset: int, max_timestamp: int) -> None:
-        """Among what was added, the next `size` bytes are one batch."""
-        ...
-
-    def write_down(self) -> None:
-        """A piece of the log is through. Raises OSError."""
-        ...
-
-    def finish(self, aborted: Iterable[AbortedTxn], modified_ms: int) -> Checksum:
-        """The group is through; the checksum of its transaction index. Raises OSError."""
-        ...
-
-    def discard(self) -> None:
-        """Nothing of it is wanted. Raises OSError."""
-        ...
-
-    def abandon(self) -> None:
-        """Let go of files and write nothing more."""
-        ...
-
-    def close(self) -> None:
-        """Let go of files."""
-        ...
 
 
 class Watcher(Protocol):
@@ -205,7 +153,7 @@ class GroupRewriter:
     def close(self) -> None:
         """Let go of the files; what was written stays."""
         self._walk.close()
-        self._out.abandon()
+        self._out.close()
 
     def _finish(self) -> CleanedSegment:
         indexed = self._transactions.indexed
@@ -266,7 +214,7 @@ class GroupRewriter:
         rules = plan.rules[owners]
         latest = np.full(len(records), -1, np.int64)
         rows = keyed(records)
-        rows = rows[(offsets[rows] <= self._map.latest_offset) & (rules[rows] == 0)]
+        rows = rows[(offsets[rows] <= self._map.latest_offset) & (rules[rows] == BatchRule.BY_KEY)]
         latest[rows] = self._map.latest_of(self._map.hashes_of(keys_of(records, rows)))
         has_value = columns.value_lengths >= 0
         fates = decide_records(
@@ -306,11 +254,10 @@ class GroupRewriter:
         self._emit(chunk, starts, batches, verdicts.fates, rebuilt)
 
     def _count_unopened(self, batches: Columns, plan: BatchPlan) -> None:
-        for rule, fate in (
-            (1, RecordFate.DROPPED_ABORTED),
-            (3, RecordFate.DROPPED_MARKER),
-        ):
-            self._fates[fate] += int(batches["record_count"][plan.rules == rule].sum())
+        for rule in UNOPENED:
+            self._fates[FATE_OF_RULE[rule]] += int(
+                batches["record_count"][plan.rules == rule].sum()
+            )
 
     def _emit(
         self,
@@ -357,7 +304,7 @@ class GroupRewriter:
         owners = records.owners[rows]
         indexes, firsts = np.unique(owners, return_index=True)
         bounds = [*firsts.tolist(), len(rows)]
-        dates = _Dates(batches, indexes, verdicts.new_horizon, self._request)
+        dates = NewDates(batches, indexes, verdicts.new_horizon, self._request)
         deltas = records.columns.timestamp_deltas[rows]
         timestamps = dates.of_records(np.searchsorted(indexes, owners), deltas)
         bases = dates.bases(timestamps[firsts])
@@ -428,7 +375,7 @@ class GroupRewriter:
         rebuilt: dict[int, tuple[bytes, int]] = {}
         if verdicts.fates[0] == BatchFate.REWRITTEN:
             assert first_delta is not None
-            dates = _Dates(batches, owners, verdicts.new_horizon, self._request)
+            dates = NewDates(batches, owners, verdicts.new_horizon, self._request)
             ends = dates.of_records(
                 np.zeros(2, np.int64), np.array([first_delta, greatest_delta], np.int64)
             )
@@ -456,7 +403,7 @@ class GroupRewriter:
         self._emit(chunk, [at], batches, verdicts.fates, rebuilt)
 
     def _pieces_of_large(
-        self, chunk: memoryview, at: int, judged: list[Codes], dates: "_Dates", base: int
+        self, chunk: memoryview, at: int, judged: list[Codes], dates: NewDates, base: int
     ) -> Iterator[bytes]:
         parts = chunks_of(chunk, at, self._walk.where)
         for records, fates in zip(parts, judged, strict=True):
@@ -515,120 +462,6 @@ class GroupRewriter:
             map_end=self._map.latest_offset,
         )
         return fates, legacy.has_value
-
-
-class _Dates:
-    """Timestamps of batches that are written anew; arrays over these batches."""
-
-    __slots__ = ("_batch_base", "_batch_greatest", "_by_log", "horizons")
-
-    def __init__(
-        self, batches: Columns, indexes: Ints, new_horizon: Flags, request: CleanRequest
-    ) -> None:
-        self._batch_base = batches["base_timestamp"][indexes]
-        self._batch_greatest = batches["max_timestamp"][indexes]
-        self._by_log = (batches["attributes"][indexes] & TIMESTAMP_TYPE_BIT) != 0
-        horizons: Ints = np.where(has_delete_horizon(batches)[indexes], self._batch_base, -1)
-        horizons[new_horizon[indexes]] = request.now_ms + request.delete_retention_ms
-        self.horizons = horizons
-        """-1: none."""
-
-    def of_records(self, owners: Ints, deltas: Ints) -> Ints:
-        """Timestamps of records; `owners` counts in these batches."""
-        dated: Ints = np.where(
-            self._by_log[owners], self._batch_greatest[owners], self._batch_base[owners] + deltas
-        )
-        return dated
-
-    def bases(self, firsts: Ints) -> Ints:
-        """The new base timestamps; `firsts` are those of the first records that stay."""
-        bases: Ints = np.where(self.horizons >= 0, self.horizons, firsts)
-        return bases
-
-    def greatest(self, found: Ints) -> Ints:
-        """The new max timestamps; `found` are the greatest of the records that stay."""
-        greatest: Ints = np.where(self._by_log, self._batch_greatest, np.maximum(found, -1))
-        return greatest
-
-
-class CleanedWriter:
-    """One `.cleaned` segment that is being filled."""
-
-    __slots__ = ("_fs", "_noted", "_pieces", "_segment")
-
-    def __init__(self, fs: FileSystem, request: CleanRequest, base_offset: int) -> None:
-        """Removes what an earlier attempt has left. Raises OSError."""
-        self._fs = fs
-        self._segment = LogSegment(
-            fs,
-            request.directory,
-            base_offset,
-            size=0,
-            created_ms=request.now_ms,
-            index_interval=request.index_interval_bytes,
-            index_size=max(request.segment_index_bytes, LEAST_INDEX_SIZE),
-            state=CLEANED_SUFFIX,
-        )
-        for path in self._segment.paths:
-            fs.unlink(path, missing_ok=True)
-        self._segment.ensure_files()
-        self._pieces: list[Any] = []
-        self._noted: list[Placed] = []
-
-    @property
-    def base_offset(self) -> int:
-        """Of the segment."""
-        return self._segment.base_offset
-
-    @property
-    def size(self) -> int:
-        """Bytes that are written."""
-        return self._segment.size
-
-    def add(self, data: "bytes | memoryview") -> None:
-        """These bytes follow."""
-        if len(data):
-            self._pieces.append(data)
-
-    def note(self, size: int, last_offset: int, max_timestamp: int) -> None:
-        """Among what was added, the next `size` bytes are one batch."""
-        self._noted.append(Placed(size, last_offset, max_timestamp))
-
-    def write_down(self) -> None:
-        """What was added goes into the files. Raises OSError."""
-        if not self._pieces:
-            return
-        self._segment.write(b"".join(self._pieces))
-        for placed in self._noted:
-            self._segment.note_batch(*placed)
-        self._pieces, self._noted = [], []
-
-    def finish(self, aborted: Iterable[AbortedTxn], modified_ms: int) -> Checksum:
-        """Complete, dated and synced. Returns the transaction index's checksum. Raises OSError."""
-        segment = self._segment
-        for txn in aborted:
-            segment.txn_index.append(txn)
-        segment.become_inactive()
-        segment.write_index_entries()
-        self._fs.set_mtime_ms(segment.path, modified_ms)
-        segment.flush()
-        checksum = segment.txn_index.checksum
-        self.close()
-        return checksum
-
-    def discard(self) -> None:
-        """Remove the files. Raises OSError."""
-        self.abandon()
-        for path in self._segment.paths:
-            self._fs.unlink(path, missing_ok=True)
-
-    def abandon(self) -> None:
-        """Let go of the files and write nothing: somebody may have removed them."""
-        self._segment.release()
-
-    def close(self) -> None:
-        """Let go of the files; they may be gone already."""
-        self._segment.release()
 
 
 def _part(batches: Columns, first: int, after: int) -> Columns:

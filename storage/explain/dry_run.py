@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from storage.cleaner.cleaning import request_for
-from storage.cleaner.fates import BatchRule, RecordFate
+from storage.cleaner.fates import FATE_OF_RULE, UNOPENED, BatchRule, RecordFate
 from storage.cleaner.grouping import group_segments
 from storage.cleaner.legacy import Legacy
 from storage.cleaner.mapping import MapBuilder
@@ -26,11 +26,6 @@ from storage.filesystem import FileSystem
 from storage.index.transaction_index import NO_ABORTED, AbortedTxn, Checksum
 
 _STEP = 4 << 20
-
-_OF_RULE = {
-    BatchRule.ABORTED: RecordFate.DROPPED_ABORTED,
-    BatchRule.MARKER_GOES: RecordFate.DROPPED_MARKER,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +136,6 @@ class _Nowhere:
     def discard(self) -> None:
         pass
 
-    def abandon(self) -> None:
-        pass
-
     def close(self) -> None:
         pass
 
@@ -157,7 +149,7 @@ class _Teller:
         """Of unopened batches among those whose records come next."""
 
     def batches(self, batches: Columns, rules: Codes) -> None:
-        for index in np.flatnonzero(np.isin(rules, list(_OF_RULE))).tolist():
+        for index in np.flatnonzero(np.isin(rules, UNOPENED)).tolist():
             if not batches["record_count"][index]:
                 continue
             self._waiting.append(
@@ -167,7 +159,7 @@ class _Teller:
                     timestamp=int(batches["max_timestamp"][index]),
                     key=None,
                     value_size=None,
-                    fate=_OF_RULE[BatchRule(rules[index])],
+                    fate=FATE_OF_RULE[BatchRule(rules[index])],
                     is_opened=False,
                 )
             )

@@ -60,7 +60,9 @@ def rows_of(frames: Frames, opened: Opened) -> list[tuple[int, Record | tuple[ob
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(("enough", "records", "large"), [(1 << 22, 100_000, 50_000), (3000, 40, 150)])
+@pytest.mark.parametrize(
+    ("enough", "records", "large"), [(1 << 22, 100_000, 50_000), (3000, 40, 150)]
+)
 def test_all_records_of_the_wanted_batches_come_in_order(
     seed: int, enough: int, records: int, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

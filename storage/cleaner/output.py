@@ -1,0 +1,133 @@
+"""Where the rewriting of a group puts what stays: as a rule, one `.cleaned` segment."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
+
+from storage.cleaner.request import CleanRequest
+from storage.filesystem import FileSystem
+from storage.index.transaction_index import AbortedTxn, Checksum
+from storage.log.segment import LogSegment
+from storage.log.store import LEAST_INDEX_SIZE
+from storage.paths import CLEANED_SUFFIX
+
+
+class Placed(NamedTuple):
+    """A batch that was written."""
+
+    size: int
+    last_offset: int
+    max_timestamp: int
+
+
+class Output(Protocol):
+    """Where what stays of a group goes."""
+
+    @property
+    def base_offset(self) -> int:
+        """Of the group."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes that went there."""
+        ...
+
+    def add(self, data: "bytes | memoryview") -> None:
+        """These bytes follow."""
+        ...
+
+    def note(self, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Among what was added, the next `size` bytes are one batch."""
+        ...
+
+    def write_down(self) -> None:
+        """A piece of the log is through. Raises OSError."""
+        ...
+
+    def finish(self, aborted: Iterable[AbortedTxn], modified_ms: int) -> Checksum:
+        """The group is through; the checksum of its transaction index. Raises OSError."""
+        ...
+
+    def discard(self) -> None:
+        """Nothing of it is wanted. Raises OSError."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files; what was not written down stays unwritten."""
+        ...
+
+
+class CleanedWriter:
+    """One `.cleaned` segment that is being filled."""
+
+    __slots__ = ("_fs", "_noted", "_pieces", "_segment")
+
+    def __init__(self, fs: FileSystem, request: CleanRequest, base_offset: int) -> None:
+        """Removes what an earlier attempt has left. Raises OSError."""
+        self._fs = fs
+        self._segment = LogSegment(
+            fs,
+            request.directory,
+            base_offset,
+            size=0,
+            created_ms=request.now_ms,
+            index_interval=request.index_interval_bytes,
+            index_size=max(request.segment_index_bytes, LEAST_INDEX_SIZE),
+            state=CLEANED_SUFFIX,
+        )
+        for path in self._segment.paths:
+            fs.unlink(path, missing_ok=True)
+        self._segment.ensure_files()
+        self._pieces: list[Any] = []
+        self._noted: list[Placed] = []
+
+    @property
+    def base_offset(self) -> int:
+        """Of the segment."""
+        return self._segment.base_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes that are written."""
+        return self._segment.size
+
+    def add(self, data: "bytes | memoryview") -> None:
+        """These bytes follow."""
+        if len(data):
+            self._pieces.append(data)
+
+    def note(self, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Among what was added, the next `size` bytes are one batch."""
+        self._noted.append(Placed(size, last_offset, max_timestamp))
+
+    def write_down(self) -> None:
+        """What was added goes into the files. Raises OSError."""
+        if not self._pieces:
+            return
+        self._segment.write(b"".join(self._pieces))
+        for placed in self._noted:
+            self._segment.note_batch(*placed)
+        self._pieces, self._noted = [], []
+
+    def finish(self, aborted: Iterable[AbortedTxn], modified_ms: int) -> Checksum:
+        """Complete, dated and synced. Returns the transaction index's checksum. Raises OSError."""
+        segment = self._segment
+        for txn in aborted:
+            segment.txn_index.append(txn)
+        segment.become_inactive()
+        segment.write_index_entries()
+        self._fs.set_mtime_ms(segment.path, modified_ms)
+        segment.flush()
+        checksum = segment.txn_index.checksum
+        self.close()
+        return checksum
+
+    def discard(self) -> None:
+        """Remove the files. Raises OSError."""
+        self.close()
+        for path in self._segment.paths:
+            self._fs.unlink(path, missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the files; somebody may have removed them already."""
+        self._segment.release()

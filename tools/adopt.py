@@ -7,20 +7,15 @@ own: the metadata store is the daemon's, the command line never touches it.
 
 import argparse
 import json
-import subprocess
-import sys
 from typing import Any
 
-from tools.errors import CommandError
+from tools.daemon_module import answer_of
 
 EXAMPLES = """\
 examples:
   pykafkalog adopt --dry-run server.properties    what would be registered
   pykafkalog adopt server.properties              register it, then start the broker
   pykafkalog adopt server.properties --override log.dirs=/disk1,/disk2"""
-
-# `broker` lies beside `tools`: at the top of a checkout, within `pykafkalog` in an installation.
-BROKER_ADOPT = ".".join([*__package__.split(".")[:-1], "broker", "adopt"])
 
 NOTABLE_ACTIONS = {"conflict": "red", "adopted": "green", "replaced": "yellow"}
 
@@ -56,16 +51,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _adopt(args: argparse.Namespace) -> dict[str, Any]:
-    words = [sys.executable, "-m", BROKER_ADOPT, args.properties]
-    words += [f"--override={text}" for text in args.override]
+    words = [args.properties, *(f"--override={text}" for text in args.override)]
     words += ["--dry-run"] if args.dry_run else []
-    result = subprocess.run(words, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        lines = result.stderr.strip().splitlines() or [f"ended with {result.returncode}"]
-        raise CommandError(lines[-1])
-    if result.stderr:
-        print(result.stderr, end="", file=sys.stderr)
-    summary: dict[str, Any] = json.loads(result.stdout)
+    summary: dict[str, Any] = answer_of("adopt", *words)
     return summary
 
 

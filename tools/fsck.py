@@ -18,6 +18,7 @@ from storage.check.findings import PartitionVerdict
 from storage.check.log_dir import LogDirCheck
 from storage.errors import DirectoryLocked, StorageError
 from storage.os_filesystem import OsFileSystem
+from tools.clock import WallClock
 from tools.fsck_report import print_json, print_text, problems
 from tools.progress import progress_bar
 
@@ -44,16 +45,6 @@ exit code: 0 no problems; 1 problems were found (with --repair: and repaired as 
 2 nothing could be checked or the repair failed, standard error says why"""
 
 CANNOT = 2
-
-
-class _Clock:
-    """Time of day, for backups' names and deletions."""
-
-    def wall_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        return time.monotonic()
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -122,7 +113,7 @@ def _check(args: argparse.Namespace, paths: list[str]) -> int:
 
     check = LogDirCheck(
         OsFileSystem(),
-        _Clock(),
+        WallClock(),
         Random(),
         paths,
         records=args.records,

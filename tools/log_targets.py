@@ -7,12 +7,7 @@ configs are looked for beside the logs (`broker.stored_configs`); what holds for
 """
 
 import argparse
-import json
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,6 +22,7 @@ from storage.explain.opened import LogOpener, OpenedLog, partitions_of
 from storage.os_filesystem import OsFileSystem
 from storage.paths import file_name, parent_dir, parse_partition_dir
 from storage.reader import PartitionView
+from tools.clock import WallClock
 from tools.connection import (
     TIMEOUT_S,
     add_connection_arguments,
@@ -34,30 +30,8 @@ from tools.connection import (
     parse_settings,
     refusals_as_sentences,
 )
+from tools.daemon_module import answer_of
 from tools.errors import CommandError
-
-# `broker` lies beside `tools`: at the top of a checkout, within `pykafkalog` in an installation.
-STORED_CONFIGS = ".".join([*__package__.split(".")[:-1], "broker", "stored_configs"])
-
-
-class WallClock:
-    """Time of day."""
-
-    def wall_ms(self) -> int:
-        """Milliseconds since the epoch."""
-        return time.time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        """Seconds."""
-        return time.monotonic()
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A partition directory; its configuration is in `Targets.config_of`."""
-
-    view: PartitionView
-    topic: str
 
 
 class Targets:
@@ -73,7 +47,7 @@ class Targets:
         self._file = _properties(args.properties)
         self.broker = _parsed(self._file)
         self._own: dict[str, Mapping[str, str]] = {}
-        self.found: list[Target] = []
+        self.found: list[PartitionView] = []
         directories = [target for target in args.target if _is_directory(target)]
         topics = [target for target in args.target if not _is_directory(target)]
         if directories:
@@ -92,15 +66,15 @@ class Targets:
 
     def opened(self) -> Iterator[tuple[PartitionView, OpenedLog]]:
         """Each partition, open to be looked at. Raises CommandError."""
-        for target in self.found:
+        for view in self.found:
             try:
-                yield target.view, self._opener.open(target.view)
+                yield view, self._opener.open(view)
             except PermissionError as error:
                 raise CommandError(
                     f"no permission for {error.filename}: run it as the owner of the files"
                 ) from None
             except (OSError, CheckpointError, StorageError) as error:
-                raise CommandError(f"{target.view.directory}: {error}") from None
+                raise CommandError(f"{view.directory}: {error}") from None
 
     # Directories.
 
@@ -113,7 +87,7 @@ class Targets:
                 raise CommandError(f"{path}: {error.strerror}") from None
             if not views:
                 raise CommandError(f"{path} holds no partitions; name a directory of log.dirs")
-            self._add(views)
+            self.found += views
             log_dir = parent_dir(path) if parse_partition_dir(file_name(path)) else path
             log_dirs.append(log_dir)
         log_dirs += [one for one in self._file_log_dirs() if one not in log_dirs]
@@ -124,12 +98,7 @@ class Targets:
         return self.broker.log_dirs if self._file else ()
 
     def _use_stored(self, log_dirs: list[str]) -> None:
-        words = [sys.executable, "-m", STORED_CONFIGS, *log_dirs]
-        result = subprocess.run(words, capture_output=True, text=True, check=False)
-        if result.returncode != 0:
-            lines = result.stderr.strip().splitlines() or [f"ended with {result.returncode}"]
-            raise CommandError(f"cannot read the stored configs: {lines[-1]}")
-        stored = json.loads(result.stdout)
+        stored = answer_of("stored_configs", *log_dirs)
         self._own |= stored["topics"]
         layers = ConfigLayers(file=self._file, cluster=stored["cluster"])
         self.broker = _parsed(layers.merged())
@@ -186,13 +155,7 @@ class Targets:
                     f"{topic} lies in {', '.join(paths)} of {args.bootstrap_server}, which is not "
                     "on this machine: run it there, or on a copy of the directory"
                 )
-            self._add(views)
-
-    def _add(self, views: list[PartitionView]) -> None:
-        for view in views:
-            tp = view.topic_partition
-            assert tp is not None
-            self.found.append(Target(view, tp.topic))
+            self.found += views
 
 
 _TOPIC_FIELDS = frozenset(name.replace("_", ".") for name in TopicConfig.__dataclass_fields__)

@@ -47,6 +47,7 @@ from storage.paths import (
     log_file,
     parse_segment_file,
 )
+from storage.producers.last_records import last_records_in
 
 STEP_BYTES: Final = 4 << 20
 """Read by one call of a child: some tens of milliseconds."""
@@ -108,9 +109,15 @@ def request_for(  # noqa: PLR0913 - what the log does not know
         load_factor=load_factor,
         hash_seed=hash_seed,
         legacy_horizon_ms=clean[-1] - config.delete_retention_ms if clean else 0,
-        active_producers=last_records(log) if active_producers is None else active_producers,
-        aborted=tuple(log.aborted_transactions(first_uncleanable_offset)),
+        active_producers=_last_records(log, first_uncleanable_offset)
+        if active_producers is None
+        else active_producers,
+        aborted=log.packed_aborted(first_uncleanable_offset),
     )
+
+
+def _last_records(log: Log, end: int) -> LastRecords:
+    return last_records_in(log.producers.image(), log.segments.first.base_offset, end)
 
 
 def closed_segments(log: Log, first_uncleanable_offset: int) -> list[tuple[int, int]]:
@@ -137,15 +144,6 @@ def describe(
         )
         for base, size in places
     )
-
-
-def last_records(log: Log) -> Mapping[int, tuple[int, int]]:
-    """(epoch, offset of the last data or -1) of each producer that the log remembers."""
-    found = {}
-    for producer_id, entry in log.producers.producers.items():
-        batch = entry.last_batch
-        found[producer_id] = entry.producer_epoch, -1 if batch is None else batch.last_offset
-    return found
 
 
 def clean(log: Log, request: CleanRequest, *, step_bytes: int = STEP_BYTES) -> Cleaning:

@@ -21,18 +21,18 @@ Belongs to the event loop. `storage.log_manager` makes it and tells it what happ
 
 import logging
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Final
 
 from protocol.errors import KafkaError
 from protocol.types import TopicPartition
 from storage.cleaner.checkpoints import CleanerCheckpoints
+from storage.cleaner.log_facts import facts_of
 from storage.cleaner.planner import (
     Due,
     LogFacts,
     NotDue,
-    OpenTransaction,
     Questions,
     ResetReason,
     Verdict,
@@ -233,22 +233,15 @@ class LogCleanerManager:
 
     def facts_of(self, log: Log) -> LogFacts:
         """What the planner wants to know."""
-        oldest = log.producers.oldest_transaction
-        partition = log.topic_partition
-        return LogFacts(
-            segments=tuple(log.segments),
-            log_start_offset=log.log_start_offset,
-            log_end_offset=log.log_end_offset,
-            last_stable_offset=log.last_stable_offset,
-            checkpointed=self.checkpoints.get(log),
-            config=log.config,
-            now_ms=self._clock.wall_ms(),
-            open_transaction=None
-            if oldest is None
-            else OpenTransaction(producer_id=oldest[1], first_offset=oldest[0]),
-            state=self._states.get(partition),
+        return replace(
+            facts_of(
+                log,
+                checkpointed=self.checkpoints.get(log),
+                now_ms=self._clock.wall_ms(),
+                cleaner_enabled=self.is_enabled,
+            ),
+            state=self._states.get(log.topic_partition),
             uncleanable=self.why_uncleanable(log),
-            cleaner_enabled=self.is_enabled,
             largest_timestamp_of=log.largest_timestamp_of,
             first_timestamp_of=log.first_timestamp_of,
         )

@@ -50,9 +50,7 @@ class MapBuilder:
         dirty = dirty_segments(request)
         self._walk = SegmentWalk(fs, request.directory, dirty, request.io_buffer_bytes)
         start = request.first_dirty_offset
-        self._transactions = TransactionWalk(
-            txn for txn in request.aborted if txn.last_offset >= start
-        )
+        self._transactions = TransactionWalk(request.aborted, from_offset=start)
         self.is_full = False
         self.messages = 0
 

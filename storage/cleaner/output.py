@@ -1,11 +1,10 @@
 """Where the rewriting of a group puts what stays: as a rule, one `.cleaned` segment."""
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 from storage.cleaner.request import CleanRequest
 from storage.filesystem import FileSystem
-from storage.index.transaction_index import AbortedTxn, Checksum
+from storage.index.transaction_index import Checksum
 from storage.log.segment import LogSegment
 from storage.log.store import LEAST_INDEX_SIZE
 from storage.paths import CLEANED_SUFFIX
@@ -44,8 +43,11 @@ class Output(Protocol):
         """A piece of the log is through. Raises OSError."""
         ...
 
-    def finish(self, aborted: Iterable[AbortedTxn], modified_ms: int) -> Checksum:
-        """The group is through; the checksum of its transaction index. Raises OSError."""
+    def finish(self, aborted: bytes, modified_ms: int) -> Checksum:
+        """The group is through; the checksum of its transaction index. Raises OSError.
+
+        `aborted`: the entries of that index.
+        """
         ...
 
     def discard(self) -> None:
@@ -109,11 +111,10 @@ class CleanedWriter:
             self._segment.note_batch(*placed)
         self._pieces, self._noted = [], []
 
-    def finish(self, aborted: Iterable[AbortedTxn], modified_ms: int) -> Checksum:
+    def finish(self, aborted: bytes, modified_ms: int) -> Checksum:
         """Complete, dated and synced. Returns the transaction index's checksum. Raises OSError."""
         segment = self._segment
-        for txn in aborted:
-            segment.txn_index.append(txn)
+        segment.txn_index.extend(aborted)
         segment.become_inactive()
         segment.write_index_entries()
         self._fs.set_mtime_ms(segment.path, modified_ms)

@@ -5,6 +5,7 @@ it reads (`storage.splitting`). One that lies below the recovery point is met he
 copied into pieces, each a segment of its own, and the cleaning ends. The next one finds the pieces.
 """
 
+from storage.cleaner.aborted import with_markers_in
 from storage.cleaner.output import CleanedWriter
 from storage.cleaner.request import (
     CleanedSegment,
@@ -73,8 +74,7 @@ class SegmentSplitter:
 
     def _end_piece(self) -> None:
         base = self._out.base_offset
-        markers = [txn for txn in self._request.aborted if base <= txn.last_offset <= self._last]
-        markers.sort(key=lambda txn: txn.last_offset)
+        markers = with_markers_in(self._request.aborted, base, self._last)
         checksum = self._out.finish(markers, self._source.last_modified_ms)
         piece = CleanedSegment(
             base_offset=base,

@@ -9,7 +9,7 @@ from typing import Final
 
 from protocol.types import TopicPartition
 from storage.cleaner.fates import RecordFate
-from storage.index.transaction_index import AbortedTxn, Checksum
+from storage.index.transaction_index import Checksum
 
 LastRecords = Mapping[int, tuple[int, int]]
 """Producer id -> (epoch, offset of its last data in this log, or -1 where there is none)."""
@@ -55,8 +55,9 @@ class CleanRequest:
     legacy_horizon_ms: int = 0
     """Tombstones of formats 0 and 1 stay in segments that were modified later than this."""
     active_producers: LastRecords = field(default_factory=dict)
-    aborted: tuple[AbortedTxn, ...] = ()
-    """All aborted transactions with an offset below `first_uncleanable_offset`."""
+    aborted: bytes = b""
+    """Index entries (`storage.cleaner.aborted`) of all aborted transactions with data below
+    `first_uncleanable_offset`, in the order of their markers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

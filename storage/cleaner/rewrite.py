@@ -156,10 +156,8 @@ class GroupRewriter:
         self._out.close()
 
     def _finish(self) -> CleanedSegment:
-        indexed = self._transactions.indexed
         last = self._group[-1]
-        checksum = self._out.finish(indexed, last.last_modified_ms)
-        indexed.clear()
+        checksum = self._out.finish(self._transactions.take_indexed(), last.last_modified_ms)
         return CleanedSegment(
             base_offset=self._group[0].base_offset,
             size=self._out.size,

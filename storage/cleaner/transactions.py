@@ -16,8 +16,7 @@ S-CMP-7, as rules:
   4. A control batch without a record was emptied by an earlier cleaning: nothing depends on it.
 """
 
-from collections.abc import Callable, Iterable
-from operator import attrgetter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,11 +26,11 @@ from protocol.records.batch import CONTROL_BIT
 from protocol.records.control import ControlType, parse_control_type
 from protocol.records.errors import RecordsError
 from protocol.records.record import iter_records
+from storage.cleaner.aborted import table_of
 from storage.cleaner.fates import BatchRule
 from storage.cleaner.opening import corrupt
 from storage.cleaner.retained import Codes, Columns, Flags, is_transactional
 from storage.cleaner.retained import is_control as control_batches
-from storage.index.transaction_index import AbortedTxn
 from storage.reader.frames import Frames
 
 ControlTypeOf = Callable[[int], ControlType | None]
@@ -55,18 +54,28 @@ def control_types(frames: Frames, where: str) -> ControlTypeOf:
 class TransactionWalk:
     """Goes along with one walk from lower to higher offsets."""
 
-    __slots__ = ("_aborted", "_committed", "_next", "_ongoing", "indexed")
+    __slots__ = ("_aborted", "_committed", "_firsts", "_indexed", "_next", "_ongoing")
 
-    def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
-        """`aborted`: all that have an offset in what will be walked through; more do no harm."""
-        self._aborted = sorted(aborted, key=attrgetter("first_offset"))
+    def __init__(self, aborted: bytes, *, from_offset: int = 0) -> None:
+        """`aborted`: index entries of all that have data in what will be walked through; more do no
+        harm. Those with their marker below `from_offset` are left out."""
+        table = table_of(aborted)
+        table = table[table["last_offset"] >= from_offset]
+        self._aborted = table[np.argsort(table["first_offset"], kind="stable")]
+        self._firsts = self._aborted["first_offset"].astype(np.int64)
         self._next = 0
-        self._ongoing: dict[int, tuple[AbortedTxn, bool]] = {}
-        """Producer -> its aborted transaction, and whether data of it was met."""
+        self._ongoing: dict[int, tuple[int, bool]] = {}
+        """Producer -> the row of its aborted transaction, and whether data of it was met."""
         self._committed: set[int] = set()
         """Producers of whose transaction, which was committed, data was met."""
-        self.indexed: list[AbortedTxn] = []
-        """Transactions for the new index; whoever writes one takes them out."""
+        self._indexed: list[int] = []
+        """Rows of those that the new index has to name."""
+
+    def take_indexed(self) -> bytes:
+        """Entries for a new index: those whose marker was met, and data as well, since the last
+        time."""
+        rows, self._indexed = self._indexed, []
+        return self._aborted[rows].tobytes()
 
     @property
     def leaves_open(self) -> bool:
@@ -99,20 +108,18 @@ class TransactionWalk:
 
     def _begin_until(self, offset: int) -> None:
         """Aborted transactions that have begun by then are under way."""
-        while self._next < len(self._aborted):
-            txn = self._aborted[self._next]
-            if txn.first_offset > offset:
-                return
+        while self._next < len(self._firsts) and self._firsts[self._next] <= offset:
+            producer_id = int(self._aborted[self._next]["producer_id"])
+            self._ongoing.setdefault(producer_id, (self._next, False))
             self._next += 1
-            self._ongoing.setdefault(txn.producer_id, (txn, False))
 
     def _is_free(self, kind: ControlType | None, producer_id: int, offset: int) -> bool:
         """Whether no data depends on a control batch any more."""
         self._begin_until(offset)
         if kind is ControlType.ABORT:
-            txn, has_data = self._ongoing.pop(producer_id, (None, False))
-            if txn is not None and has_data:
-                self.indexed.append(txn)
+            row, has_data = self._ongoing.pop(producer_id, (-1, False))
+            if has_data:
+                self._indexed.append(row)
                 return False
             return True
         if kind is ControlType.COMMIT:

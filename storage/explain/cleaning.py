@@ -4,9 +4,10 @@ The verdict is the planner's (`storage.cleaner.planner`). What only a running br
 it: that a cleaner is at it, or that the partition is held back, or given up until the next start.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from storage.cleaner.planner import LogFacts, OpenTransaction, Verdict, judged
+from storage.cleaner.log_facts import facts_of
+from storage.cleaner.planner import OpenTransaction, Verdict, judged
 from storage.explain.opened import OpenedLog
 from storage.log.log import Log
 from storage.log.scan import Walk
@@ -30,17 +31,14 @@ def explain_cleaning(
 ) -> CleaningVerdict:
     """What the planner says. May read time indexes. Raises OSError, IndexInDoubt."""
     log = opened.log
-    facts = LogFacts(
-        segments=tuple(log.segments),
-        log_start_offset=log.log_start_offset,
-        log_end_offset=log.log_end_offset,
-        last_stable_offset=log.last_stable_offset,
+    facts = facts_of(
+        log,
         checkpointed=opened.first_dirty_offset,
-        config=log.config,
         now_ms=now_ms,
-        open_transaction=_open_transaction(log),
         cleaner_enabled=cleaner_enabled,
     )
+    if facts.open_transaction is not None:
+        facts = replace(facts, open_transaction=_dated(facts.open_transaction, log))
     return CleaningVerdict(
         verdict=judged(facts),
         log_start_offset=log.log_start_offset,
@@ -50,17 +48,9 @@ def explain_cleaning(
     )
 
 
-def _open_transaction(log: Log) -> OpenTransaction | None:
-    """The oldest one, and when its first record was written."""
-    oldest = log.producers.oldest_transaction
-    if oldest is None:
-        return None
-    first_offset, producer_id = oldest
-    return OpenTransaction(
-        producer_id=producer_id,
-        first_offset=first_offset,
-        since_ms=_timestamp_at(log, first_offset),
-    )
+def _dated(transaction: OpenTransaction, log: Log) -> OpenTransaction:
+    """With the time when its first record was written."""
+    return replace(transaction, since_ms=_timestamp_at(log, transaction.first_offset))
 
 
 def _timestamp_at(log: Log, offset: int) -> int | None:

@@ -4,7 +4,7 @@ What is read, and what decides, is the cleaner's (`storage.cleaner.mapping`, `.r
 would write goes nowhere. Memory: the map, and a piece of the log.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ from storage.cleaner.rewrite import GroupRewriter
 from storage.cleaner.transactions import TransactionWalk
 from storage.explain.opened import OpenedLog
 from storage.filesystem import FileSystem
-from storage.index.transaction_index import NO_ABORTED, AbortedTxn, Checksum
+from storage.index.transaction_index import NO_ABORTED, Checksum
 
 _STEP = 4 << 20
 
@@ -130,7 +130,7 @@ class _Nowhere:
     def write_down(self) -> None:
         pass
 
-    def finish(self, aborted: Iterable[AbortedTxn], modified_ms: int) -> Checksum:
+    def finish(self, aborted: bytes, modified_ms: int) -> Checksum:
         return NO_ABORTED
 
     def discard(self) -> None:

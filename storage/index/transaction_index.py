@@ -73,7 +73,7 @@ class TransactionIndex:
         self._fs = fs
         self.path = path
         self.base_offset = base_offset
-        self._data: bytes | None = None  # None: the file was not asked yet
+        self._data: bytearray | None = None  # None: the file was not asked yet
         self._torn = 0
         self._sum = 0
         self._prepared: File | None = None
@@ -86,18 +86,18 @@ class TransactionIndex:
         self._all_bytes()
         self._prepared = self._fs.open(self.path, create=True)
 
-    def _load(self) -> bytes:
+    def _load(self) -> bytearray:
         try:
             raw = self._fs.read_bytes(self.path)
         except FileNotFoundError:
             raw = b""
         # Half an entry at the end is a write that a crash cut short: it is not there (S-REC-9).
         self._torn = len(raw) % ENTRY_SIZE
-        self._data = raw[: len(raw) - self._torn]
+        self._data = bytearray(raw[: len(raw) - self._torn])
         self._sum = crc32c(raw)
         return self._data
 
-    def _all_bytes(self) -> bytes:
+    def _all_bytes(self) -> bytearray:
         return self._data if self._data is not None else self._load()
 
     @property
@@ -120,6 +120,11 @@ class TransactionIndex:
         size, crc = checksum
         data = self._all_bytes()
         return size <= len(data) and crc32c(data[:size]) == crc
+
+    @property
+    def packed(self) -> bytes:
+        """All entries, as they lie in the file."""
+        return bytes(self._all_bytes())
 
     @property
     def entries(self) -> int:
@@ -145,22 +150,30 @@ class TransactionIndex:
 
         Raises InvalidIndexAppend when its last offset does not rise, OSError (nothing was added).
         """
-        data = self._all_bytes()
         last = self.last_offset
         if last is not None and txn.last_offset <= last:
             raise InvalidIndexAppend(
                 f"{self.path}: last offset {txn.last_offset} of an aborted transaction is not "
                 f"larger than {last}"
             )
-        entry = txn.pack()
+        self._write_behind(txn.pack())
+
+    def extend(self, entries: bytes) -> None:
+        """Add whole entries, whose last offsets rise, to an index without any. Raises OSError."""
+        assert self.is_empty
+        if entries:
+            self._write_behind(entries)
+
+    def _write_behind(self, entry: bytes) -> None:
+        data = self._all_bytes()
         file, self._prepared = self._prepared or self._fs.open(self.path, create=True), None
         try:
             # At the end of the whole entries: a torn one is written over.
             file.pwrite(entry, len(data))
         finally:
             file.close()
-        self._data = data + entry
-        self._sum = crc32c(entry, self._sum) if not self._torn else crc32c(self._data)
+        data += entry  # in place: there may be millions
+        self._sum = crc32c(entry, self._sum) if not self._torn else crc32c(data)
         self._torn = 0
 
     def collect_aborted(self, fetch_offset: int, upper: int) -> tuple[list[AbortedTxn], bool]:
@@ -213,7 +226,7 @@ class TransactionIndex:
         """Drop all entries; a file that was made stays, empty (Kafka's `reset`). Raises OSError."""
         self._cut(0, self._all_bytes())
 
-    def _cut(self, size: int, data: bytes) -> None:
+    def _cut(self, size: int, data: bytearray) -> None:
         if size == len(data) and not self._torn:
             return
         file = self._fs.open(self.path)
@@ -285,7 +298,7 @@ class TransactionIndex:
         assert all(t.last_stable_offset <= t.last_offset + 1 for t in self._iterate())
 
 
-def _unpack(data: bytes, start: int) -> AbortedTxn:
+def _unpack(data: bytes | bytearray, start: int) -> AbortedTxn:
     _, producer_id, first, last, stable = _ENTRY.unpack_from(data, start)
     return AbortedTxn(
         producer_id=producer_id, first_offset=first, last_offset=last, last_stable_offset=stable

@@ -36,7 +36,6 @@ from protocol.types import ZERO_UUID, TopicPartition
 from storage.epochs import LeaderEpochCache
 from storage.errors import BeingRepaired, IndexInDoubt, IndexKind
 from storage.filesystem import FileSystem
-from storage.index.transaction_index import AbortedTxn
 from storage.jobs import Job, Watched, perform
 from storage.log import times
 from storage.log.aborted_sums import AbortedSums
@@ -411,13 +410,14 @@ class Log:
         except BeingRepaired:
             return []  # the next run knows how old it is
 
-    def aborted_transactions(self, end: int) -> list[AbortedTxn]:
-        """All that have an offset in segments that begin below `end`.
+    def packed_aborted(self, end: int) -> bytes:
+        """Entries of the transaction indexes: all aborted transactions with data below `end`.
 
-        Raises BeingRepaired, StorageError.
+        As bytes, because there may be millions; see `LogReader.packed_aborted`. Raises
+        BeingRepaired, StorageError.
         """
         with self._guard.reading():
-            return self._mender.answer(lambda: self._reader.all_aborted(end))
+            return self._mender.answer(lambda: self._reader.packed_aborted(end))
 
     def open_cleaned(self, base_offset: int, *, size: int | None = None) -> LogSegment:
         """A segment over `.cleaned` files, for `replace_segments`. Raises StorageError."""

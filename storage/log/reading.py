@@ -187,19 +187,24 @@ class LogReader:
             following = self._segments.higher(following.base_offset)
         return found
 
-    def all_aborted(self, end: int) -> "list[AbortedTxn]":
-        """Those that overlap any segment that begins below `end`, in the order of their markers.
+    def packed_aborted(self, end: int) -> bytes:
+        """The index entries of aborted transactions with data below `end`, and perhaps of others.
 
-        Raises IndexInDoubt.
+        In the order of their markers. `end` is the base of a segment, not above the last stable
+        offset. Raises IndexInDoubt.
         """
-        found: dict[tuple[int, int], AbortedTxn] = {}
         segments = self._segments.between(0, end)
-        for segment in segments:
-            following = self._segments.higher(segment.base_offset)
-            upper = end if following is None else following.base_offset
-            for txn in self.aborted(segment, segment.base_offset, upper):
-                found[txn.last_offset, txn.producer_id] = txn
-        return [found[key] for key in sorted(found)]
+        pieces = [segment.packed_aborted() for segment in segments]
+        last = segments[-1] if segments else None
+        # The marker of a transaction that began below `end` may lie in a later segment.
+        while last is not None and last.leaves_open:
+            last = self._segments.higher(last.base_offset)
+            if last is not None:
+                some, complete = last.aborted_in(0, end)
+                pieces += [txn.pack() for txn in some]
+                if complete:
+                    break
+        return b"".join(pieces)
 
     def _upper_bound(self, segment: LogSegment, position: int, size: int, limit: int) -> int:
         """An offset not below any in the `size` bytes at `position`."""

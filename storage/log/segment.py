@@ -506,11 +506,18 @@ class LogSegment:
 
         Raises IndexInDoubt when the index is not what it has to be, or nobody knows.
         """
+        return self._trusted_aborted().collect_aborted(offset, upper)
+
+    def packed_aborted(self) -> bytes:
+        """The entries of all transactions whose ABORT marker lies here. Raises IndexInDoubt."""
+        return self._trusted_aborted().packed
+
+    def _trusted_aborted(self) -> TransactionIndex:
         index = self.txn_index
         if index.checksum != self.aborted_sum:
             reason = "is not what was noted" if self.aborted_sum is not None else "not known yet"
             raise IndexInDoubt(index.path, self.base_offset, IndexKind.TRANSACTION, reason)
-        return index.collect_aborted(offset, upper)
+        return index
 
     def add_aborted(self, txn: AbortedTxn) -> None:
         """An ABORT marker was appended: index it. Raises OSError."""

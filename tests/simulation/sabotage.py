@@ -103,10 +103,10 @@ def with_a_cleaner_that_knows_no_aborts(put: Put) -> None:
     """Records of aborted transactions stay, and what tells that they were aborted goes."""
     from storage.log.log import Log
 
-    def none_at_all(self: Any, upper: int) -> tuple[()]:
-        return ()
+    def none_at_all(self: Any, upper: int) -> bytes:
+        return b""
 
-    put(Log, "aborted_transactions", none_at_all)
+    put(Log, "packed_aborted", none_at_all)
 
 
 ALL_SABOTAGES: Final[dict[str, Callable[[Put], None]]] = {

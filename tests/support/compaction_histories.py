@@ -205,7 +205,7 @@ class HistoryWriter:
                 self._step(log, turn)
             log.update_high_watermark(log.log_end_offset)
             # What has outlived its data in the transaction indexes goes when they are read first.
-            log.aborted_transactions(log.log_end_offset)
+            log.packed_aborted(log.log_end_offset)
             log._check()
         finally:
             log.flush()

@@ -154,3 +154,15 @@ def test_the_checksum_of_its_first_entries(fs: MemoryFileSystem, index: Transact
     assert all(index.begins_with(checksum) for checksum in (NO_ABORTED, one, two, three))
     assert not index.begins_with((34, two[1]))
     assert not index.begins_with((136, three[1])), "there are not that many"
+
+
+def test_many_entries_are_written_as_one(fs: MemoryFileSystem) -> None:
+    one, other = TransactionIndex(fs, "/d/one", 0), TransactionIndex(fs, "/d/other", 0)
+    for number in range(5):
+        one.append(aborted(number, 10 * number, 10 * number + 5, 0))
+    other.extend(b"")
+    assert not fs.exists("/d/other")
+    other.extend(one.packed)
+    assert other.checksum == one.checksum
+    assert other.all_aborted() == one.all_aborted()
+    assert fs.read_bytes("/d/other") == fs.read_bytes("/d/one")

@@ -6,6 +6,7 @@ An entry outlives the data of its transaction by one cleaning, as Kafka writes i
 import pytest
 
 from config.topic_config import TopicConfig
+from storage.cleaner.aborted import table_of
 from storage.errors import IndexKind
 from storage.log.log import Log
 from tests.support.compacted_log import CompactedLog
@@ -22,7 +23,9 @@ def opened(built: CompactedLog) -> tuple[Log, list[IndexKind]]:
 
 def aborted_at(log: Log) -> list[int]:
     """First offsets of the transactions that readers are told of."""
-    return [txn.first_offset for txn in log.aborted_transactions(log.log_end_offset)]
+    table = table_of(log.packed_aborted(log.log_end_offset))
+    found: list[int] = table["first_offset"].tolist()
+    return found
 
 
 def cleaned_with_aborted() -> CompactedLog:

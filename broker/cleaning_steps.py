@@ -1,7 +1,7 @@
 """One cleaning, advanced on the event loop while a child process reads and writes.
 
-Apart from `broker.log_cleaner`, which imports it when there is something to clean: with numpy that
-is a tenth of a second and 20 MB.
+Apart from `broker.log_cleaner`, which imports it when there is something to clean: that takes some
+tens of milliseconds, which a start does without.
 """
 
 import logging

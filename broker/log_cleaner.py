@@ -292,7 +292,7 @@ class CleanerThread:
 
 
 def _import_steps() -> "type[RunningCleaning]":
-    """In a thread: it takes a tenth of a second, and a broker that cleans nothing needs none."""
+    """In a thread: importing takes tens of milliseconds, which the event loop cannot wait for."""
     from broker.cleaning_steps import RunningCleaning
 
     return RunningCleaning

@@ -81,13 +81,13 @@ class TransactionGate:
             return
         if not_added is not None:
             raise not_added
-        if begins_at_zero and entry is None and _SEQUENCE.unpack_from(records, _SEQUENCE_AT)[0]:
+        (sequence,) = _SEQUENCE.unpack_from(records, _SEQUENCE_AT)
+        if begins_at_zero and entry is None and sequence:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 "The first batch of a transaction in a partition must have sequence 0",
             )
         tp, producer = partition.topic_partition, Producer(producer_id, epoch)
-        (sequence,) = _SEQUENCE.unpack_from(records, _SEQUENCE_AT)
         try:
             self.verify(transactional_id, producer, tp, knows_abortable=knows_abortable)
         except KafkaError:

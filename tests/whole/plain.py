@@ -6,7 +6,7 @@ from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
-from protocol.records.record import iter_records
+from protocol.records.record import Record, iter_records
 from tests.anomalies.workload.clients import split
 from tests.support.memory_client import MemoryClient
 
@@ -15,9 +15,16 @@ _PRODUCE, _FETCH = 9, 11
 
 async def produced(client: MemoryClient, key: str, *values: str) -> int:
     """One batch; the offset of its first record. Raises AssertionError when it is refused."""
+    return await produced_pairs(client, key, *((None, value) for value in values))
+
+
+async def produced_pairs(
+    client: MemoryClient, key: str, *pairs: tuple[str | None, str | None]
+) -> int:
+    """The same with keys; a value of None is a tombstone."""
     topic, partition = split(key)
     now = client.wall_ms()
-    batch = build_batch([(now, None, value.encode(), ()) for value in values])
+    batch = build_batch([(now, _raw(name), _raw(value), ()) for name, value in pairs])
     answer = await client.call(
         ApiKey.PRODUCE,
         _PRODUCE,
@@ -37,29 +44,31 @@ async def produced(client: MemoryClient, key: str, *values: str) -> int:
     return int(part.base_offset)
 
 
+def _raw(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
 async def fetched(client: MemoryClient, key: str, start: int = 0, wait_ms: int = 0) -> list[str]:
     """All values from `start` to the end, read_uncommitted."""
+    found = await fetched_records(client, key, start, wait_ms)
+    return [bytes(record.value or b"").decode() for record in found]
+
+
+async def fetched_records(
+    client: MemoryClient, key: str, start: int = 0, wait_ms: int = 0
+) -> list[Record]:
+    """All data records from `start` to the end, read_uncommitted."""
     topic, partition = split(key)
-    found: list[str] = []
+    found: list[Record] = []
     while True:
+        asked = FetchPartition(partition=partition, fetch_offset=start, partition_max_bytes=10_000)
         answer = await client.call(
             ApiKey.FETCH,
             _FETCH,
             FetchRequest(
                 max_wait_ms=wait_ms,
                 min_bytes=1,
-                topics=[
-                    FetchTopic(
-                        topic=topic,
-                        partitions=[
-                            FetchPartition(
-                                partition=partition,
-                                fetch_offset=start,
-                                partition_max_bytes=10_000,
-                            )
-                        ],
-                    )
-                ],
+                topics=[FetchTopic(topic=topic, partitions=[asked])],
             ),
         )
         (part,) = answer.responses[0].partitions
@@ -69,9 +78,5 @@ async def fetched(client: MemoryClient, key: str, start: int = 0, wait_ms: int =
             return found
         for at, header in iter_batches(data):
             if not header.is_control:
-                found += [
-                    bytes(record.value or b"").decode()
-                    for record in iter_records(data, at)
-                    if record.offset >= start
-                ]
+                found += [one for one in iter_records(data, at) if one.offset >= start]
             start = header.last_offset + 1

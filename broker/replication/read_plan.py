@@ -24,7 +24,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 from protocol.types import ZERO_UUID
 from storage.errors import BeingRepaired, OffsetOutOfRange, StorageError
-from storage.log.results import FetchIsolation
+from storage.log.results import MOST_ABORTED, FetchIsolation
 
 if TYPE_CHECKING:
     from storage.log.log import Log
@@ -102,6 +102,7 @@ class FetchRead:
     """One reading of all targets: what is left of the budget, and what the partitions gave."""
 
     __slots__ = (
+        "_aborted",
         "_hard_limit",
         "_isolation",
         "_left",
@@ -115,6 +116,7 @@ class FetchRead:
 
     def __init__(self, params: FetchParams) -> None:
         self._left = max(params.max_bytes, 0)
+        self._aborted = 0
         self._hard_limit = params.hard_limit
         self._min_one = not params.hard_limit
         self._isolation = params.isolation
@@ -209,6 +211,10 @@ class FetchRead:
         data = _Reply()
         aborted = info.aborted
         data.aborted_transactions = None if aborted is None else list(map(_aborted, aborted))
+        if aborted:
+            self._aborted += len(aborted)
+            if self._aborted > MOST_ABORTED:
+                left = self._left = 0  # the other partitions come next time
         if info.first_entry_incomplete and not self._hard_limit:
             data.records = b""
             self.withheld += max_bytes

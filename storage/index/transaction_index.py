@@ -192,6 +192,12 @@ class TransactionIndex:
                 return result, True
         return result, False
 
+    def marker_after(self, offset: int, count: int) -> int | None:
+        """The offset of the ABORT marker that follows the first `count` at or above `offset`."""
+        at = self._first_at_or_after(offset) + count * ENTRY_SIZE
+        data = self._all_bytes()
+        return int(_unpack_long(data, at + _LAST_OFFSET)[0]) if at < len(data) else None
+
     def all_aborted(self) -> list[AbortedTxn]:
         """Every entry."""
         return list(self._iterate())

@@ -18,7 +18,7 @@ from storage.log.guard import DiskGuard
 from storage.log.mending import IndexMender
 from storage.log.offsets import LogOffsets, Place
 from storage.log.position import read_batch_size
-from storage.log.results import FetchIsolation, FileSlice, ReadInfo
+from storage.log.results import MOST_ABORTED, FetchIsolation, FileSlice, ReadInfo
 from storage.log.segment import LogSegment
 from storage.log.segments import LogSegments
 from storage.log.validation import refusal
@@ -159,6 +159,10 @@ class LogReader:
         if with_aborted:
             whole = segment is limit_segment and position + size == end
             upper = limit if whole else self._upper_bound(segment, position, size, limit)
+            marker = segment.marker_after(offset, MOST_ABORTED)
+            if marker is not None and marker < upper:
+                upper = marker
+                info.records = _before(segment, marker, position, size)
             info.aborted = self.aborted(segment, offset, upper)
         return info
 
@@ -231,3 +235,11 @@ class LogReader:
 def nothing(offset: int, *, with_aborted: bool) -> ReadInfo:
     """An answer without records: the reader is at its limit."""
     return ReadInfo(offset, b"", aborted=[] if with_aborted else None)
+
+
+def _before(segment: LogSegment, offset: int, position: int, size: int) -> FileSlice:
+    """What of the `size` bytes at `position` lies before the batch that holds `offset`."""
+    found = segment.find(offset)
+    if found is not None:
+        size = min(size, found.position - position)
+    return FileSlice(segment.file, position, size)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 LOADED_AT_ONCE = 256 * 1024
 """Bytes that `FileSlice.load` reads at a time: what it reads is thrown away."""
 
+MOST_ABORTED = 2000
+"""ABORT markers in one committed read, which is shorter where there would be more: a megabyte may
+hold seven thousand, and each is an object on the event loop. Kafka has no such limit."""
+
 
 class FetchIsolation(Enum):
     """How far a reader may see (S-READ-5)."""

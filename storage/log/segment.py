@@ -508,6 +508,13 @@ class LogSegment:
         """
         return self._trusted_aborted().collect_aborted(offset, upper)
 
+    def marker_after(self, offset: int, count: int) -> int | None:
+        """The offset of the ABORT marker here that follows the first `count` at or above `offset`.
+
+        Raises IndexInDoubt.
+        """
+        return self._trusted_aborted().marker_after(offset, count)
+
     def packed_aborted(self) -> bytes:
         """The entries of all transactions whose ABORT marker lies here. Raises IndexInDoubt."""
         return self._trusted_aborted().packed

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from broker.api import fetch
+from broker.replication import read_plan
 from broker.request import Aside
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode
@@ -130,6 +131,18 @@ def test_s_read_5_read_committed_stops_at_the_last_stable_offset_with_aborted_li
     uncommitted = only(asked.fetch({0: 0}))
     assert base_offsets(uncommitted) == [0, 1, 2]
     assert uncommitted.aborted_transactions is None
+
+
+def test_s_read_5_after_many_aborted_transactions_the_other_partitions_come_next_time(monkeypatch):
+    monkeypatch.setattr(read_plan, "MOST_ABORTED", 2)
+    asked = Asked(partitions=3)
+    for index in range(3):
+        asked.append(index=index)
+        told = [SimpleNamespace(producer_id=one, first_offset=0) for one in range(2)]
+        asked.partitions[index].log.aborted = told
+    found = partitions_of(asked.fetch({0: 0, 1: 0, 2: 0}, isolation=1))
+    assert [base_offsets(partition) for partition in found] == [[0], [0], []]
+    assert {partition.error_code for partition in found} == {0}
 
 
 # --------------------------------------------------------------------------- waiting

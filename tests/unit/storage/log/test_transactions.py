@@ -4,9 +4,11 @@ import errno
 
 import pytest
 
+from protocol.records.batch import iter_batches
 from protocol.records.control import ControlType
 from storage.errors import StorageError
 from storage.index.transaction_index import AbortedTxn
+from storage.log import reading
 from storage.log.results import FetchIsolation
 from tests.support.log_builder import DIRECTORY, LogBuilder
 
@@ -70,6 +72,49 @@ def test_s_txn_1_a_decision_counts_when_its_marker_is_replicated(log: Transactio
     assert log.log.last_stable_offset == 0
     log.log.update_high_watermark(marker + 1)
     assert log.log.last_stable_offset == marker + 1
+
+
+def read_on(log: Transactions, max_bytes: int) -> list[tuple[int, int, list[tuple[int, int]]]]:
+    """All reads of a committed reader: (first offset, bytes, the aborted that it is told of)."""
+    found, offset = [], 0
+    while True:
+        info = log.log.read(offset, max_bytes, FetchIsolation.TXN_COMMITTED)
+        data = bytes(info.records.read()) if info.records else b""
+        if not data:
+            return found
+        told = [(one.producer_id, one.first_offset) for one in info.aborted or ()]
+        found.append((offset, len(data), told))
+        for _, header in iter_batches(data):
+            offset = header.last_offset + 1
+
+
+@pytest.mark.parametrize("max_bytes", [1, 400, 1 << 20])
+def test_s_read_5_a_read_ends_before_its_aborted_transactions_are_too_many(
+    log: Transactions, max_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        if number == 5:
+            log.write(99)  # over the next four, so that reads within them are told of it
+        log.write(10 + number)
+        log.end(10 + number, commit=number % 4 == 3)
+        if number == 8:
+            log.end(99, commit=False)
+    log.append()
+    whole = read_on(log, max_bytes)
+    monkeypatch.setattr(reading, "MOST_ABORTED", 3)
+    cut = read_on(log, max_bytes)
+    assert sum(size for _, size, _ in cut) == sum(size for _, size, _ in whole)
+    assert {one for _, _, told in cut for one in told} == {
+        one for _, _, told in whole for one in told
+    }
+    # Three with their markers, one whose marker comes next, and the one that spans them.
+    assert max(len(told) for _, _, told in cut) <= 5
+    if max_bytes > 400:
+        assert (len(whole), len(cut)) == (1, 4)
+    for offset, _, told in cut:
+        following = min((at for at, _, _ in cut if at > offset), default=1 << 60)
+        if offset <= 19 and following > 10:
+            assert (99, 10) in told, (offset, told)
 
 
 def test_s_txn_3_an_abort_is_noted_with_the_stable_offset_of_that_moment(

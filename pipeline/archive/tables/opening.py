@@ -10,19 +10,23 @@ from pipeline.archive.tables.parquet import ParquetTable
 from pipeline.archive.tables.table import LakeTable
 from pipeline.session import DELTA, ICEBERG
 
-_PLAIN_FILES = {
-    # Without a checksum file beside each file; a kill may leave the two apart.
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+# Without a checksum file beside each file, which a kill may leave without the other.
+_PLAIN_CHECKPOINT = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
+_PLAIN_FILES = {
+    # Iceberg asks it for its scheme, which it has not.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    **_PLAIN_CHECKPOINT,
 }
 
 
 def requirements(table_format: str, place: Place) -> tuple[tuple[str, ...], dict[str, str]]:
     """(packages, settings) of a session that writes such a table."""
     if table_format == "iceberg":
-        return (ICEBERG,), {**_PLAIN_FILES, **iceberg.settings(place)}
+        return (ICEBERG,), {**_PLAIN_CHECKPOINT, **iceberg.settings(place)}
     if table_format == "delta":
-        return (DELTA,), {**_PLAIN_FILES, **delta.SETTINGS}
+        return (DELTA,), {**_PLAIN_CHECKPOINT, **delta.SETTINGS}
     return (), dict(_PLAIN_FILES)
 
 

@@ -15,6 +15,7 @@ import hashlib
 import os
 import re
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,11 +71,13 @@ class Place:
         return f"{self.state}/archive.json"
 
     @contextmanager
-    def lock(self) -> Iterator[int]:
+    def lock(self, patience_s: float = 20) -> Iterator[int]:
         """Nobody else on this machine is at work on this table; a descriptor that keeps it so.
 
         The lock ends when the descriptor, and each copy that a child process inherited, is closed.
-        Raises PipelineError when somebody holds it.
+        The JVM of a driver that was killed needs a moment for that.
+
+        Raises PipelineError when somebody still holds it after so many seconds.
         """
         if is_local(self.state):
             Path(self.state).mkdir(parents=True, exist_ok=True)
@@ -83,14 +86,21 @@ class Place:
             digest = hashlib.sha256(self.state.encode()).hexdigest()[:16]
             path = f"{tempfile.gettempdir()}/pykafkalog-archive-{digest}.lock"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            raise PipelineError(
-                f"another process is at work on {self.table} (it holds {path})"
-            ) from None
+        deadline = time.monotonic() + patience_s
+        while not _locked(descriptor):
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                raise PipelineError(f"another process is at work on {self.table} (it holds {path})")
+            time.sleep(0.1)
         try:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -39,7 +39,7 @@ def test_the_lock_is_held_by_one(tmp_path: Path) -> None:
     with (
         place.lock(),
         pytest.raises(PipelineError, match="another process is at work"),
-        place.lock(),
+        place.lock(0),
     ):
         pass
     with place.lock():
@@ -53,7 +53,7 @@ def test_a_child_that_inherited_the_lock_holds_it_until_it_ends(tmp_path: Path) 
         child = subprocess.Popen(
             [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[descriptor]
         )
-    with pytest.raises(PipelineError), place.lock():
+    with pytest.raises(PipelineError), place.lock(0):
         pass
     child.communicate(b"\n")
     with place.lock() as again:

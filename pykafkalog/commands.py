@@ -9,7 +9,15 @@ def broker() -> int:
 
 
 def command_line() -> int:
-    """`pykafkalog`: topics, groups, configs, records, files. The exit code."""
-    from tools.__main__ import main
+    """`pykafkalog`: topics, groups, configs, records, files, the pipeline. The exit code."""
+    from tools.__main__ import FurtherCommand, main
 
-    return main()
+    return main(
+        further=(FurtherCommand("pipeline", "Topics to a lake and back, by Spark.", _pipeline),)
+    )
+
+
+def _pipeline() -> object:
+    from pipeline import command
+
+    return command

@@ -1,12 +1,14 @@
 """`pykafkalog`: the command line. One module per command; each brings its arguments and its `run`.
 
 Commands that speak to a broker go through confluent-kafka and take `--bootstrap-server`, as
-Kafka's own tools do; `dump-log` reads files and needs no broker.
+Kafka's own tools do; `dump-log` reads files and needs no broker. Commands of rooms that this one
+does not know are handed in by the face (`FurtherCommand`).
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -27,6 +29,17 @@ COMMANDS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class FurtherCommand:
+    """A command of another room: listed always, imported only when it is the one that is meant."""
+
+    name: str
+    text: str
+    """What the list of commands says of it."""
+    load: Callable[[], Any]
+    """Its module, which has `add_parser(commands)`."""
+
+
 class _Version(argparse.Action):
     """Looks the version up only when it is asked for: that takes longer than parsing."""
 
@@ -37,8 +50,10 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def build_parser(
+    further: Sequence[FurtherCommand] = (), meant: str | None = None
+) -> argparse.ArgumentParser:
+    """The whole command line; of the further commands, the one that is meant has its arguments."""
     parser = argparse.ArgumentParser(
         prog="pykafkalog",
         description="Look at and work with a Kafka broker and its files.",
@@ -48,12 +63,18 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         import_module(f".{name}", __package__).add_parser(commands)
+    for command in further:
+        if command.name == meant:
+            command.load().add_parser(commands)
+        else:
+            commands.add_parser(command.name, help=command.text)
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, further: Sequence[FurtherCommand] = ()) -> int:
     """Run one command; 0 when it did what was asked, 1 with one line on standard error if not."""
-    args = build_parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    args = build_parser(further, words[0] if words else None).parse_args(words)
     try:
         return int(args.run(args) or 0)
     except CommandError as error:

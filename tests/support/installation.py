@@ -58,7 +58,7 @@ CHECKOUT: Final = Installation(
     directory=ROOT,
     package="",
     broker_words=("-m", "broker"),
-    tool_words=("-m", "tools"),
+    tool_words=("-m", "pykafkalog"),
 )
 
 

@@ -1,0 +1,93 @@
+"""Arguments that several subcommands share, and the session and settings that they ask for."""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import PipelineError
+
+DEFAULT_BOOTSTRAP = "localhost:9092"
+
+
+def add_command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    *,
+    text: str,
+    examples: str,
+) -> argparse.ArgumentParser:
+    """A subcommand's parser."""
+    return commands.add_parser(
+        name,
+        help=text,
+        description=text,
+        epilog=f"examples:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_broker_arguments(parser: argparse.ArgumentParser) -> None:
+    """`--bootstrap-server`, and settings of the Java client for it."""
+    group = parser.add_argument_group("broker")
+    group.add_argument(
+        "-b",
+        "--bootstrap-server",
+        default=DEFAULT_BOOTSTRAP,
+        metavar="HOST:PORT",
+        help=f"where to connect first (default: {DEFAULT_BOOTSTRAP})",
+    )
+    group.add_argument(
+        "--kafka-option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the Kafka client; may be repeated",
+    )
+
+
+def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where and how Spark runs."""
+    group = parser.add_argument_group("Spark")
+    group.add_argument("--master", default="local[*]", help="default: local[*]")
+    group.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of Spark; may be repeated",
+    )
+    group.add_argument(
+        "--log-file", type=Path, help="what Spark says (default: a file for temporary files)"
+    )
+
+
+def pairs(words: Iterable[str]) -> dict[str, str]:
+    """`k=v` words to a mapping. Raises PipelineError."""
+    settings = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise PipelineError(f"{word!r} is not of the form KEY=VALUE")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def session_of(
+    args: argparse.Namespace,
+    app: str,
+    packages: Sequence[str],
+    conf: Mapping[str, str] | None = None,
+    inherited: Sequence[int] = (),
+) -> Any:
+    """The session that the arguments ask for; `--conf` goes over `conf`. Raises PipelineError."""
+    from pipeline.session import start_session
+
+    return start_session(
+        app,
+        master=args.master,
+        packages=packages,
+        conf={**(conf or {}), **pairs(args.conf)},
+        log_file=args.log_file,
+        inherited=inherited,
+    )

@@ -1,0 +1,177 @@
+"""A Spark session whose noise goes to a file.
+
+What starts a session is a JVM that prints Ivy's report, Spark's warnings and, later, stack traces
+of everything that is tried again. It inherits the outputs of the process that starts it, so it is
+started here with a log file in their place; a terminal sees one line while it starts. The file is
+named in every failure (`pipeline.failures`).
+
+The JVM outlives its sessions, and what it was started with (packages, memory) cannot be changed. So
+a session that needs other settings than the running JVM has gets a JVM of its own.
+"""
+
+import contextlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from pipeline.errors import PipelineError
+
+KAFKA: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+AVRO: Final = "org.apache.spark:spark-avro_2.13:4.0.0"
+ICEBERG: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
+DELTA: Final = "io.delta:delta-spark_2.13:4.0.0"
+"""What `packages` may hold, as Maven names them, for exactly this version of Spark and Scala."""
+
+LOG_FILE: Final = "spark.pykafkalog.log"
+"""The session's setting that names its log file."""
+
+_QUIET: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+_LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_UNRESOLVED: Final = re.compile(r"^.*unresolved dependency: ([^:]+)#([^;]+);([^:\s]+)", re.M)
+
+_started_with: dict[str, str] = {}
+"""The settings of the JVM that runs now."""
+
+
+def start_session(
+    app: str,
+    *,
+    master: str = "local[*]",
+    packages: Sequence[str] = (KAFKA,),
+    conf: Mapping[str, str] | None = None,
+    log_file: Path | None = None,
+    inherited: Sequence[int] = (),
+) -> SparkSession:
+    """A session, started or (with equal settings) the one that runs.
+
+    `conf` goes over what is set here. `log_file` (default: one of this process in the directory for
+    temporary files) is appended to. `inherited`: file descriptors that the JVM holds open as well.
+    A local master listens on the loopback interface only.
+
+    Raises PipelineError when Java is missing, a package cannot be fetched, or the start fails.
+    """
+    settings = _settings(app, master, packages, conf or {})
+    if SparkContext._active_spark_context is not None:
+        running = SparkSession.builder.getOrCreate()
+        if _started_with == settings:
+            return running
+        running.stop()
+    if SparkContext._gateway is not None and _started_with != settings:
+        end_jvm()
+    log = log_file or Path(tempfile.gettempdir()) / f"pykafkalog-{app}-{os.getpid()}.log"
+    configuration = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        configuration.set(key, value)
+    configuration.set(LOG_FILE, str(log))
+    with _started(settings, log, master):
+        if SparkContext._gateway is None:
+            with log.open("ab") as out:
+                gateway = launch_gateway(
+                    configuration,
+                    {"stdout": out, "stderr": out, "pass_fds": tuple(inherited)},
+                )
+            SparkContext._ensure_initialized(gateway=gateway)
+        session = SparkSession.builder.config(conf=configuration).getOrCreate()
+    _started_with.clear()
+    _started_with.update(settings)
+    return session
+
+
+def log_of(session: SparkSession) -> Path:
+    """Where the session's JVM writes what it has to say."""
+    return Path(session.conf.get(LOG_FILE))
+
+
+def end_jvm() -> None:
+    """End the JVM of this process, if there is one: sessions after it start another."""
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    process = getattr(gateway, "proc", None)
+    gateway.shutdown()
+    if process is not None:
+        process.stdin.close()  # it ends when its input does
+        process.wait(60)
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    _started_with.clear()
+
+
+def _settings(
+    app: str, master: str, packages: Sequence[str], conf: Mapping[str, str]
+) -> dict[str, str]:
+    settings = dict(_QUIET)
+    if master.startswith("local"):
+        settings |= _LOOPBACK
+    wanted = [*packages, *filter(None, conf.get("spark.jars.packages", "").split(","))]
+    settings |= conf
+    settings |= {"spark.app.name": app, "spark.master": master}
+    if wanted:
+        settings["spark.jars.packages"] = ",".join(dict.fromkeys(wanted))
+    return settings
+
+
+@contextmanager
+def _started(settings: Mapping[str, str], log: Path, master: str) -> Iterator[None]:
+    """Within it Spark starts: one line for a terminal, one sentence for a failure."""
+    begin = log.stat().st_size if log.exists() else 0
+    with _line(f"Spark starts ({master}; log: {log}) …"):
+        try:
+            yield
+        except (PySparkRuntimeError, FileNotFoundError, OSError) as error:
+            raise PipelineError(_why(error, _tail(log, begin), log)) from error
+
+
+def _tail(log: Path, begin: int) -> str:
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        file.seek(begin)
+        return file.read(2_000_000).decode(errors="replace")
+    return ""
+
+
+def _why(error: BaseException, said: str, log: Path) -> str:
+    missing = _UNRESOLVED.findall(said)
+    if missing:
+        names = ", ".join(dict.fromkeys(":".join(parts) for parts in missing))
+        return f"cannot fetch {names} from Maven Central; is there a network? (log: {log})"
+    if "JAVA_HOME is not set" in said or "java: command not found" in said:
+        return "Spark needs Java 17 or newer, and there is no java on the path nor a JAVA_HOME"
+    lines = [line for line in said.splitlines() if "Exception" in line or "Error" in line]
+    reason = lines[-1].strip() if lines else str(error).splitlines()[0]
+    return f"Spark did not start: {reason} (log: {log})"
+
+
+@contextmanager
+def _line(text: str) -> Iterator[None]:
+    """A spinner with the text while something lasts, where a person looks at it."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
+
+
+def stop_session(session: Any) -> None:
+    """Stop it; a JVM that is gone already is no failure."""
+    from py4j.protocol import Py4JError
+
+    with contextlib.suppress(Py4JError, OSError):
+        session.stop()

@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,8 @@ from pipeline.flights.arrivals import (  # noqa: E402
 )
 from pipeline.flights.driver import Batch, DriverEnded, JoinDriver  # noqa: E402
 from pipeline.flights.join import amend  # noqa: E402
-from pipeline.flights.results import difference, end_of, read_lake, read_topic  # noqa: E402
+from pipeline.flights.results import difference, read_lake, read_topic, wait_for_more  # noqa: E402
+from pipeline.flights.stream import SETTINGS  # noqa: E402
 from pipeline.flights.table import (  # noqa: E402
     CarrierTotals,
     joined_by_pandas,
@@ -56,6 +57,7 @@ from pipeline.flights.table import (  # noqa: E402
     load_weather,
     totals_by_pandas,
 )
+from pipeline.session import start_session  # noqa: E402
 from tests.support.apache_kafka import ApacheKafka  # noqa: E402
 from tests.support.broker_process import BrokerProcess  # noqa: E402
 
@@ -65,6 +67,8 @@ RESULT = "flights-weather"
 TOTALS = "carrier-totals"
 PARTITIONS = {FLIGHTS: 6, WEATHER: 3, RESULT: 3, TOTALS: 1}
 GROUP = "flight-readers"
+FEBRUARY = (datetime(2013, 2, 1, tzinfo=UTC), datetime(2013, 3, 2, tzinfo=UTC))
+"""What came too late is of these hours."""
 
 console = Console(highlight=False)
 
@@ -173,9 +177,7 @@ def join_with_kills(
             lambda batch: batch.flights_read >= rows * share,
             lambda batch: progress(batch.flights_read),
         )
-        written = end_of(broker.bootstrap, RESULT)
-        while end_of(broker.bootstrap, RESULT) == written:
-            driver.check()
+        wait_for_more(broker.bootstrap, RESULT, driver.check)
         return batch
 
     with step("flights joined with the weather, as streams", rows) as progress:
@@ -236,7 +238,7 @@ def compare(
         .sum()
     )
     with step("the rest joined by a batch run over the same topics"):
-        written = amend(spark, broker.bootstrap, FLIGHTS, WEATHER, RESULT)
+        written = amend(spark, broker.bootstrap, (FLIGHTS, WEATHER, RESULT), FEBRUARY)
     expect(f"it wrote the {changed:,} rows that came too late", written, changed)
     with step("result taken to a lake (Parquet)"):
         lake.write(spark, broker.bootstrap, RESULT, directory / "lake", directory / "to-lake")
@@ -306,7 +308,7 @@ def run(broker: BrokerProcess | ApacheKafka, directory: Path) -> None:
     send(broker, tables)
     join(broker, directory, tables)
     with step("Spark started"):
-        spark = aggregate.start_spark()
+        spark = start_session("flights", conf=SETTINGS, log_file=directory / "spark.log")
     try:
         compare(broker, directory, tables, spark)
         reading = group(broker, tables)

@@ -47,6 +47,7 @@ class JoinDriver:
             *("--weather", weather, "--result", result),
             *("--checkpoint", str(directory / "checkpoint")),
             *("--progress", str(directory / "progress")),
+            *("--log", str(directory / "log")),
         ]
         self._process: subprocess.Popen[bytes] | None = None
 

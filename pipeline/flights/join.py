@@ -1,7 +1,7 @@
 """Flights joined with the weather, by airport and hour: the same function for streams and tables.
 
 As a stream (`stream.py` runs it) a flight without a reading is given out with nulls once the
-watermark has passed its hour; a record that comes after the watermark is dropped. As a table
+watermark has passed its hour; a record that comes after the watermark is dropped. As tables
 (`amend`) everything counts, so a batch run over the same topics finds what the stream had to leave
 out, and writes just that.
 
@@ -10,20 +10,20 @@ were read. So a row that Spark's kafka sink writes twice, because a killed drive
 is the same row, and the latest row of a key is the result.
 """
 
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.flights.table import WEATHER_COLUMNS
+from pipeline.flights.table import FLIGHT_COLUMNS, WEATHER_COLUMNS
 
-FLIGHT_SCHEMA: Final = (
-    "year BIGINT, month BIGINT, day BIGINT, dep_time DOUBLE, sched_dep_time BIGINT, "
-    "dep_delay DOUBLE, arr_time DOUBLE, sched_arr_time BIGINT, arr_delay DOUBLE, carrier STRING, "
-    "flight BIGINT, tailnum STRING, origin STRING, dest STRING, air_time DOUBLE, distance BIGINT, "
-    "hour BIGINT, minute BIGINT, time_hour STRING"
+_TEXT: Final = ("carrier", "tailnum", "origin", "dest", "time_hour")
+_MAY_BE_UNKNOWN: Final = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")
+_TYPES: Final = dict.fromkeys(_TEXT, "STRING") | dict.fromkeys(_MAY_BE_UNKNOWN, "DOUBLE")
+FLIGHT_SCHEMA: Final = ", ".join(
+    f"{name} {_TYPES.get(name, 'BIGINT')}" for name in FLIGHT_COLUMNS
 )
-FLIGHT_COLUMNS: Final = tuple(column.split()[0] for column in FLIGHT_SCHEMA.split(", "))
 WEATHER_SCHEMA: Final = "origin STRING, " + ", ".join(f"{name} DOUBLE" for name in WEATHER_COLUMNS)
 
 DELAY: Final = "10 days"
@@ -83,11 +83,19 @@ def latest_of(frame: DataFrame) -> DataFrame:
     )
 
 
-def amend(spark: SparkSession, bootstrap: str, flights: str, weather: str, result: str) -> int:
-    """Write the rows that `result` lacks, or has otherwise; how many there were.
+def amend(
+    spark: SparkSession,
+    bootstrap: str,
+    topics: tuple[str, str, str],
+    between: tuple[datetime, datetime],
+) -> int:
+    """Write the rows that the result lacks, or has otherwise; how many there were.
 
-    The same join over all that the topics hold, as tables. Run once more, it writes nothing.
+    `topics`: of flights, weather and result. The same join as tables, of the event times from the
+    first of `between` up to the second, which is left out. Run once more, it writes nothing.
     """
+    since, until = between
+    flights, weather, result = topics
 
     def topic(name: str) -> DataFrame:
         return (
@@ -97,10 +105,16 @@ def amend(spark: SparkSession, bootstrap: str, flights: str, weather: str, resul
             .load()
         )
 
-    wanted = with_weather(flights_of(topic(flights)), weather_of(topic(weather)))
-    there = latest_of(topic(result)).select("key", "value")
+    def of_these_hours(name: str) -> DataFrame:
+        return topic(name).where((F.col("timestamp") >= since) & (F.col("timestamp") < until))
+
+    # An id begins with the local day, which is the day before in the first hours of a day in UTC.
+    days = [str(day.date()) for day in (since - timedelta(days=1), until)]
+    of_these_days = F.substring(F.col("key").cast("string"), 1, 10).between(*days)
+    there = latest_of(topic(result).where(of_these_days))
     missing = (
-        wanted.where("carrier IS NOT NULL")
+        with_weather(flights_of(of_these_hours(flights)), weather_of(of_these_hours(weather)))
+        .where("carrier IS NOT NULL")
         .select("key", "value")
         .join(there, ["key", "value"], "left_anti")
         .persist()

@@ -1,14 +1,21 @@
 """What came out, as pandas tables that are compared with pandas' own: of a topic, of a lake."""
 
-import json
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.json
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from pipeline.flights.table import FLIGHT_COLUMNS, WEATHER_COLUMNS
+
 AT_ONCE = 10_000
+ROW_COLUMNS = [*FLIGHT_COLUMNS, *WEATHER_COLUMNS]
 
 
 @dataclass(frozen=True)
@@ -25,11 +32,18 @@ class Rows:
         return self.records - len(self.table)
 
 
-def end_of(bootstrap: str, topic: str, timeout_s: float = 30) -> int:
-    """How many offsets the topic has given out, over all partitions."""
+def wait_for_more(
+    bootstrap: str, topic: str, while_waiting: Callable[[], None], timeout_s: float = 30
+) -> None:
+    """Return as soon as a record more is in the topic; `while_waiting` may raise."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends"})
     try:
-        return sum(_ends(consumer, topic, timeout_s).values())
+        before = _ends(consumer, topic, timeout_s)
+        places = [TopicPartition(topic, number) for number in before]
+        while before == {
+            place.partition: consumer.get_watermark_offsets(place, timeout_s)[1] for place in places
+        }:
+            while_waiting()
     finally:
         consumer.close()
 
@@ -43,11 +57,16 @@ def read_topic(bootstrap: str, topic: str, timeout_s: float = 30) -> Rows:
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in left])
     latest: dict[bytes, bytes] = {}
     count = 0
+    deadline = time.monotonic() + timeout_s
     while left:
-        messages = consumer.consume(AT_ONCE, timeout_s)
-        if not messages or messages[-1].error() is not None:
-            raise TimeoutError(f"{topic} was not read to its end, {left} are missing")
+        messages = consumer.consume(AT_ONCE, 0.2)  # seconds; it waits so long for the last ones
+        if messages:
+            deadline = time.monotonic() + timeout_s
+        elif time.monotonic() > deadline:
+            raise TimeoutError(f"{topic} was not read to its end: {left}")
         for message in messages:
+            if message.error() is not None:
+                raise TimeoutError(f"{topic} was not read to its end: {message.error()}")
             # A key's records are of one partition, which comes in order.
             latest[message.key()] = message.value()
         count += len(messages)
@@ -75,7 +94,11 @@ def _ends(consumer: Any, topic: str, timeout_s: float) -> dict[int, int]:
 
 def _table(latest: dict[bytes, bytes]) -> pd.DataFrame:
     names = pd.Index([key.decode() for key in latest], name="id")
-    return pd.DataFrame([json.loads(row) for row in latest.values()], index=names).sort_index()
+    # Named, or they would be guessed to be times.
+    as_text = pa.json.ParseOptions(explicit_schema=pa.schema({"time_hour": pa.string()}))
+    rows = pa.json.read_json(BytesIO(b"\n".join(latest.values())), parse_options=as_text)
+    table: pd.DataFrame = rows.select(ROW_COLUMNS).to_pandas().set_index(names)
+    return table.sort_index()
 
 
 def difference(got: pd.DataFrame, wanted: pd.DataFrame) -> str | None:

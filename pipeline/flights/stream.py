@@ -17,11 +17,19 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.flights.aggregate import start_spark
 from pipeline.flights.join import flights_of, weather_of, with_weather
+from pipeline.session import start_session
 
-SHARE: Final = {"flights": 21_000, "weather": 1_650}
+SHARE: Final = {"flights": 30_000, "weather": 2_340}
 """Records of each topic in a batch: the same share of both, so that neither runs ahead."""
+
+SETTINGS: Final = {
+    # Each partition of the join keeps four stores of state, and writes them down in each batch.
+    "spark.sql.shuffle.partitions": "2",
+    # A minute's work on two cores: the optimizing compiler and a parallel collector would take more
+    # than they give.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 
 def main() -> int:
@@ -31,10 +39,11 @@ def main() -> int:
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--progress", type=Path, required=True)
+    parser.add_argument("--log", type=Path)
     args = parser.parse_args()
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    spark = start_spark()
+    spark = start_session("flights-join", conf=SETTINGS, log_file=args.log)
     query = start_join(spark, args)
     seen = -1
     while not stopping.is_set() and not query.awaitTermination(0.1):

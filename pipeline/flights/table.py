@@ -9,6 +9,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 FLIGHTS = 336_776
+FLIGHT_COLUMNS = (
+    *("year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time"),
+    *("sched_arr_time", "arr_delay", "carrier", "flight", "tailnum", "origin", "dest", "air_time"),
+    *("distance", "hour", "minute", "time_hour"),
+)
 WEATHER_COLUMNS = (
     *("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust"),
     *("precip", "pressure", "visib"),

@@ -14,6 +14,8 @@ from pipeline.errors import PipelineError
 
 _RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.*?)\s*(?:SQLSTATE: \w+)?$", re.S)
 _STATE: Final = re.compile(r"\s*SQLSTATE: \w+\s*$")
+_TRACEBACK: Final = "Traceback (most recent call last)"
+_OWN: Final = re.compile(r"^[\w.]*PipelineError: ", re.M)
 _LOST: Final = ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException", "data may have been lost")
 _UNKNOWN: Final = "UnknownTopicOrPartitionException"
 _UNREACHABLE: Final = re.compile(
@@ -62,6 +64,11 @@ def _innermost(reasons: list[str]) -> str:
 
 
 def _first_line(reason: str) -> str:
+    """What a reason says first; of Python's traceback, last."""
+    if _TRACEBACK in reason:
+        lines = [line for line in reason.splitlines() if line.strip()]
+        raised = [line for line in lines if re.match(r"^[A-Za-z_][\w.]*(Error|Exception)\b", line)]
+        return _OWN.sub("", (raised or lines)[-1].strip())[:600]
     line = next((line.strip() for line in reason.splitlines() if line.strip()), "")
     return _STATE.sub("", line)[:600]
 

@@ -74,6 +74,9 @@ def start_session(
         running.stop()
     if SparkContext._gateway is not None and _started_with != settings:
         end_jvm()
+    if master.startswith("local"):
+        # Python workers are this interpreter, not whichever python3 the path has.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log = log_file or Path(tempfile.gettempdir()) / f"pykafkalog-{app}-{os.getpid()}.log"
     configuration = SparkConf(loadDefaults=False)
     for key, value in settings.items():

@@ -1,0 +1,172 @@
+"""The streaming query: batches of the kafka source, each decoded and handed to the table."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from pipeline.archive.place import Place
+from pipeline.archive.tables.table import LakeTable
+from pipeline.archive.values import ERROR, Decoding, refusing
+from pipeline.archive.written import Written
+
+COLUMNS: Final = (
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "timestampType",
+    "key",
+    "value",
+    "headers",
+    "date",
+)
+"""Of a table in the lake, in this order; `date` is the timestamp's day in UTC."""
+REASON: Final = "reason"
+"""A further column of dead letters; their key and value are bytes."""
+_QUERY_ID: Final = "sql.streaming.queryId"
+_POLL_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is read, and how, in the terms of Spark's kafka source."""
+
+    bootstrap: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    starting: dict[str, str] = field(default_factory=lambda: {"startingOffsets": "earliest"})
+    """Where a partition begins of which nothing was read yet."""
+    read_committed: bool = True
+    max_offsets: int = 500_000
+    """Of one batch, over all partitions."""
+    fail_on_data_loss: bool = True
+    client: dict[str, str] = field(default_factory=dict)
+    """Settings of the Java client."""
+
+    def options(self) -> dict[str, str]:
+        """For `format("kafka")`, whether it is read as a stream or at once."""
+        subscription = (
+            {"subscribe": ",".join(self.topics)}
+            if self.pattern is None
+            else {"subscribePattern": self.pattern}
+        )
+        return {
+            **{f"kafka.{key}": value for key, value in self.client.items()},
+            "kafka.bootstrap.servers": self.bootstrap,
+            "kafka.isolation.level": (
+                "read_committed" if self.read_committed else "read_uncommitted"
+            ),
+            "includeHeaders": "true",
+            "failOnDataLoss": str(self.fail_on_data_loss).lower(),
+            "groupIdPrefix": "pykafkalog-archive",
+            **subscription,
+        }
+
+    def stream(self, session: Any) -> Any:
+        """The source as a stream."""
+        reader = session.readStream.format("kafka").options(**self.options())
+        return reader.options(maxOffsetsPerTrigger=str(self.max_offsets), **self.starting).load()
+
+    def sample(self, session: Any, most: int) -> list[str]:
+        """Some of the first values, as texts."""
+        frame = session.read.format("kafka").options(**self.options()).load()
+        values = frame.where("value IS NOT NULL").select(F.col("value").cast("string"))
+        return [row[0] for row in values.limit(most).collect()]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an archive is made of."""
+
+    source: Source
+    place: Place
+    table: LakeTable
+    decoding: Decoding
+    dead_letters: LakeTable | None = None
+    after_batch: Callable[[Written, str, int], None] = lambda _written, _writer, _batch: None
+    """Called when the table has a batch: (all that was written, writer, batch)."""
+
+
+class Archiving:
+    """One run of an archive; `written` tells what it wrote so far."""
+
+    def __init__(self, session: Any, parts: Parts) -> None:
+        self._session = session
+        self._parts = parts
+        self._failure: BaseException | None = None
+        self.written = Written()
+
+    def run(
+        self, interval_s: float | None, on_progress: Callable[[Any], None] = lambda _progress: None
+    ) -> None:
+        """Until all is archived that there is now, or, with an interval, until interrupted.
+
+        Raises what a batch failed with, or what Spark did.
+        """
+        trigger: dict[str, Any] = (
+            {"availableNow": True}
+            if interval_s is None
+            else {"processingTime": f"{int(interval_s * 1000)} milliseconds"}
+        )
+        query = (
+            self._parts.source.stream(self._session)
+            .writeStream.foreachBatch(self._batch)
+            .option("checkpointLocation", self._parts.place.checkpoint)
+            .trigger(**trigger)
+            .start()
+        )
+        try:
+            while not query.awaitTermination(_POLL_S):
+                on_progress(query.lastProgress)
+        except PySparkException:
+            if self._failure is not None:
+                raise self._failure from None
+            raise
+        finally:
+            with contextlib.suppress(PySparkException):
+                query.stop()
+
+    def _batch(self, frame: Any, number: int) -> None:
+        try:
+            self._append(frame, number)
+        except BaseException as failure:  # through the JVM it would come back as a text
+            self._failure = failure
+            raise
+
+    def _append(self, frame: Any, number: int) -> None:
+        parts = self._parts
+        writer = str(frame.sparkSession.sparkContext.getLocalProperty(_QUERY_ID))
+        twice = parts.dead_letters is not None or parts.decoding.looks_at_values
+        if twice:
+            frame = frame.persist()
+        try:
+            dated = frame.withColumns(
+                {
+                    "date": F.to_date("timestamp"),
+                    "raw_key": F.col("key"),
+                    "raw_value": F.col("value"),
+                }
+            )
+            decoded = parts.decoding.apply(dated)
+            if parts.dead_letters is not None:
+                dead = decoded.where(F.col(ERROR).isNotNull()).select(
+                    *(column for column in COLUMNS if column not in ("key", "value")),
+                    F.col("raw_key").alias("key"),
+                    F.col("raw_value").alias("value"),
+                    F.col(ERROR).alias(REASON),
+                )
+                files = list(parts.dead_letters.append(dead, writer, number))
+                self.written.dead_letters += sum(file.records for file in files)
+                decoded = decoded.where(F.col(ERROR).isNull())
+            else:
+                decoded = refusing(decoded)
+            self.written.add(parts.table.append(decoded.select(*COLUMNS), writer, number))
+        finally:
+            if twice:
+                frame.unpersist()
+        self.written.batches += 1
+        parts.after_batch(self.written, writer, number)

@@ -1,0 +1,385 @@
+"""`pykafkalog pipeline archive`: topics to a table of the lake."""
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pipeline.arguments import (
+    add_broker_arguments,
+    add_command,
+    add_spark_arguments,
+    pairs,
+    session_of,
+)
+from pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pipeline.archive.archiving import Source
+    from pipeline.archive.description import Description
+    from pipeline.archive.place import Place
+    from pipeline.archive.registry import Registry
+    from pipeline.archive.values import Decoding
+    from pipeline.archive.written import Written
+
+EXAMPLES = """\
+  pykafkalog pipeline archive orders --to /lake/orders --available-now
+  pykafkalog pipeline archive orders clicks --to /lake/events --interval 60 --compact
+  pykafkalog pipeline archive --pattern 'shop\\..*' --to /lake/shop --format iceberg --available-now
+  pykafkalog pipeline archive orders --to /lake/orders --available-now \\
+      --value json --json-schema 'id BIGINT, item STRING' --dead-letter /lake/orders-dead
+  pykafkalog pipeline archive orders --to /lake/orders --available-now \\
+      --value avro --schema-registry http://localhost:8081"""
+
+MB: Final = 1_000_000
+COMPACT_EACH: Final = 20
+"""Batches between two compactions while an archive runs; the last one is at its end."""
+SAMPLE: Final = 2_000
+"""How many values a schema is inferred from."""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The command's arguments."""
+    parser = add_command(
+        commands,
+        "archive",
+        text="Archive topics in a table of the lake, each record once.",
+        examples=EXAMPLES,
+    )
+    parser.add_argument("topic", nargs="*")
+    parser.add_argument("--pattern", help="all topics whose whole name matches, new ones too")
+    parser.add_argument("--to", required=True, metavar="PATH", help="the table")
+    parser.add_argument("--format", default="parquet", choices=("parquet", "iceberg", "delta"))
+    parser.add_argument("--state", metavar="PATH", help="checkpoint and staging (default: beside)")
+    when = parser.add_mutually_exclusive_group(required=True)
+    when.add_argument("--available-now", action="store_true", help="what there is now, then end")
+    when.add_argument("--interval", type=float, metavar="S", help="a batch each so many seconds")
+    _add_reading(parser)
+    _add_values(parser)
+    parser.add_argument("--compact", action="store_true", help="compact small files, too")
+    parser.add_argument("--target-mb", type=float, default=128, help="of compacted files")
+    parser.add_argument("--json", action="store_true", help="print JSON, a line each batch")
+    add_broker_arguments(parser)
+    add_spark_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("reading")
+    group.add_argument(
+        "--starting-offsets",
+        default="earliest",
+        metavar="WHERE",
+        help="of partitions that were never read: earliest, latest, milliseconds since the epoch,"
+        ' or JSON {"topic": {"0": 12}} (default: earliest)',
+    )
+    group.add_argument(
+        "--max-offsets", type=int, default=500_000, help="of a batch (default: 500,000)"
+    )
+    group.add_argument("--read-uncommitted", action="store_true", help="aborted transactions, too")
+    group.add_argument(
+        "--allow-data-loss",
+        action="store_true",
+        help="go on where retention took records before they were archived",
+    )
+
+
+def _add_values(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("keys and values")
+    group.add_argument("--key", default="bytes", choices=("bytes", "text"))
+    group.add_argument("--value", default="bytes", choices=("bytes", "text", "json", "avro"))
+    group.add_argument(
+        "--json-schema", metavar="DDL|FILE", help="of JSON values (default: inferred once)"
+    )
+    group.add_argument("--avro-schema", type=Path, metavar="FILE", help="of Avro values")
+    group.add_argument(
+        "--schema-registry", metavar="URL", help="Avro values begin with a schema id of it"
+    )
+    group.add_argument(
+        "--dead-letter", metavar="PATH", help="a Parquet table for values that are not as declared"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Archive; the table printed at the end says what was written."""
+    from pipeline.archive.archiving import Archiving, Parts
+    from pipeline.archive.place import Place
+    from pipeline.archive.tables.opening import open_table, requirements
+    from pipeline.archive.tables.parquet import ParquetTable
+    from pipeline.failures import as_sentence
+    from pipeline.session import log_of, stop_session
+
+    _check(args)
+    source = _source(args)
+    place = Place.of(args.to, args.state)
+    packages, settings = requirements(args.format, place)
+    with place.lock() as held, _ended_by_sigterm():
+        session = session_of(args, "archive", _packages(args, packages), settings, [held])
+        try:
+            table = open_table(args.format, session, place)
+            decoding = _decoding(args, session, source, place, table.is_empty)
+            dead = None
+            if args.dead_letter:
+                letters = Place.of(args.dead_letter, f"{place.state}/dead-letters")
+                dead = ParquetTable(session, letters)
+            told = _Telling(args)
+
+            def after_batch(written: "Written", writer: str, batch: int) -> None:
+                told.batch(written, batch)
+                if args.compact and batch % COMPACT_EACH == COMPACT_EACH - 1:
+                    # This batch may be given again, the one before it is done.
+                    table.compact(int(args.target_mb * MB), batch - 1, writer)
+
+            parts = Parts(source, place, table, decoding, dead, after_batch)
+            archiving = Archiving(session, parts)
+            try:
+                archiving.run(args.interval, told.progress)
+            except KeyboardInterrupt:
+                if args.interval is None:
+                    raise
+            finally:
+                told.end()
+            _show(args, archiving.written)
+            if args.compact:
+                from pipeline.compact.command import compact_table
+
+                compact_table(table, session, place, args)
+        except KeyboardInterrupt:
+            return 130
+        except Exception as error:
+            raise as_sentence(error, log_of(session)) from error
+        finally:
+            stop_session(session)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """What cannot be meant. Raises PipelineError."""
+    if bool(args.topic) == bool(args.pattern):
+        raise PipelineError("name topics, or give a --pattern")
+    if args.json_schema and args.value != "json":
+        raise PipelineError("--json-schema is of --value json")
+    registered = args.schema_registry or args.avro_schema
+    if registered and args.value != "avro":
+        raise PipelineError("--avro-schema and --schema-registry are of --value avro")
+    if args.value == "avro" and not registered:
+        raise PipelineError("--value avro needs --avro-schema or --schema-registry")
+    if args.max_offsets < 1 or args.target_mb <= 0 or (args.interval or 0) < 0:
+        raise PipelineError("--max-offsets, --target-mb and --interval are greater than nothing")
+
+
+def _source(args: argparse.Namespace) -> "Source":
+    from pipeline.archive.archiving import Source
+    from pipeline.broker import matching, partitions_of_topics
+
+    matching(partitions_of_topics(args.bootstrap_server), args.topic, args.pattern)
+    where = args.starting_offsets
+    starting = {"startingOffsets": where}
+    if where.isdigit():
+        starting = {"startingTimestamp": where, "startingOffsetsByTimestampStrategy": "latest"}
+    elif where not in ("earliest", "latest") and not where.startswith("{"):
+        raise PipelineError(f"--starting-offsets {where}: earliest, latest, milliseconds or JSON")
+    return Source(
+        bootstrap=args.bootstrap_server,
+        topics=tuple(args.topic),
+        pattern=args.pattern,
+        starting=starting,
+        read_committed=not args.read_uncommitted,
+        max_offsets=args.max_offsets,
+        fail_on_data_loss=not args.allow_data_loss,
+        client=pairs(args.kafka_option),
+    )
+
+
+def _packages(args: argparse.Namespace, of_table: tuple[str, ...]) -> list[str]:
+    from pipeline.session import AVRO, KAFKA
+
+    return [KAFKA, *of_table, *([AVRO] if args.value == "avro" else [])]
+
+
+def _decoding(
+    args: argparse.Namespace, session: Any, source: "Source", place: "Place", empty: bool
+) -> "Decoding":
+    """What the description beside the table says, which is written at the first start."""
+    from pyspark.sql.types import StructType
+
+    from pipeline.archive.description import Description
+    from pipeline.archive.files import Files
+    from pipeline.archive.registry import Registry
+    from pipeline.archive.values import Decoding, declared_schema
+
+    files = Files(session)
+    if not empty and not files.entries(place.checkpoint):
+        raise PipelineError(
+            f"{place.table} has data, but its checkpoint {place.checkpoint} is gone: to read the"
+            " topics again would bring records twice; name the right --state, or another table"
+        )
+    registry = Registry(args.schema_registry) if args.schema_registry else None
+    wanted = Description(args.format, args.key, args.value)
+    text = files.read(place.description)
+    if text is None:
+        described = _first_description(args, wanted, session, source, registry)
+        files.write(place.description, described.text())
+    else:
+        described = Description.parse(text, place.description)
+        described.require_same(wanted, place.description)
+    schema: Any = described.schema
+    if isinstance(schema, dict):
+        schema = StructType.fromJson(schema)
+    elif isinstance(schema, str):
+        schema = declared_schema(schema)
+    return Decoding(args.value, args.key, schema, described.avro_schema, registry)
+
+
+def _first_description(
+    args: argparse.Namespace,
+    wanted: "Description",
+    session: Any,
+    source: "Source",
+    registry: "Registry | None",
+) -> "Description":
+    from dataclasses import replace
+
+    from pyspark.sql.types import StructType
+
+    from pipeline.archive.values import declared_schema, infer_json_schema
+
+    if args.value == "json" and args.json_schema:
+        text = args.json_schema
+        if text.endswith((".json", ".ddl", ".txt")) or Path(text).is_file():
+            text = _text_of(Path(text))
+        schema = declared_schema(text)
+        kept = schema.jsonValue() if isinstance(schema, StructType) else text
+        return replace(wanted, schema=kept)
+    if args.value == "json":
+        sample = source.sample(session, SAMPLE)
+        if not sample:
+            raise PipelineError("there is no value yet to infer a schema from; give --json-schema")
+        return replace(wanted, schema=infer_json_schema(session, sample).jsonValue())
+    if args.value == "avro":
+        if args.avro_schema is not None:
+            return replace(wanted, avro_schema=_text_of(args.avro_schema))
+        assert registry is not None
+        return replace(wanted, avro_schema=_latest_schema(args, registry))
+    return wanted
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise PipelineError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _latest_schema(args: argparse.Namespace, registry: "Registry") -> str:
+    """What the topics' values look like now, by the subjects `<topic>-value`."""
+    if args.pattern:
+        raise PipelineError("--schema-registry with --pattern needs --avro-schema for the column")
+    found = {topic: registry.latest(f"{topic}-value") for topic in args.topic}
+    missing = [topic for topic, schema in found.items() if schema is None]
+    if missing:
+        raise PipelineError(f"the schema registry has no subject {missing[0]}-value")
+    schemas = set(found.values())
+    if len(schemas) > 1:
+        raise PipelineError("the topics' values have different schemas; give --avro-schema")
+    return str(schemas.pop())
+
+
+class _Telling:
+    """What is told while an archive runs: a line on a terminal, or a line for each batch."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        from pipeline.showing import StatusLine
+
+        self._args = args
+        self._line = StatusLine("reading offsets …").__enter__()
+        self._since = time.monotonic()
+        self._told = 0
+
+    def batch(self, written: "Written", number: int) -> None:
+        """The table has a batch."""
+        from pipeline.showing import print_json
+
+        records, self._told = written.records - self._told, written.records
+        if self._args.json:
+            print_json({"batch": number, "records": records, "total": written.records})
+        elif self._args.interval is not None and not sys.stderr.isatty():
+            print(f"batch {number}: {records:,} records, {written.records:,} so far", flush=True)
+
+    def progress(self, progress: Any) -> None:
+        """Spark's account of its last batch."""
+        seconds = max(time.monotonic() - self._since, 0.1)
+        told = self._told
+        behind = _behind(progress)
+        self._line.say(
+            f"{told:,} records, {told / seconds:,.0f}/s"
+            + ("" if behind is None else f", {behind:,} offsets to go")
+            + ("" if progress is None else f" (batch {progress.batchId})")
+        )
+
+    def end(self) -> None:
+        """Nothing is told any more."""
+        self._line.__exit__()
+
+
+def _behind(progress: Any) -> int | None:
+    """How many offsets the source had ahead after its last batch."""
+    if progress is None or not progress.sources:
+        return None
+    import json
+
+    source = progress.sources[0]
+    try:
+        ends, latest = json.loads(source.endOffset), json.loads(source.latestOffset)
+        return sum(
+            int(end) - int(ends.get(topic, {}).get(number, 0))
+            for topic, partitions in latest.items()
+            for number, end in partitions.items()
+        )
+    except (TypeError, ValueError, AttributeError):
+        return None
+
+
+def _show(args: argparse.Namespace, written: "Written") -> None:
+    from pipeline.showing import print_json, print_table, size_of
+
+    if args.json:
+        print_json(written.as_json())
+        return
+    if not written.partitions():
+        print("nothing new to archive")
+    else:
+        rows = [
+            (
+                each.topic,
+                each.partition,
+                each.records,
+                each.first_offset,
+                each.last_offset,
+                each.files,
+                size_of(each.bytes),
+            )
+            for each in written.partitions()
+        ]
+        names = ("topic", "partition", "records", "first offset", "last offset", "files", "size")
+        print_table(f"written to {args.to}", names, rows)
+    if args.dead_letter and written.dead_letters:
+        print(f"{written.dead_letters:,} dead letters in {args.dead_letter}")
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends what runs as an interrupt does."""
+
+    def interrupt(_number: int, _frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

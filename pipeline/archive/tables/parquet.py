@@ -1,0 +1,178 @@
+"""A directory of Parquet files that any reader may list and read: each record once.
+
+    topic=orders/date=2026-11-22/0a1b2c3d-0000000012-00003.parquet
+
+A file holds what one batch (12) of one writer (the first letters of the checkpoint's id) brought of
+one partition (3) for one day, in the order of offsets.
+
+What a reader finds, after any crash and at any moment:
+
+1. Only whole files. Spark writes a batch into `staging`, outside the table; a file is renamed into
+   the table when the whole batch is written.
+2. Each record once. The name says which batch, and the offsets of a batch never change. A batch
+   that is written again keeps the files that are there and adds those that a crash left out.
+3. Of a batch that was cut off between two renames, some partitions or days and not yet others. The
+   next start brings the rest. A reader that needs a batch whole or not at all takes Iceberg or
+   Delta.
+
+Spark's own file sink lists its files in `_spark_metadata`, which Spark alone reads: other readers
+see the files of a batch that failed beside those of its second attempt.
+
+A compaction makes a day's directory anew beside the table, and exchanges the two in one step
+(`renameat2`, RENAME_EXCHANGE): whoever lists the directory sees the old files or the new ones. It
+leaves files of batches alone that may be written again. Object stores know no such step, so there
+a compaction is refused.
+"""
+
+import ctypes
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pipeline.archive.files import Entry, Files
+from pipeline.archive.place import Place, is_local
+from pipeline.archive.tables.table import Compaction, WrittenFile
+from pipeline.errors import PipelineError
+
+NAME: Final = re.compile(r"^([0-9a-f]{8})-(\d{10})-(\d{5})\.parquet$")
+_LEAF: Final = re.compile(r"/topic=([^/]+)/date=([^/]+)/p=(\d+)/[^/]+$")
+_EXCHANGE: Final = 2
+"""RENAME_EXCHANGE of renameat2(2)."""
+_AT_FDCWD: Final = -100
+
+
+def file_name(writer: str, batch: int, partition: int) -> str:
+    """The one name that these records have in their directory."""
+    return f"{writer[:8]}-{batch:010d}-{partition:05d}.parquet"
+
+
+class ParquetTable:
+    """See the module; `staging` is on the table's file system, and outside the table."""
+
+    def __init__(self, session: Any, place: Place, staging: str | None = None) -> None:
+        self._session = session
+        self._table = place.table
+        self._staging = staging or place.staging
+        self._aside = f"{place.state}/compaction"
+        self._files = Files(session)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing was ever written to it."""
+        return not self._files.files_below(self._table)
+
+    def append(self, frame: Any, writer: str, batch: int) -> Iterator[WrittenFile]:
+        """The rows of a batch, once."""
+        files = self._files
+        files.delete(self._staging)
+        (
+            frame.withColumn("p", frame["partition"])
+            .sortWithinPartitions("topic", "date", "p", "offset")
+            .write.partitionBy("topic", "date", "p")
+            .parquet(self._staging)
+        )
+        written: dict[str, tuple[str, int, str]] = {}
+        for entry in files.files_below(self._staging):
+            found = _LEAF.search(entry.path)
+            if found is None:
+                continue
+            topic, date, partition = found[1], found[2], int(found[3])
+            directory = f"{self._table}/topic={topic}/date={date}"
+            target = f"{directory}/{file_name(writer, batch, partition)}"
+            if target in written:
+                raise PipelineError(f"batch {batch} has two files for {target}; nothing is lost")
+            written[target] = (topic, partition, date)
+            if not files.exists(target):
+                files.rename(entry.path, target)
+        files.delete(self._staging)
+        return self._described(written)
+
+    def _described(self, written: dict[str, tuple[str, int, str]]) -> Iterator[WrittenFile]:
+        for path, (topic, partition, date) in written.items():
+            records, first, last = self._files.offsets_in(path)
+            yield WrittenFile(topic, partition, date, records, first, last, self._files.size(path))
+
+    def compact(self, target_bytes: int, committed: int | None, writer: str | None) -> Compaction:
+        """Few files of many small ones."""
+        if not is_local(self._table):
+            raise PipelineError(
+                f"{self._table}: plain Parquet is compacted on local file systems only, because"
+                " elsewhere files cannot be exchanged in one step; take Iceberg or Delta"
+            )
+        shutil.rmtree(self._aside, ignore_errors=True)  # of a compaction that was killed
+        total = Compaction()
+        for topic in self._files.entries(self._table):
+            for day in self._files.entries(topic.path) if topic.is_directory else ():
+                one = self._compact_day(day.path, target_bytes, committed, writer)
+                total = Compaction(
+                    total.files_before + one.files_before,
+                    total.files_after + one.files_after,
+                    total.bytes_after + one.bytes_after,
+                )
+        return total
+
+    def _compact_day(
+        self, directory: str, target_bytes: int, committed: int | None, writer: str | None
+    ) -> Compaction:
+        entries = self._files.files_below(directory)
+        small = [
+            entry
+            for entry in entries
+            if entry.size < target_bytes and _is_settled(entry.name, committed, writer)
+        ]
+        size = sum(entry.size for entry in small)
+        count = max(1, round(size / target_bytes))
+        if len(small) <= count:
+            return Compaction(len(entries), len(entries), sum(entry.size for entry in entries))
+        aside = Path(self._aside) / Path(directory).relative_to(self._table)
+        self._merge(small, count, aside)
+        for entry in entries:
+            if entry not in small:
+                os.link(entry.path, aside / entry.name)
+        _exchange(str(aside), directory)
+        after = self._files.files_below(directory)
+        shutil.rmtree(aside)  # what was in the table before
+        return Compaction(len(entries), len(after), sum(entry.size for entry in after))
+
+    def _merge(self, small: list[Entry], count: int, aside: Path) -> None:
+        """The rows of these files as `count` files in a new directory."""
+        frame = self._session.read.option("mergeSchema", "true").parquet(
+            *(entry.path for entry in small)
+        )
+        together = (
+            frame.coalesce(1)
+            if count == 1
+            else frame.repartitionByRange(count, "partition", "offset")
+        )
+        together.sortWithinPartitions("partition", "offset").write.parquet(str(aside))
+        for path in aside.iterdir():
+            if path.suffix == ".parquet":
+                path.rename(aside / f"merged-{path.name.removeprefix('part-')}")
+            else:
+                path.unlink()
+        wanted = sum(self._files.offsets_in(entry.path)[0] for entry in small)
+        got = sum(self._files.offsets_in(str(path))[0] for path in aside.iterdir())
+        if wanted != got:
+            raise PipelineError(f"{aside} has {got} records of {wanted}; the table is as it was")
+
+
+def _is_settled(name: str, committed: int | None, writer: str | None) -> bool:
+    """It will never be written again: then no name has to say that it is there."""
+    found = NAME.match(name)
+    if found is None or writer is None or found[1] != writer[:8]:
+        return True
+    return committed is not None and int(found[2]) <= committed
+
+
+def _exchange(one: str, other: str) -> None:
+    """Both directories get the other's name in one step. Raises PipelineError."""
+    system = ctypes.CDLL(None, use_errno=True)
+    done = system.renameat2(_AT_FDCWD, one.encode(), _AT_FDCWD, other.encode(), _EXCHANGE)
+    if done != 0:
+        reason = os.strerror(ctypes.get_errno())
+        raise PipelineError(
+            f"{other} cannot be compacted: its file system does not exchange directories ({reason})"
+        )

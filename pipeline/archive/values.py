@@ -1,0 +1,154 @@
+"""Values as bytes, text, JSON or Avro: two new columns, what a value is and why it is none.
+
+`Decoding.apply` puts the decoded value in `value` and a reason in `value_error`, which is null
+where the value is what was declared (and where there is no value: a tombstone is no error).
+
+A schema that was inferred is kept beside the table, so that the next start reads alike.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StringType, StructField, StructType
+
+from pipeline.archive.registry import FRAME_BYTES, Registry
+from pipeline.errors import PipelineError
+
+FORMATS: Final = ("bytes", "text", "json", "avro")
+ERROR: Final = "value_error"
+_CORRUPT: Final = "_not_as_declared"
+_UNKNOWN_ID: Final = "has no schema id of this registry in front"
+
+
+def declared_schema(text: str) -> DataType:
+    """A Spark type from DDL (`id BIGINT, name STRING`) or Spark's JSON form. Raises PipelineError.
+
+    A schema of Spark's JSON form is what `df.schema.json()` gives.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        if text.lstrip().startswith("{"):
+            return StructType.fromJson(json.loads(text))
+        return DataType.fromDDL(text)
+    except (PySparkException, ValueError, KeyError) as error:
+        raise PipelineError(f"the schema is not understood: {str(error).splitlines()[0]}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How values are decoded; keys are bytes or text."""
+
+    value: str = "bytes"
+    key: str = "bytes"
+    schema: DataType | None = None
+    """Of JSON values."""
+    avro_schema: str | None = None
+    """Of Avro values, as JSON: what the column looks like."""
+    registry: Registry | None = field(default=None, compare=False)
+    """Values begin with a schema id of this registry."""
+
+    @property
+    def looks_at_values(self) -> bool:
+        """A batch has to be gone through before it can be decoded."""
+        return self.registry is not None
+
+    def apply(self, frame: Any) -> Any:
+        """The frame with `key` and `value` decoded and `value_error` beside them."""
+        decoded = frame
+        if self.key == "text":
+            decoded = decoded.withColumn("key", F.col("key").cast("string"))
+        value, error = self._columns(frame)
+        wrong = F.when(F.col("value").isNotNull(), error)
+        return decoded.withColumns({"value": value, ERROR: wrong})
+
+    def _columns(self, frame: Any) -> tuple[Any, Any]:
+        """(the value decoded, why it is not what was declared or null)."""
+        raw = F.col("value")
+        if self.value == "bytes":
+            return raw, F.lit(None).cast("string")
+        text = raw.cast("string")
+        not_text = F.when(~F.is_valid_utf8(text), F.lit("is not UTF-8"))
+        if self.value == "text":
+            return text, not_text
+        if self.value == "json":
+            assert self.schema is not None
+            value, wrong = _json(text, self.schema)
+            return value, F.coalesce(not_text, F.when(wrong, "is not the declared JSON"))
+        value = self._avro(frame, raw)
+        undecoded = F.when(value.isNull(), F.lit("is not the declared Avro"))
+        if self.registry is not None:
+            known = F.col("value").substr(1, 1) == F.unhex(F.lit("00"))
+            undecoded = F.when(~known, F.lit(_UNKNOWN_ID)).otherwise(undecoded)
+        return value, undecoded
+
+    def _avro(self, frame: Any, raw: Any) -> Any:
+        from pyspark.sql.avro.functions import from_avro
+
+        assert self.avro_schema is not None
+        options = {"mode": "PERMISSIVE"}
+        if self.registry is None:
+            return from_avro(raw, self.avro_schema, options)
+        options["avroSchema"] = self.avro_schema
+        payload = F.expr(f"substring(value, {FRAME_BYTES + 1})")
+        schema_id = _schema_id()
+        rows = frame.where("value IS NOT NULL").select(schema_id.alias("id")).distinct().collect()
+        value: Any = F.lit(None)
+        for row in rows:
+            written_as = None if row["id"] is None else self.registry.schema(row["id"])
+            if written_as is not None:
+                value = F.when(
+                    schema_id == row["id"], from_avro(payload, written_as, options)
+                ).otherwise(value)
+        return value
+
+
+def _schema_id() -> Any:
+    """The id in front of a value: after a zero byte, four bytes, big endian; null without."""
+    framed = F.expr(f"length(value) >= {FRAME_BYTES} AND substring(value, 1, 1) = X'00'")
+    return F.when(framed, F.conv(F.hex(F.expr("substring(value, 2, 4)")), 16, 10).cast("int"))
+
+
+def _json(text: Any, schema: DataType) -> tuple[Any, Any]:
+    """(value, is it something else); a field that is missing is null, and no error."""
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    if not isinstance(schema, StructType):
+        value = F.from_json(text, schema, options)
+        return value, value.isNull()
+    extended = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
+    parsed = F.from_json(text, extended, options)
+    wrong = parsed.isNull() | parsed[_CORRUPT].isNotNull()
+    return parsed.dropFields(_CORRUPT), wrong
+
+
+def infer_json_schema(session: Any, texts: list[str]) -> StructType:
+    """What Spark makes of these values. Raises PipelineError when none of them is JSON."""
+    frame = session.read.option("columnNameOfCorruptRecord", _CORRUPT).json(
+        session.sparkContext.parallelize(texts, 1)
+    )
+    fields = [f for f in frame.schema.fields if f.name != _CORRUPT]
+    if not fields:
+        raise PipelineError(
+            f"no schema can be inferred: none of {len(texts)} values is a JSON object;"
+            " give one with --json-schema"
+        )
+    return StructType(fields)
+
+
+def refusing(frame: Any) -> Any:
+    """The frame without `value_error`; a row that has one fails the batch, and says where it is."""
+    sentence = F.concat(
+        F.lit("the value in topic "),
+        F.col("topic"),
+        F.lit(", partition "),
+        F.col("partition"),
+        F.lit(", offset "),
+        F.col("offset"),
+        F.lit(" "),
+        F.col(ERROR),
+        F.lit("; nothing of its batch is in the table (--dead-letter DIR puts such values aside)"),
+    )
+    value = F.when(F.col(ERROR).isNotNull(), F.raise_error(sentence)).otherwise(F.col("value"))
+    return frame.withColumn("value", value).drop(ERROR)

@@ -1,0 +1,261 @@
+"""`pykafkalog pipeline restore`: a table of the lake, or any table, to topics."""
+
+import argparse
+import hashlib
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from pipeline.arguments import (
+    add_broker_arguments,
+    add_command,
+    add_spark_arguments,
+    pairs,
+    session_of,
+)
+from pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pipeline.archive.place import Place
+    from pipeline.restore.job import SendJob
+    from pipeline.restore.restoring import Extent
+
+EXAMPLES = """\
+  pykafkalog pipeline restore /lake/orders
+  pykafkalog pipeline restore /lake/events --topic-prefix restored-
+  pykafkalog pipeline restore /lake/orders --rename orders=orders-2 --keep-offset-header was-at
+  pykafkalog pipeline restore people.csv --topic people --key-column id --partitions 6"""
+
+_NAMES: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The command's arguments."""
+    parser = add_command(
+        commands,
+        "restore",
+        text="Write a table's rows to topics, each once; run it again to go on.",
+        examples=EXAMPLES,
+    )
+    parser.add_argument("table", metavar="PATH")
+    parser.add_argument(
+        "--format", default="auto", choices=("auto", "parquet", "iceberg", "delta", "csv", "json")
+    )
+    parser.add_argument("--where", metavar="SQL", help="only rows for which this holds")
+    _add_columns(parser)
+    _add_targets(parser)
+    group = parser.add_argument_group("sending")
+    group.add_argument(
+        "--id", help="the restore that is gone on with (default: from table, names and condition)"
+    )
+    group.add_argument(
+        "--state", metavar="PATH", help="for rows that have no offsets (default: beside)"
+    )
+    group.add_argument("--records-per-transaction", type=int, default=10_000)
+    group.add_argument(
+        "--compression", default="lz4", choices=("none", "gzip", "snappy", "lz4", "zstd")
+    )
+    group.add_argument("--keep-offset-header", metavar="NAME", help="a header with the old offset")
+    group.add_argument("--append", action="store_true", help="to topics that hold records")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_broker_arguments(parser)
+    add_spark_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("columns", "Of a table that an archive wrote they are known.")
+    for name in _NAMES:
+        group.add_argument(f"--{name}-column", metavar="NAME")
+    group.add_argument(
+        "--value-as-json", action="store_true", help="values that were decoded, as JSON"
+    )
+    group.add_argument(
+        "--order-by", action="append", default=[], metavar="NAME", help="where there is no offset"
+    )
+
+
+def _add_targets(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("topics")
+    group.add_argument("--topic", help="of all rows, where the table names none")
+    group.add_argument("--topic-prefix", default="")
+    group.add_argument("--rename", action="append", default=[], metavar="OLD=NEW")
+    group.add_argument("--partitions", type=int, help="of topics that are made; at least")
+    group.add_argument("--replication-factor", type=int, default=-1)
+    group.add_argument(
+        "--topic-config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of topics that are made (default: retention.ms=-1)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Restore; the table printed at the end says what each partition got."""
+    from pipeline.archive.place import Place, absolute
+    from pipeline.archive.tables.opening import requirements
+    from pipeline.broker import partitions_of_topics
+    from pipeline.failures import as_sentence
+    from pipeline.restore.job import SendJob
+    from pipeline.session import log_of, stop_session
+
+    if args.records_per_transaction < 1 or (args.partitions or 1) < 1:
+        raise PipelineError("--records-per-transaction and --partitions are greater than nothing")
+    job = SendJob(
+        name=f"pykafkalog-restore-{args.id or _default_id(args)}",
+        bootstrap=args.bootstrap_server,
+        records_per_transaction=args.records_per_transaction,
+        compression=args.compression,
+        offset_header=args.keep_offset_header,
+        client=dict(pairs(args.kafka_option)),
+    )
+    existing = partitions_of_topics(args.bootstrap_server, job.client)
+    table_format = _format(args)
+    place = Place(absolute(args.table), absolute(args.state) if args.state else "")
+    packages, settings = requirements(table_format, place)
+    settings["spark.sql.sources.partitionColumnTypeInference.enabled"] = "false"
+    session = session_of(args, "restore", packages, settings)
+    try:
+        _restore(args, session, place, table_format, job, existing)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        raise as_sentence(error, log_of(session)) from error
+    finally:
+        stop_session(session)
+    return 0
+
+
+def _default_id(args: argparse.Namespace) -> str:
+    """The same for the same table to the same topics: so a command that is repeated goes on."""
+    from pipeline.archive.place import absolute
+
+    said = [absolute(args.table), args.topic, args.topic_prefix, sorted(args.rename), args.where]
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+
+
+def _format(args: argparse.Namespace) -> str:
+    from pipeline.archive.place import absolute, is_local
+    from pipeline.restore.reading import format_of
+
+    path = absolute(args.table)
+    if args.format != "auto":
+        return str(args.format)
+    if not is_local(path):
+        raise PipelineError(f"{args.table} is not on this machine: say its --format")
+    if not os.path.exists(path):
+        raise PipelineError(f"there is no {args.table}")
+    names = os.listdir(path) if os.path.isdir(path) else [os.path.basename(path)]
+    return format_of(names)
+
+
+def _restore(
+    args: argparse.Namespace,
+    session: Any,
+    place: "Place",
+    table_format: str,
+    job: "SendJob",
+    existing: dict[str, int],
+) -> None:
+    from pipeline.restore.restoring import extents, send
+    from pipeline.restore.topics import Targets
+    from pipeline.showing import StatusLine
+
+    with StatusLine("reading the table …") as line:
+        rows = _rows(args, session, place, table_format, job)
+        found = extents(rows)
+        if not found:
+            raise PipelineError(f"{args.table} has no rows")
+        wanted: dict[str, int] = {}
+        for extent in found:
+            most = max(wanted.get(extent.topic, args.partitions or 1), extent.partition + 1)
+            wanted[extent.topic] = most
+        targets = Targets(job)
+        made = targets.ensure(wanted, existing, pairs(args.topic_config), args.replication_factor)
+        clock = targets.log_append_time(list(wanted))
+        progress = targets.begin(wanted, args.append)
+        before = dict(progress)
+        line.say(f"sending to {', '.join(wanted)} …")
+        for sent in send(session, rows, progress, len(found), job):
+            progress[(sent.topic, sent.partition)] = sent.next_position
+    _show(args, job, found, before, progress)
+    if not args.json:
+        kept = "retention.ms" not in pairs(args.topic_config)
+        for topic in made:
+            print(f"made {topic}" + (" with retention.ms=-1" if kept else ""))
+        for topic in clock:
+            print(f"{topic} has LogAppendTime: its records got the broker's time, not their own")
+    behind = [e for e in found if progress[(e.topic, e.partition)] <= e.last]
+    if behind:
+        raise PipelineError(f"{behind[0].topic}-{behind[0].partition} is not complete; run again")
+
+
+def _rows(
+    args: argparse.Namespace, session: Any, place: "Place", table_format: str, job: "SendJob"
+) -> Any:
+    """The table's rows as records with the names of their target topics."""
+    from pyspark.sql import functions as F
+
+    from pipeline.restore.preparing import ordered, prepared
+    from pipeline.restore.reading import Columns, read_table, records
+
+    frame = read_table(session, place.table, table_format)
+    if args.where:
+        frame = frame.where(args.where)
+    named = {name: getattr(args, f"{name}_column") for name in _NAMES}
+    columns = Columns(**named, value_as_json=args.value_as_json).found_in(frame.columns)
+    if columns.offset is not None and columns.partition is not None:
+        rows = records(frame, columns, args.topic)
+    else:
+        if table_format == "iceberg":
+            raise PipelineError("an Iceberg table needs columns partition and offset")
+        with_order, order = ordered(frame, args.order_by)
+        rows = records(with_order, columns, args.topic, beside=order, row=frame.columns)
+        rows = prepared(session, rows, _prepared_in(place, job), args.partitions or 1, order)
+    renamed = pairs(args.rename)
+    target = F.col("topic")
+    for old, new in renamed.items():
+        target = F.when(F.col("topic") == old, new).otherwise(target)
+    target = (
+        F.when(F.col("topic").isin(*renamed), target).otherwise(
+            F.concat(F.lit(args.topic_prefix), target)
+        )
+        if renamed
+        else F.concat(F.lit(args.topic_prefix), target)
+    )
+    return rows.withColumn("topic", target)
+
+
+def _prepared_in(place: "Place", job: "SendJob") -> str:
+    """Where numbered rows are written down."""
+    if place.state:
+        return f"{place.state}/{job.name}"
+    parent, _, name = place.table.rpartition("/")
+    return f"{parent}/_{name}.{job.name.removeprefix('pykafkalog-')}"
+
+
+def _show(
+    args: argparse.Namespace,
+    job: "SendJob",
+    found: list["Extent"],
+    before: dict[tuple[str, int], int],
+    after: dict[tuple[str, int], int],
+) -> None:
+    from pipeline.showing import print_json, print_table
+
+    rows = []
+    for extent in found:
+        place = (extent.topic, extent.partition)
+        rows.append(
+            (*place, extent.records, extent.first, extent.last, before[place], after[place])
+        )
+    names = ("topic", "partition", "records", "first", "last", "next before", "next now")
+    if args.json:
+        print_json(
+            {
+                "group": job.group,
+                "partitions": [dict(zip(names, row, strict=True)) for row in rows],
+            }
+        )
+    else:
+        print_table(f"restored from {args.table} (progress: group {job.group})", names, rows)

@@ -1,0 +1,64 @@
+"""Rows of a table without offsets get a partition and a position, once, and written down.
+
+What order rows come in is Spark's affair and differs from run to run. A resumed restore needs the
+same order again, so the numbered rows are written to a directory of the restore's own, which is
+renamed when it is whole; each later start reads them there.
+"""
+
+from typing import Any, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from pipeline.archive.files import Files
+from pipeline.errors import PipelineError
+from pipeline.restore.partitioner import partition_of
+
+_ROW: Final = "_row"
+
+
+def prepared(session: Any, rows: Any, directory: str, partitions: int, order: list[str]) -> Any:
+    """The rows with partition and position; read back where that was done before.
+
+    `rows` has the columns of a record, and those of `order` beside them.
+    """
+    files = Files(session)
+    if not files.exists(directory):
+        files.delete(f"{directory}.tmp")
+        _numbered(rows, partitions, order).write.parquet(f"{directory}.tmp")
+        files.rename(f"{directory}.tmp", directory)
+    return session.read.parquet(directory)
+
+
+def _numbered(rows: Any, partitions: int, order: list[str]) -> Any:
+    by_key = F.udf(lambda key: partition_of(bytes(key), partitions), "int")
+    place = F.coalesce(
+        F.col("partition"),
+        F.when(F.col("key").isNotNull(), by_key("key")),
+        F.pmod(F.col(_ROW), F.lit(partitions)).cast("int"),
+    )
+    numbers = Window.partitionBy("topic", "partition").orderBy(*order)
+    return (
+        rows.withColumn("partition", place)
+        .withColumn("position", F.row_number().over(numbers).cast("bigint") - 1)
+        .select("topic", "partition", "position", "timestamp", "key", "value", "headers")
+    )
+
+
+def ordered(frame: Any, by: list[str]) -> tuple[Any, list[str]]:
+    """(the frame with columns that give its rows an order, their names). Raises PipelineError.
+
+    Rows are ordered by the columns `by`, then as the files have them, in order of files' names.
+    """
+    for name in by:
+        if name not in frame.columns:
+            raise PipelineError(f"there is no column {name} to order by")
+    wanted = {f"_by_{number}": F.col(f"`{name}`") for number, name in enumerate(by)}
+    return frame.withColumns(
+        {
+            **wanted,
+            "_file": F.col("_metadata.file_path"),
+            "_block": F.col("_metadata.file_block_start"),
+            _ROW: F.monotonically_increasing_id(),
+        }
+    ), [*wanted, "_file", "_block", _ROW]

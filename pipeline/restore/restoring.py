@@ -1,0 +1,103 @@
+"""The Spark job of a restore: each target partition's rows in one task, in order, to `sending`."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from pipeline.errors import PipelineError
+from pipeline.restore.job import SendJob
+from pipeline.restore.sending import Item, Sent, send_all
+
+_RESULT = "topic STRING, partition INT, sent BIGINT, skipped BIGINT, next_position BIGINT"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What the table has of a target partition."""
+
+    topic: str
+    partition: int
+    records: int
+    first: int
+    last: int
+
+
+def extents(rows: Any) -> list[Extent]:
+    """Each partition that has rows. Raises PipelineError when a row has no place."""
+    found = (
+        rows.groupBy("topic", "partition")
+        .agg(
+            F.count("*").alias("records"),
+            F.count("position").alias("placed"),
+            F.min("position").alias("first"),
+            F.max("position").alias("last"),
+        )
+        .orderBy("topic", "partition")
+        .collect()
+    )
+    for row in found:
+        if row["topic"] is None or row["partition"] is None or row["placed"] != row["records"]:
+            raise PipelineError("there are rows without topic, partition or offset")
+    return [
+        Extent(row["topic"], row["partition"], row["records"], row["first"], row["last"])
+        for row in found
+    ]
+
+
+def send(
+    session: Any, rows: Any, progress: Mapping[tuple[str, int], int], count: int, job: SendJob
+) -> list[Sent]:
+    """Send what lies above the progress; what each task did, of partitions with rows left."""
+    known = session.createDataFrame(
+        [(topic, number, position) for (topic, number), position in progress.items()],
+        "topic STRING, partition INT, next BIGINT",
+    )
+    left = (
+        rows.join(F.broadcast(known), ["topic", "partition"])
+        .where(F.col("position") >= F.col("next"))
+        .drop("next")
+    )
+    ordered = left.repartition(count, "topic", "partition").sortWithinPartitions(
+        "topic", "partition", "position"
+    )
+
+    def send_batches(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        for sent in send_all(_items(batches), job):
+            yield pyarrow.RecordBatch.from_pylist(
+                [
+                    {
+                        "topic": sent.topic,
+                        "partition": sent.partition,
+                        "sent": sent.sent,
+                        "skipped": sent.skipped,
+                        "next_position": sent.next_position,
+                    }
+                ],
+                schema=pyarrow.schema(
+                    [
+                        ("topic", pyarrow.string()),
+                        ("partition", pyarrow.int32()),
+                        ("sent", pyarrow.int64()),
+                        ("skipped", pyarrow.int64()),
+                        ("next_position", pyarrow.int64()),
+                    ]
+                ),
+            )
+
+    result = ordered.mapInArrow(send_batches, _RESULT).collect()
+    return [Sent(**row.asDict()) for row in result]
+
+
+def _items(batches: Iterator[Any]) -> Iterator[Item]:
+    """The rows of Arrow batches, in their order."""
+    names = ("topic", "partition", "position", "timestamp", "key", "value")
+    for batch in batches:
+        columns = [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in names]
+        headers = batch.column(batch.schema.get_field_index("headers")).to_pylist()
+        for row, of_row in zip(zip(*columns, strict=True), headers, strict=True):
+            pairs = None if of_row is None else [(one["key"], one["value"]) for one in of_row]
+            yield Item._make((*row, pairs))

@@ -1,0 +1,247 @@
+"""Sends the rows of partitions in transactions, each with the position that comes next.
+
+Runs in Spark's Python workers; knows Kafka's client and no Spark.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from pipeline.errors import PipelineError
+from pipeline.restore.job import SendJob
+
+TIMEOUT_S: Final = 60.0
+PATIENCE_S: Final = 180.0
+"""How long a broker may be away."""
+_PAUSE_S: Final = 0.5
+
+
+class Item(NamedTuple):
+    """A row with its place."""
+
+    topic: str
+    partition: int
+    position: int
+    timestamp: int | None
+    """Milliseconds since the epoch; None: the broker's clock when it is appended."""
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a task did with a partition."""
+
+    topic: str
+    partition: int
+    sent: int
+    skipped: int
+    """Rows that were there already."""
+    next_position: int
+
+
+def committed_positions(
+    job: SendJob, places: Iterable[tuple[str, int]]
+) -> dict[tuple[str, int], int]:
+    """The next position of each partition that has one. Raises PipelineError."""
+    consumer = _consumer(job)
+    try:
+        return _committed(consumer, list(places))
+    finally:
+        consumer.close()
+
+
+def _consumer(job: SendJob) -> Any:
+    return Consumer(
+        {
+            **job.client,
+            "bootstrap.servers": job.bootstrap,
+            "group.id": job.group,
+            "enable.auto.commit": False,
+            # Offsets of a transaction that is not decided yet are waited for.
+            "isolation.level": "read_committed",
+            "log_level": 2,
+        }
+    )
+
+
+def _committed(consumer: Any, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    found = _patiently(
+        lambda: consumer.committed([TopicPartition(*place) for place in places], TIMEOUT_S)
+    )
+    result = {}
+    for place in found:
+        if place.error is not None:
+            raise PipelineError(
+                f"the progress of {place.topic}-{place.partition} cannot be read: "
+                f"{place.error.str()}"
+            )
+        if place.offset >= 0:
+            result[(place.topic, place.partition)] = place.offset
+    return result
+
+
+def _patiently(call: Callable[[], Any]) -> Any:
+    """What the call returns; one that failed for a while only is made again."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return call()
+        except KafkaException as error:
+            if not _may_pass(error.args[0]) or time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE_S)
+
+
+def _may_pass(error: Any) -> bool:
+    return bool(error.retriable()) or error.code() in (
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+    )
+
+
+class PartitionSender:
+    """Sends one partition; `rows` come in order, each position greater than the one before."""
+
+    def __init__(self, job: SendJob, topic: str, partition: int) -> None:
+        self._job = job
+        self._place = (topic, partition)
+        self._failed: list[tuple[int, Any]] = []
+        self._waiting: list[Item] = []
+        self._waiting_bytes = 0
+        self._last = -1
+        self.sent = self.skipped = 0
+        self._producer = Producer(
+            {
+                "compression.type": job.compression,
+                "linger.ms": 20,
+                "message.max.bytes": 1_000_000_000,  # the topic's own limit shall decide
+                **job.client,
+                "bootstrap.servers": job.bootstrap,
+                "transactional.id": job.transactional_id(topic, partition),
+                "log_level": 2,
+            }
+        )
+        self._consumer = _consumer(job)
+        _patiently(lambda: self._producer.init_transactions(TIMEOUT_S))
+        self.next_position = _committed(self._consumer, [self._place]).get(self._place, 0)
+
+    def add(self, item: Item) -> None:
+        """Send a row, with others; raises PipelineError when it is not the next in order."""
+        if item.position <= self._last:
+            raise PipelineError(
+                f"two rows of {item.topic}-{item.partition} have the position {item.position}"
+            )
+        self._last = item.position
+        if item.position < self.next_position:
+            self.skipped += 1
+            return
+        self._waiting.append(item)
+        self._waiting_bytes += len(item.key or b"") + len(item.value or b"")
+        if (
+            len(self._waiting) >= self._job.records_per_transaction
+            or self._waiting_bytes >= self._job.bytes_per_transaction
+        ):
+            self._commit()
+
+    def close(self) -> Sent:
+        """Send what is left; what was done altogether."""
+        if self._waiting:
+            self._commit()
+        self._consumer.close()
+        return Sent(*self._place, self.sent, self.skipped, self.next_position)
+
+    def _commit(self) -> None:
+        """The waiting rows and the position after them, in one transaction."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self._attempted():
+            if time.monotonic() > deadline:
+                raise PipelineError(
+                    f"{self._where()}: no transaction succeeded within {PATIENCE_S:.0f} s"
+                )
+            time.sleep(_PAUSE_S)
+        self.sent += len(self._waiting)
+        self.next_position = self._waiting[-1].position + 1
+        self._waiting.clear()
+        self._waiting_bytes = 0
+
+    def _attempted(self) -> bool:
+        """One transaction; False when it was aborted and may be tried again."""
+        producer = self._producer
+        self._failed.clear()
+        try:
+            producer.begin_transaction()
+            for item in self._waiting:
+                self._produce(item)
+            after = TopicPartition(*self._place, self._waiting[-1].position + 1)
+            group = self._consumer.consumer_group_metadata()
+            _patiently(lambda: producer.send_offsets_to_transaction([after], group, TIMEOUT_S))
+            _patiently(lambda: producer.commit_transaction(TIMEOUT_S))
+        except KafkaException as error:
+            reason = error.args[0]
+            if not reason.txn_requires_abort():
+                raise PipelineError(f"{self._where()}: {reason.str()}") from None
+            _patiently(lambda: producer.abort_transaction(TIMEOUT_S))
+            if self._failed and not _may_pass(self._failed[0][1]):
+                position, reason = self._failed[0]
+                raise PipelineError(
+                    f"{self._where()}, position {position}: {reason.str()}"
+                ) from None
+            return False
+        return True
+
+    def _produce(self, item: Item) -> None:
+        headers = item.headers
+        if self._job.offset_header is not None:
+            number = str(item.position).encode()
+            headers = [*(headers or ()), (self._job.offset_header, number)]
+        position = item.position
+
+        def delivered(error: Any, _message: Any) -> None:
+            if error is not None:
+                self._failed.append((position, error))
+
+        more: dict[str, Any] = {} if item.timestamp is None else {"timestamp": item.timestamp}
+        while True:
+            try:
+                self._producer.produce(
+                    item.topic,
+                    key=item.key,
+                    value=item.value,
+                    partition=item.partition,
+                    headers=headers,
+                    on_delivery=delivered,
+                    **more,
+                )
+                break
+            except BufferError:  # the client's queue is full
+                self._producer.poll(0.1)
+        self._producer.poll(0)
+
+    def _where(self) -> str:
+        return f"{self._place[0]}-{self._place[1]}"
+
+
+def send_all(items: Iterable[Item], job: SendJob) -> Iterator[Sent]:
+    """Send rows that come partition after partition, each in order of its positions."""
+    sender: PartitionSender | None = None
+    current: tuple[str, int] | None = None
+    for item in items:
+        if (item.topic, item.partition) != current:
+            if sender is not None:
+                yield sender.close()
+            current = (item.topic, item.partition)
+            sender = PartitionSender(job, *current)
+        assert sender is not None
+        sender.add(item)
+    if sender is not None:
+        yield sender.close()

@@ -1,0 +1,67 @@
+"""What commands print: tables for people, JSON for programs; decorated only on a terminal."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+_UNITS: Final = ("B", "KB", "MB", "GB", "TB")
+_STEP: Final = 1000
+
+
+def size_of(size: float) -> str:
+    """1234567 -> 1.2 MB (decimal units)."""
+    unit = 0
+    while abs(size) >= _STEP and unit < len(_UNITS) - 1:
+        size /= _STEP
+        unit += 1
+    return f"{size:,.0f} B" if unit == 0 else f"{size:,.1f} {_UNITS[unit]}"
+
+
+def print_table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Numbers to the right, thousands apart; without a terminal tabs and nothing else."""
+    cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        for row in (names, *([str(cell) for cell in row] for row in rows)):
+            print("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for position, name in enumerate(names):
+        numbers = bool(rows) and isinstance(rows[0][position], int)
+        table.add_column(name, justify="right" if numbers else "left")
+    for line in cells:
+        table.add_row(*line)
+    Console(highlight=False).print(table)
+
+
+def print_json(value: Any) -> None:
+    """One value, on one line."""
+    print(json.dumps(value), flush=True)
+
+
+class StatusLine:
+    """A line on standard error while something lasts; nothing without a terminal."""
+
+    def __init__(self, text: str) -> None:
+        self._status: Any = None
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status(text)
+
+    def say(self, text: str) -> None:
+        """Replace the text."""
+        if self._status is not None:
+            self._status.update(text)
+
+    def __enter__(self) -> "StatusLine":
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()

@@ -19,6 +19,7 @@ Every comparison that fails ends the run with exit code 1 and says what differs.
 """
 
 import argparse
+import subprocess
 import sys
 import tempfile
 import time
@@ -38,7 +39,7 @@ from rich.console import Console  # noqa: E402
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: E402
 from rich.table import Table  # noqa: E402
 
-from pipeline.flights import aggregate, consume, lake, produce  # noqa: E402
+from pipeline.flights import aggregate, consume, produce  # noqa: E402
 from pipeline.flights.arrivals import (  # noqa: E402
     END_OF_DATA,
     arrivals_of_flights,
@@ -240,8 +241,12 @@ def compare(
     with step("the rest joined by a batch run over the same topics"):
         written = amend(spark, broker.bootstrap, (FLIGHTS, WEATHER, RESULT), FEBRUARY)
     expect(f"it wrote the {changed:,} rows that came too late", written, changed)
-    with step("result taken to a lake (Parquet)"):
-        lake.write(spark, broker.bootstrap, RESULT, directory / "lake", directory / "to-lake")
+    with step("result taken to a lake: pykafkalog pipeline archive"):
+        command_line(
+            *("pipeline", "archive", RESULT, "--to", str(directory / "lake"), "--available-now"),
+            *("--bootstrap-server", broker.bootstrap),
+            *("--log-file", str(directory / "archive.log")),
+        )
     with step("topic and lake read"):
         rows = read_topic(broker.bootstrap, RESULT)
         in_lake = read_lake(directory / "lake")
@@ -249,6 +254,20 @@ def compare(
     expect_table("the lake equals pandas' join", in_lake.table, tables.joined)
     expect("the lake has each record of the topic once", in_lake.records, rows.records)
     show_delays(in_lake.table)
+
+
+def command_line(*words: str) -> None:
+    """`pykafkalog …`, as a process of its own. Raises Differs with what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pykafkalog", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    if done.returncode != 0:
+        raise Differs(f"pykafkalog {' '.join(words)}: {done.stderr}")
+    console.print(done.stdout.strip())
 
 
 def group(broker: BrokerProcess | ApacheKafka, tables: Input) -> consume.GroupReading:

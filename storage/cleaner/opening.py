@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.records.batch import BATCH_OVERHEAD, CODEC_MASK, read_header
-from protocol.records.chain import record_starts
-from protocol.records.chain_numpy import starts_in_step
 from protocol.records.errors import RecordsError, UnsupportedCompression
 from protocol.records.inflating import inflate_at_once
 from protocol.records.opened import open_chunks
-from protocol.records.scan_numpy import PAD, RecordColumns, read_columns
+from protocol.records.scan_numpy import RecordColumns, read_columns
+from protocol.records.starts import PAD, starts_of_batches
 from storage.cleaner.errors import Uncleanable, UncleanableReason
 from storage.cleaner.retained import Columns, Flags
 from storage.reader.frames import Frames
@@ -33,11 +32,10 @@ _LARGE_INFLATED: Final = 2 << 20
 """Bytes of one batch's records."""
 _LARGE_COUNT: Final = 50_000
 """Records of one batch."""
-_FEW: Final = 32
-"""Records of a batch that is walked through together with others."""
 _ENOUGH: Final = 1 << 22
 """Bytes inflated, after which no further batch is opened beside them."""
 _ENOUGH_RECORDS: Final = 100_000
+_PADDING: Final = bytes(PAD)
 _NO_LIMIT: Final = 1 << 62
 
 
@@ -92,20 +90,18 @@ def open_records(
     counts, sizes = batches["record_count"], batches["size"]
     codecs = batches["attributes"] & CODEC_MASK
     is_large = (sizes > _LARGE_PLAIN) | (counts > _LARGE_COUNT)
-    data = b"".join((frames.chunk, PAD))
-    found, is_found = _records_of_small_batches(
-        data, frames, batches, wanted & (codecs == 0) & ~is_large
-    )
-    group = _Group(frames, data, found, where)
-    others = np.flatnonzero(wanted & ~is_found & (counts != 0))
-    columns = (column[others].tolist() for column in (counts, sizes, codecs, is_large))
+    some = wanted & (counts != 0)
+    plain = np.flatnonzero(some & (codecs == 0) & ~is_large)
+    group = _Group(frames, batches, plain, where)
+    others = np.flatnonzero(some & ((codecs != 0) | is_large))
+    columns = (column[others].tolist() for column in (counts, codecs, is_large))
     listed = zip(others.tolist(), *columns, strict=True)
     pending = next(listed, None)
-    for cut in _cuts(np.where(is_found, counts, 0)):
+    for cut in _cuts(plain, counts):
         while pending is not None and pending[0] < cut:
-            index, count, size, codec, large = pending
+            index, count, codec, large = pending
             pending = next(listed, None)
-            if not large and group.add(index, count, size, codec):
+            if not large and group.add(index, count, codec):
                 if group.is_enough:
                     yield from group.take(index + 1)
                 continue
@@ -115,55 +111,22 @@ def open_records(
         yield from group.take(cut)
 
 
-def _cuts(counts: Ints) -> list[int]:
-    """Where to end a group, so that none has many more than `_ENOUGH_RECORDS` of these records."""
-    whole = np.cumsum(counts, dtype=np.int64) // _ENOUGH_RECORDS
-    return [*(np.flatnonzero(np.diff(whole)) + 1).tolist(), len(counts)]
+def _cuts(plain: Ints, counts: Ints) -> list[int]:
+    """Before which batches to end a group, so that none has many more than `_ENOUGH_RECORDS` of
+    the `plain` ones' records; and the end."""
+    whole = np.cumsum(counts[plain], dtype=np.int64) // _ENOUGH_RECORDS
+    return [*plain[1:][np.diff(whole) > 0].tolist(), len(counts)]
 
 
-class _Found(NamedTuple):
-    """Records in the order of their batches; arrays of one length."""
+class _Bounds(NamedTuple):
+    """Batches in a payload; arrays of one length."""
 
-    starts: Ints
+    indexes: Ints
+    """Of the batch in the frames."""
+    begins: Ints
+    """Of its records."""
     ends: Ints
-    owners: Ints
-    """The index of each record's batch in the frames."""
-
-
-_NOTHING_FOUND: Final = _Found(_NONE, _NONE, _NONE)
-
-
-def _records_of_small_batches(
-    data: bytes, frames: Frames, batches: Columns, is_plain: Flags
-) -> tuple[_Found, Flags]:
-    """The records of the `is_plain` batches with few records, and which batches those are."""
-    counts = batches["record_count"]
-    starts = np.array(frames.starts, np.int64) + BATCH_OVERHEAD
-    ends = starts + (batches["size"] - BATCH_OVERHEAD)
-    # The one record of a batch is what follows the header. Whether its length agrees shows when
-    # its fields are read.
-    is_single = is_plain & (counts == 1)
-    singles = np.flatnonzero(is_single)
-    few = np.flatnonzero(is_plain & (counts > 1) & (counts <= _FEW))
-    if not len(few):
-        return _Found(starts[singles], ends[singles], singles), is_single
-    walked = starts_in_step(
-        np.frombuffer(data, np.uint8), starts[few], ends[few], counts[few].astype(np.int64)
-    )
-    few = few[walked.is_through]
-    is_found = is_single
-    is_found[few] = True
-    found = _Found(walked.starts, walked.ends, np.repeat(few, counts[few]))
-    return _merged(found, _Found(starts[singles], ends[singles], singles)), is_found
-
-
-def _merged(one: _Found, other: _Found) -> _Found:
-    """Records of different batches, in the order of the batches."""
-    if not len(one.starts) or not len(other.starts):
-        return one if len(one.starts) else other
-    starts, ends, owners = (np.concatenate(pair) for pair in zip(one, other, strict=True))
-    order = np.argsort(owners, kind="stable")
-    return _Found(starts[order], ends[order], owners[order])
+    counts: Ints
 
 
 class _Group:
@@ -174,71 +137,61 @@ class _Group:
     """
 
     __slots__ = (
-        "_bounds",
         "_data",
         "_first",
-        "_found",
         "_frames",
         "_inflated",
+        "_inflated_records",
         "_inflated_size",
-        "_small",
-        "_walked",
+        "_pieces",
+        "_plain",
+        "_sizes",
         "_where",
     )
 
-    def __init__(self, frames: Frames, data: bytes, found: _Found, where: str) -> None:
-        """`data` is the chunk of the frames, padded; `found` are records that are known already."""
+    def __init__(self, frames: Frames, batches: Columns, plain: Ints, where: str) -> None:
+        """`plain`: indexes of the batches whose records are read where they lie."""
+        begins = np.array(frames.starts, np.int64)[plain] + BATCH_OVERHEAD
+        sizes = batches["size"]
+        self._plain = _Bounds(
+            plain,
+            begins,
+            begins + (sizes[plain] - BATCH_OVERHEAD),
+            batches["record_count"][plain].astype(np.int64),
+        )
         self._frames = frames
-        self._data = data
-        self._found = found
+        self._sizes = sizes
+        self._data = b"".join((frames.chunk, _PADDING)) if len(plain) else b""
         self._where = where
         self.begin(0)
 
     def begin(self, first: int) -> None:
         """Another one, from that batch on."""
         self._first = first
-        self._inflated: list[bytes] = []
+        self._pieces: list[bytes] = []
+        self._inflated: list[tuple[int, int, int, int]] = []
+        """Rows of `_Bounds` in the joined pieces."""
         self._inflated_size = 0
-        self._small: list[tuple[int, int, int, int]] = []
-        """(batch, records, where they begin in what was inflated, where they end)."""
-        self._walked: dict[bool, list[tuple[int, int, int]]] = {False: [], True: []}
-        """By whether it was inflated: (batch, records, where its records begin)."""
-        self._bounds: dict[bool, list[int]] = {False: [], True: []}
-        """Where records begin in their batch, and where its last one ends; batch after batch."""
+        self._inflated_records = 0
 
     @property
     def is_enough(self) -> bool:
-        """No further batch should be opened beside these."""
-        records = _FEW * len(self._small) + sum(map(len, self._bounds.values()))
-        return self._inflated_size > _ENOUGH or records > _ENOUGH_RECORDS
+        """No further batch should be inflated beside these."""
+        return self._inflated_size > _ENOUGH or self._inflated_records > _ENOUGH_RECORDS
 
-    def add(self, index: int, count: int, size: int, codec: int) -> bool:
-        """Open a batch; False if it is too large to be opened here, or makes no sense."""
-        at = self._frames.starts[index] + BATCH_OVERHEAD
-        end = at + size - BATCH_OVERHEAD
-        payload: bytes | None
-        if not codec:
-            payload = self._data[at:end]
-        else:
-            payload = inflate_at_once(codec, self._frames.chunk[at:end], _LARGE_INFLATED)
-            if payload is None:
-                return False
-            at = self._inflated_size
-            self._inflated.append(payload)
-            self._inflated_size += len(payload)
-            if 1 < count <= _FEW:
-                self._small.append((index, count, at, self._inflated_size))
-                return True
-        self._walk(index, count, payload, at, is_inflated=bool(codec))
+    def add(self, index: int, count: int, codec: int) -> bool:
+        """Inflate a batch; False if it is too large to be opened here, or makes no sense."""
+        at = self._frames.starts[index]
+        packed = self._frames.chunk[at + BATCH_OVERHEAD : at + int(self._sizes[index])]
+        payload = inflate_at_once(codec, packed, _LARGE_INFLATED)
+        if payload is None:
+            return False
+        begin = self._inflated_size
+        self._pieces.append(payload)
+        self._inflated_size += len(payload)
+        self._inflated_records += count
+        self._inflated.append((index, begin, self._inflated_size, count))
         return True
-
-    def _walk(self, index: int, count: int, payload: bytes, at: int, *, is_inflated: bool) -> None:
-        try:
-            bounds = [0, len(payload)] if count == 1 else record_starts(payload, count)
-        except RecordsError as error:
-            raise corrupt(error, self._where) from None
-        self._walked[is_inflated].append((index, count, at))
-        self._bounds[is_inflated] += bounds
 
     def take(self, after: int) -> Iterator[Opened]:
         """What there is before that batch; then the next group begins there."""
@@ -249,54 +202,38 @@ class _Group:
 
     def _records_before(self, after: int) -> Records:
         first = self._first
-        here = slice(*np.searchsorted(self._found.owners, (first, after)).tolist())
-        plain = _Found(*(column[here] for column in self._found))
-        plain = _merged(plain, self._walked_records(is_inflated=False))
-        if not self._inflated:
-            payload, found = self._data, plain
-        elif not len(plain.starts):
-            payload = b"".join((*self._inflated, PAD))
-            found = self._inflated_records(payload)
-        else:
-            payload = b"".join((*self._inflated, self._data))
-            moved = plain._replace(
-                starts=plain.starts + self._inflated_size, ends=plain.ends + self._inflated_size
-            )
-            found = _merged(moved, self._inflated_records(payload))
-        if not len(found.starts):
+        here = slice(*np.searchsorted(self._plain.indexes, (first, after)).tolist())
+        bounds = _Bounds(*(column[here] for column in self._plain))
+        if not len(bounds.indexes) and not self._inflated:
             return _nothing()
+        payload = self._data
+        if self._inflated:
+            inflated = _Bounds(*np.array(self._inflated, np.int64).T)
+            if len(bounds.indexes):
+                payload = b"".join((*self._pieces, self._data))
+                bounds = _merged(inflated, _moved(bounds, self._inflated_size))
+            else:
+                payload = b"".join((*self._pieces, _PADDING))
+                bounds = inflated
         try:
-            columns = read_columns(payload, found.starts, found.ends, is_padded=True)
+            starts, ends, owners = starts_of_batches(
+                payload, bounds.begins, bounds.ends, bounds.counts
+            )
+            columns = read_columns(payload, starts, ends, is_padded=True)
         except RecordsError as error:
             raise corrupt(error, self._where) from None
-        return Records(payload, found.starts, found.ends, found.owners - first, columns)
+        return Records(payload, starts, ends, bounds.indexes[owners] - first, columns)
 
-    def _inflated_records(self, payload: bytes) -> _Found:
-        """Of the batches that were inflated, which `payload` begins with."""
-        found = _NOTHING_FOUND
-        if self._small:
-            indexes, counts, starts, ends = np.array(self._small, np.int64).T
-            walked = starts_in_step(np.frombuffer(payload, np.uint8), starts, ends, counts)
-            through = walked.is_through
-            owners = np.repeat(indexes[through], counts[through])
-            found = _Found(walked.starts, walked.ends, owners)
-            for at in np.flatnonzero(~through).tolist():
-                index, count, start, end = self._small[at]
-                self._walk(index, count, payload[start:end], start, is_inflated=True)
-        return _merged(found, self._walked_records(is_inflated=True))
 
-    def _walked_records(self, *, is_inflated: bool) -> _Found:
-        if not self._walked[is_inflated]:
-            return _NOTHING_FOUND
-        indexes, counts, bases = np.array(self._walked[is_inflated], np.int64).T
-        bounds = np.array(self._bounds[is_inflated], np.int64) + np.repeat(bases, counts + 1)
-        lasts = np.cumsum(counts + 1) - 1
-        is_start = np.ones(len(bounds), np.bool_)
-        is_start[lasts] = False
-        is_end = np.ones(len(bounds), np.bool_)
-        is_end[0] = False
-        is_end[lasts[:-1] + 1] = False
-        return _Found(bounds[is_start], bounds[is_end], np.repeat(indexes, counts))
+def _moved(bounds: _Bounds, distance: int) -> _Bounds:
+    return bounds._replace(begins=bounds.begins + distance, ends=bounds.ends + distance)
+
+
+def _merged(one: _Bounds, other: _Bounds) -> _Bounds:
+    """In the order of the batches."""
+    joined = [np.concatenate(pair) for pair in zip(one, other, strict=True)]
+    order = np.argsort(joined[0], kind="stable")
+    return _Bounds(*(column[order] for column in joined))
 
 
 def chunks_of(chunk: memoryview | bytes, at: int, where: str = "") -> Iterator[Records]:

@@ -155,6 +155,18 @@ class SegmentSeeker:
         timestamps, _ = self._times()
         return int(timestamps[-1]) if len(timestamps) else None
 
+    def newest_up_to(self, offset: int) -> int | None:
+        """No record at or below `offset` is dated later; None: not known."""
+        timestamps, offsets = self._times()
+        slot = int(np.searchsorted(offsets, offset, side="left"))
+        return int(timestamps[slot]) if slot < len(offsets) else self.newest_timestamp()
+
+    def newest_below(self, offset: int) -> int | None:
+        """Some record below `offset` is dated so; None: no index entry says."""
+        timestamps, offsets = self._times()
+        slot = int(np.searchsorted(offsets, offset, side="left")) - 1
+        return int(timestamps[slot]) if slot >= 0 else None
+
     def offset_of(self, timestamp: int, start_offset: int) -> int | None:
         """Of the first record dated `timestamp` or later, from `start_offset` on.
 

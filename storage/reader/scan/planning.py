@@ -196,9 +196,7 @@ class PartitionPlanner:
                 return []
             start_position = found.position
         if place.until is None or high < place.until:
-            found = seeker.find(high)
-            if found is not None:
-                end_position = found.position + found.size
+            end_position = seeker.end_of(high)
         cuts = [*seeker.cuts(start_position, end_position, request.split_bytes)]
         cuts = [(offset, position) for offset, position in cuts if low < offset < high]
         offsets = [low, *(offset for offset, _ in cuts), high]

@@ -79,6 +79,14 @@ class SegmentSeeker:
         except CorruptBatch as error:
             raise self._corrupt(offset, 0, error) from None
 
+    def end_of(self, offset: int) -> int:
+        """A position behind which nothing below `offset` lies; the end of the file, if unknown."""
+        try:
+            found = self.find(offset)
+        except CorruptLog:
+            return self.size  # whoever reads so far meets it, unless it lies beyond the range
+        return self.size if found is None else found.position + found.size
+
     def last_indexed(self) -> int:
         """Position of a batch near the end, from the last entry that the log agrees with; 0."""
         offsets, positions = self._offsets()

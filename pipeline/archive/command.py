@@ -124,8 +124,7 @@ def run(args: argparse.Namespace) -> int:
             decoding = _decoding(args, session, source, place, table.is_empty)
             dead = None
             if args.dead_letter:
-                letters = Place.of(args.dead_letter, f"{place.state}/dead-letters")
-                dead = ParquetTable(session, letters)
+                dead = ParquetTable(session, Place.of(args.dead_letter))
             told = _Telling(args)
 
             def after_batch(written: "Written", writer: str, batch: int) -> None:
@@ -176,7 +175,10 @@ def _source(args: argparse.Namespace) -> "Source":
     from pipeline.archive.archiving import Source
     from pipeline.broker import matching, partitions_of_topics
 
-    matching(partitions_of_topics(args.bootstrap_server), args.topic, args.pattern)
+    client = pairs(args.kafka_option)
+    if not any(key.startswith(("security.", "sasl.", "ssl.")) for key in client):
+        # These are Java's settings; the client that looks beforehand has others.
+        matching(partitions_of_topics(args.bootstrap_server), args.topic, args.pattern)
     where = args.starting_offsets
     starting = {"startingOffsets": where}
     if where.isdigit():
@@ -191,7 +193,7 @@ def _source(args: argparse.Namespace) -> "Source":
         read_committed=not args.read_uncommitted,
         max_offsets=args.max_offsets,
         fail_on_data_loss=not args.allow_data_loss,
-        client=pairs(args.kafka_option),
+        client=client,
     )
 
 

@@ -109,6 +109,11 @@ class SegmentView(RecordFileView):
             "offset": table["relative_offset"].astype("i8") + self.base_offset,
         }
 
+    @property
+    def time_index_size(self) -> int:
+        """Bytes of the time index, padding included. Raises OSError when there is none."""
+        return self._fs.size(self.time_index_path)
+
     def aborted_columns(self) -> "Columns":
         """`producer_id`, `first_offset`, `last_offset`, `last_stable_offset`: int64, (entries,)."""
         import numpy

@@ -1,0 +1,49 @@
+"""Columns in Spark: those of its kafka source, and what of them a job asks for."""
+
+from typing import Any, Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from pipeline.source.options import BadOption
+
+_HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+TYPES: Final[dict[str, Any]] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": ArrayType(_HEADER),
+}
+
+
+def full_schema(*, headers: bool) -> StructType:
+    """What the kafka source has."""
+    return StructType(
+        [StructField(name, kind) for name, kind in TYPES.items() if headers or name != "headers"]
+    )
+
+
+def columns_of(schema: StructType) -> list[str]:
+    """The names of a schema that a job gave, which must be of ours. Raises BadOption."""
+    for wanted in schema.fields:
+        kind = TYPES.get(wanted.name)
+        if kind is None:
+            raise BadOption(f"there is no column {wanted.name}; there are {', '.join(TYPES)}")
+        if wanted.dataType.simpleString() != kind.simpleString():
+            raise BadOption(
+                f"the column {wanted.name} is {kind.simpleString()}, "
+                f"not {wanted.dataType.simpleString()}"
+            )
+    return list(schema.fieldNames())

@@ -1,0 +1,31 @@
+"""What Spark is told of the source: its name, its columns, who reads it."""
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from pipeline.source.batch import LogReader
+from pipeline.source.columns import columns_of, full_schema
+from pipeline.source.options import parse_options
+from pipeline.source.streaming import LogStreamReader
+
+
+class PyKafkaLogDataSource(DataSource):  # type: ignore[misc]
+    """`spark.read.format("pykafkalog")` and `spark.readStream.format("pykafkalog")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """As in `format`."""
+        return "pykafkalog"
+
+    def schema(self) -> StructType:
+        """Of a job that names no columns. Raises BadOption."""
+        text = self.options.get("includeHeaders", "false")
+        return full_schema(headers=text.lower() == "true")
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For a batch query. Raises BadOption."""
+        return LogReader(parse_options(self.options), columns_of(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """For a streaming query. Raises BadOption."""
+        return LogStreamReader(parse_options(self.options, streaming=True), columns_of(schema))

@@ -1,0 +1,206 @@
+"""From bytes of a record file to records that were found but not copied: some megabytes at a time.
+
+A chunk is whole batches as they were read. Which of them a task wants shows in their headers
+(offsets, control, aborted); only those have their checksum compared and their records looked for.
+Plain batches stay where they were read; if one of a chunk is compressed, all wanted ones are put
+behind each other, inflated.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from crc32c import crc32c
+
+from protocol.records.batch import (
+    ATTRIBUTES_OFFSET,
+    BATCH_OVERHEAD,
+    CODEC_MASK,
+    CONTROL_BIT,
+    TRANSACTIONAL_BIT,
+)
+from protocol.records.errors import InvalidRecord, RecordsError
+from protocol.records.inflating import decompress, inflate_at_once
+from protocol.records.scan_numpy import RecordColumns, read_columns
+from protocol.records.starts import PAD, BadBatch, starts_of_batches
+from storage.reader.columns import Columns, batch_columns
+from storage.reader.frames import Frames
+from storage.reader.scan import ScanTask
+
+Ints = npt.NDArray[np.int64]
+
+_PADDING: Final = bytes(PAD)
+_INFLATED: Final = 64 * 1024 * 1024
+"""Plain bytes that are decoded at once; a batch may be larger."""
+_GUESS: Final = 64
+"""One call inflates what grows to at most so many times its bytes, which nearly all data does."""
+
+Complain = Callable[[int, int, str], Exception]
+"""(base offset of a batch, its position in the file, what is wrong with it)"""
+
+
+@dataclass(slots=True)
+class Found:
+    """Records of some batches, all wanted; arrays of shape (records,) unless said otherwise."""
+
+    payload: bytes
+    fields: RecordColumns
+    batches: Columns
+    """Of the batches, shape (batches,)."""
+    owners: Ints
+    """The batch of each record."""
+    offsets: Ints
+
+
+def wanted_batches(batches: Columns, task: ScanTask) -> Ints:
+    """Indexes of the batches that hold records for the task."""
+    attributes, bases = batches["attributes"], batches["base_offset"]
+    wanted = (
+        (bases < task.end_offset)
+        & (batches["last_offset"] >= task.start_offset)
+        & ((attributes & CONTROL_BIT) == 0)
+        & (batches["record_count"] != 0)
+    )
+    if task.aborted:
+        wanted &= ~_aborted(batches, task.aborted)
+    if task.start_timestamp is not None:
+        wanted &= batches["max_timestamp"] >= task.start_timestamp
+    return np.flatnonzero(wanted)
+
+
+def _aborted(batches: Columns, aborted: tuple[tuple[int, int, int], ...]) -> npt.NDArray[np.bool_]:
+    found = np.zeros(len(batches["base_offset"]), np.bool_)
+    rows = np.flatnonzero((batches["attributes"] & TRANSACTIONAL_BIT) != 0)
+    if not len(rows):
+        return found
+    table = np.array(aborted, np.int64).reshape(-1, 3)
+    bases, producers = batches["base_offset"][rows], batches["producer_id"][rows]
+    # One producer's transactions do not overlap: of those that began before, the last may hold it.
+    table = table[np.lexsort((table[:, 1], table[:, 0]))]
+    for producer in np.unique(producers).tolist():
+        own = table[
+            np.searchsorted(table[:, 0], producer) : np.searchsorted(
+                table[:, 0], producer, side="right"
+            )
+        ]
+        if not len(own):
+            continue
+        of_it = np.flatnonzero(producers == producer)
+        slots = np.searchsorted(own[:, 1], bases[of_it], side="right") - 1
+        ends = np.maximum.accumulate(own[:, 2])
+        held = (slots >= 0) & (bases[of_it] <= ends[np.maximum(slots, 0)])
+        found[rows[of_it[held]]] = True
+    return found
+
+
+def found_in(frames: Frames, task: ScanTask, complain: Complain) -> Iterator[Found]:
+    """The records of a chunk of format 2 that the task asks for, in one piece or in several.
+
+    Batches that reach beyond the task's range are cut to it. Raises what `complain` makes.
+    """
+    batches = batch_columns(frames)
+    wanted = wanted_batches(batches, task)
+    if not len(wanted):
+        return
+    data = _padded(frames)
+    begins = np.array(frames.starts, np.int64)
+    sizes = batches["size"].astype(np.int64)
+
+    def wrong(index: int, why: str) -> Exception:
+        return complain(int(batches["base_offset"][index]), int(batches["position"][index]), why)
+
+    view = memoryview(data)
+    stored = batches["crc"].tolist()
+    for index in wanted.tolist():
+        begin = frames.starts[index]
+        if crc32c(view[begin + ATTRIBUTES_OFFSET : begin + int(sizes[index])]) != stored[index]:
+            raise wrong(index, "the checksum of the batch does not match its bytes")
+    compressed = (batches["attributes"][wanted] & CODEC_MASK) != 0
+    if not compressed.any():
+        froms = begins[wanted] + BATCH_OVERHEAD
+        tos = begins[wanted] + sizes[wanted]
+        pieces: Iterator[tuple[bytes, Ints, Ints, Ints]] = iter([(data, froms, tos, wanted)])
+    else:
+        pieces = _inflated(view, begins, sizes, batches, wanted, wrong)
+    for payload, froms, tos, part in pieces:
+        counts = batches["record_count"][part].astype(np.int64)
+        try:
+            starts, stops, owners = starts_of_batches(payload, froms, tos, counts)
+        except BadBatch as error:
+            raise wrong(int(part[error.index]), str(error)) from None
+        try:
+            fields = read_columns(payload, starts, stops, is_padded=True)
+        except InvalidRecord as error:
+            raise wrong(_culprit(payload, starts, stops, owners, part), str(error)) from None
+        rows = part[owners]
+        found = Found(payload, fields, batches, rows, batches["base_offset"][rows])
+        found.offsets = found.offsets + fields.offset_deltas
+        yield found
+
+
+def _padded(frames: Frames) -> bytes:
+    """The chunk, with something behind it; copied only where nothing was read behind it."""
+    whole = frames.chunk.obj
+    if len(frames.starts) > 1 and type(whole) is bytes:
+        # Of more than one batch: the begin of what was read (`FrameWalk`).
+        return whole if len(whole) - len(frames.chunk) >= PAD else whole + _PADDING
+    return bytes(frames.chunk) + _PADDING
+
+
+def _inflated(
+    view: memoryview,
+    begins: Ints,
+    sizes: Ints,
+    batches: Columns,
+    wanted: Ints,
+    wrong: Callable[[int, str], Exception],
+) -> Iterator[tuple[bytes, Ints, Ints, Ints]]:
+    pieces: list[Any] = []
+    lengths: list[int] = []
+    part: list[int] = []
+    total = 0
+    for index, codec in zip(
+        wanted.tolist(), (batches["attributes"][wanted] & CODEC_MASK).tolist(), strict=True
+    ):
+        begin = int(begins[index])
+        piece: Any = view[begin + BATCH_OVERHEAD : begin + int(sizes[index])]
+        if codec:
+            plain = inflate_at_once(codec, piece, _GUESS * len(piece) + 4096)
+            try:
+                piece = decompress(codec, piece) if plain is None else plain
+            except RecordsError as error:
+                raise wrong(index, str(error)) from None
+        pieces.append(piece)
+        lengths.append(len(piece))
+        part.append(index)
+        total += len(piece)
+        if total >= _INFLATED:
+            yield _joined(pieces, lengths, part)
+            pieces, lengths, part, total = [], [], [], 0
+    if part:
+        yield _joined(pieces, lengths, part)
+
+
+def _joined(
+    pieces: list[Any], lengths: list[int], part: list[int]
+) -> tuple[bytes, Ints, Ints, Ints]:
+    ends = np.cumsum(lengths, dtype=np.int64)
+    return (
+        b"".join([*pieces, _PADDING]),
+        ends - np.array(lengths, np.int64),
+        ends,
+        np.array(part, np.int64),
+    )
+
+
+def _culprit(payload: bytes, starts: Ints, stops: Ints, owners: Ints, part: Ints) -> int:
+    """Which batch has a record that cannot be read: the chunk's are tried one after the other."""
+    for place, index in enumerate(part.tolist()):
+        rows = np.flatnonzero(owners == place)
+        try:
+            read_columns(payload, starts[rows], stops[rows], is_padded=True)
+        except InvalidRecord:
+            return int(index)
+    return int(part[0])

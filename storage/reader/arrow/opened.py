@@ -1,0 +1,112 @@
+"""The record file that a task's offsets are in now, open, and where to begin in it.
+
+A task names a segment and positions as they were when it was planned. Since then retention may have
+removed the segment, and compaction may have put another file in its place, or merged it into one
+with a lower base. What was opened stays as it is, whatever becomes of its name; so it is enough to
+find out once:
+
+* the file has the planned name, and begins a batch at the planned position whose base offset is not
+  above the first offset of the task: all below the position is below the task, whether the file is
+  the planned one or not;
+* otherwise the directory is listed and the segment responsible for the offset is searched by its
+  index. A name may vanish between the two, so that is tried some times.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from protocol.records.batch import BATCH_OVERHEAD, MAGIC_OFFSET, read_header
+from protocol.records.errors import RecordsError
+from storage.filesystem import File, FileSystem
+from storage.paths import log_file
+from storage.reader.scan import RecordsGone, ScanTask
+from storage.reader.scan.seek import SegmentSeeker
+from storage.reader.scan.segments import holding, segments_of
+
+_ATTEMPTS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An open record file and the part of it that belongs to a task."""
+
+    file: File
+    start: int
+    likely_end: int
+    """Mostly nothing of the task is behind it."""
+    end: int
+    """Bytes from here on were written later."""
+    until: int
+    """The offset where another segment begins, or the task ends."""
+
+
+@contextmanager
+def opened(fs: FileSystem, task: ScanTask, start_offset: int) -> Iterator[Place | None]:
+    """The place of the task's records from `start_offset` on; None when there are no more.
+
+    Raises RecordsGone, CorruptLog, OSError.
+    """
+    place = _as_planned(fs, task) if start_offset == task.start_offset else None
+    if place is None:
+        place = _searched(fs, task, start_offset)
+    try:
+        yield place
+    finally:
+        if place is not None:
+            place.file.close()
+
+
+def _as_planned(fs: FileSystem, task: ScanTask) -> Place | None:
+    try:
+        file = fs.open(log_file(task.directory, task.base_offset), writable=False)
+    except FileNotFoundError:
+        return None
+    size = file.size()
+    if task.start_position and not _begins(file, task):
+        file.close()
+        return None
+    return Place(file, task.start_position, min(task.end_position, size), size, task.end_offset)
+
+
+def _begins(file: File, task: ScanTask) -> bool:
+    head = file.pread(BATCH_OVERHEAD, task.start_position)
+    if len(head) < BATCH_OVERHEAD or head[MAGIC_OFFSET] != 2:
+        return False
+    try:
+        header = read_header(head)
+    except RecordsError:
+        return False
+    return task.base_offset <= header.base_offset <= task.start_offset <= header.last_offset
+
+
+def _searched(fs: FileSystem, task: ScanTask, start_offset: int) -> Place | None:
+    where = task.topic_partition
+    for _ in range(_ATTEMPTS):
+        try:
+            segments = segments_of(fs, task.directory)
+        except FileNotFoundError:
+            raise RecordsGone(where, start_offset, None) from None
+        segment = holding(segments, start_offset)
+        if segment is None:
+            first = segments[0].base_offset if segments else None
+            if not task.is_lenient or first is None or first >= task.end_offset:
+                if task.is_lenient:
+                    return None
+                raise RecordsGone(where, start_offset, first)
+            segment, start_offset = segments[0], segments[0].base_offset
+        try:
+            seeker = SegmentSeeker.opened(fs, where, task.directory, segment)
+        except FileNotFoundError:
+            continue  # renamed meanwhile: by a cleaning, or by retention
+        found = seeker.find(start_offset)
+        until = task.end_offset if segment.until is None else min(segment.until, task.end_offset)
+        if found is None:
+            # The segment ends below: what there was of the range has been compacted away, or is
+            # the next segment's.
+            return Place(seeker.file, seeker.size, seeker.size, seeker.size, until)
+        behind = seeker.find(until)
+        likely = seeker.size if behind is None else behind.position + behind.size
+        return Place(seeker.file, found.position, likely, seeker.size, until)
+    raise RecordsGone(where, start_offset, None)

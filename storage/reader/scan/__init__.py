@@ -1,0 +1,48 @@
+"""Reading a log directory in parallel, first half: what to read, as values that can be handed out.
+
+    request = ScanRequest(directories=("/tmp/kafka-logs",), topics=("orders",))
+    for task in plan(request).tasks: ...       # each may be read anywhere (`storage.reader.arrow`)
+
+A plan is made of offsets, which mean the same whatever becomes of the files (`ScanTask`). It never
+goes beyond the high watermark unless asked, so nothing that a broker is writing is in it.
+"""
+
+from storage.reader.scan.errors import (
+    CorruptLog,
+    NoLogDirectory,
+    RecordsGone,
+    ScanError,
+    UnknownTopic,
+)
+from storage.reader.scan.planning import plan
+from storage.reader.scan.request import (
+    EARLIEST,
+    LATEST,
+    IsolationLevel,
+    Kind,
+    Position,
+    Positions,
+    ScanRequest,
+)
+from storage.reader.scan.selecting import partitions_in
+from storage.reader.scan.tasks import PartitionRange, ScanPlan, ScanTask
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "CorruptLog",
+    "IsolationLevel",
+    "Kind",
+    "NoLogDirectory",
+    "PartitionRange",
+    "Position",
+    "Positions",
+    "RecordsGone",
+    "ScanError",
+    "ScanPlan",
+    "ScanRequest",
+    "ScanTask",
+    "UnknownTopic",
+    "partitions_in",
+    "plan",
+]

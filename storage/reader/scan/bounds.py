@@ -1,0 +1,103 @@
+"""Between which offsets a partition can be read: from its checkpoints and the end of its log.
+
+The high watermark is the one of `replication-offset-checkpoint`, which a broker writes every few
+seconds: what it has appended since is not there yet. Where the file is absent (a copy of partition
+directories) it is the log end, and `is_known` is False. A partition that the file does not name
+has a high watermark of 0, as for Kafka.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from protocol.types import TopicPartition
+from storage.filesystem import FileSystem
+from storage.log.scan import Ended, Walk
+from storage.paths import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, join, parent_dir
+from storage.reader.log_dir import LogDirView
+from storage.reader.scan.errors import CorruptLog
+from storage.reader.scan.seek import SegmentSeeker
+from storage.reader.scan.segments import SegmentPlace
+
+_LOOKED_AT: Final = 17
+"""Bytes up to the magic: zeros there are space that was allocated, not a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Offsets; ends are exclusive."""
+
+    log_start_offset: int
+    high_watermark: int
+    is_known: bool
+    log_end_offset: int
+
+
+class Checkpoints:
+    """The checkpoints of log directories, each read once."""
+
+    def __init__(self, fs: FileSystem) -> None:
+        self._fs = fs
+        self._read: dict[str, dict[str, dict[TopicPartition, int] | None]] = {}
+
+    def log_start(self, partition_directory: str, where: TopicPartition) -> int:
+        """0 where nothing is said. Raises CheckpointError, OSError."""
+        known = self._of(partition_directory, LOG_START_OFFSET_CHECKPOINT)
+        return (known or {}).get(where, 0)
+
+    def high_watermark(self, partition_directory: str, where: TopicPartition) -> int | None:
+        """None without a checkpoint. Raises CheckpointError, OSError."""
+        known = self._of(partition_directory, HIGH_WATERMARK_CHECKPOINT)
+        return None if known is None else known.get(where, 0)
+
+    def _of(self, partition_directory: str, name: str) -> dict[TopicPartition, int] | None:
+        log_dir = parent_dir(partition_directory)
+        files = self._read.setdefault(log_dir, {})
+        if name not in files:
+            there = self._fs.exists(join(log_dir, name))
+            files[name] = LogDirView(log_dir, self._fs).offsets(name) if there else None
+        return files[name]
+
+
+def bounds_of(
+    fs: FileSystem,
+    directory: str,
+    where: TopicPartition,
+    segments: list[SegmentPlace],
+    checkpoints: Checkpoints,
+) -> Bounds:
+    """Raises CorruptLog, CheckpointError, OSError.
+
+    The checkpoints have to be read before the log: the log may only be ahead of them.
+    """
+    start = checkpoints.log_start(directory, where)
+    high_watermark = checkpoints.high_watermark(directory, where)
+    if not segments:
+        return Bounds(start, start, high_watermark is not None, start)
+    start = max(start, segments[0].base_offset)
+    end = max(_log_end(fs, directory, where, segments[-1], high_watermark), start)
+    limit = end if high_watermark is None else min(max(high_watermark, start), end)
+    return Bounds(start, limit, high_watermark is not None, end)
+
+
+def _log_end(
+    fs: FileSystem,
+    directory: str,
+    where: TopicPartition,
+    last: SegmentPlace,
+    high_watermark: int | None,
+) -> int:
+    view = last.view(fs, directory)
+    file = fs.open(view.path, writable=False)
+    try:
+        seeker = SegmentSeeker(where, last, view, file)
+        walk = Walk(file, seeker.last_indexed(), seeker.size)
+        end = last.base_offset
+        for _, header, _, _ in walk:
+            end = header.next_offset
+        if walk.ended is Ended.NONSENSE and file.pread(_LOOKED_AT, walk.position).strip(b"\0"):
+            if high_watermark is None:
+                raise CorruptLog(where, end, view.path, walk.position, "no batch begins here")
+            return max(end, high_watermark)  # whoever reads so far meets it
+        return end
+    finally:
+        file.close()

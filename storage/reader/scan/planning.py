@@ -1,0 +1,206 @@
+"""From a request to tasks: ranges of offsets, found by indexes, bounded by what is committed.
+
+For each partition, in this order, so that what is found later can only be more than what an earlier
+answer bounds: checkpoints → segments → end of the log → transactions → offsets of the range → a
+task for each segment it touches, or several for a large one. Reads indexes and heads of batches;
+of the records themselves only those that a position by timestamp has to look at.
+"""
+
+from protocol.types import TopicPartition
+from storage.filesystem import FileSystem
+from storage.os_filesystem import OsFileSystem
+from storage.reader.partition import PartitionView
+from storage.reader.read_only import ReadOnlyFileSystem
+from storage.reader.scan.bounds import Bounds, Checkpoints, bounds_of
+from storage.reader.scan.errors import ScanError
+from storage.reader.scan.request import IsolationLevel, Kind, Position, ScanRequest
+from storage.reader.scan.seek import SegmentSeeker
+from storage.reader.scan.segments import SegmentPlace, segments_of
+from storage.reader.scan.selecting import select
+from storage.reader.scan.tasks import PartitionRange, ScanPlan, ScanTask
+from storage.reader.scan.transactions import TransactionReader, Transactions
+
+_ATTEMPTS = 5
+"""A segment that was listed may be replaced before it is opened: the partition is planned anew."""
+
+
+def plan(request: ScanRequest, fs: FileSystem | None = None) -> ScanPlan:
+    """What to read for `request`. `fs` is looked at only.
+
+    Raises the scan errors (`UnknownTopic`, `NoLogDirectory`, `CorruptLog`), CheckpointError,
+    OSError.
+    """
+    committed = request.isolation is IsolationLevel.READ_COMMITTED
+    if committed and request.beyond_high_watermark:
+        raise ScanError("what is beyond the high watermark is not committed: choose one of both")
+    fs = ReadOnlyFileSystem(OsFileSystem() if fs is None else fs)
+    partitions: list[PartitionRange] = []
+    tasks: list[ScanTask] = []
+    selected = select(request, fs)
+    checkpoints = Checkpoints(fs)
+    for where, directory in selected:
+        planner = PartitionPlanner(fs, request, where, directory, checkpoints)
+        found, of_it = planner.plan()
+        partitions.append(found)
+        tasks += of_it
+    return ScanPlan(tasks=tuple(tasks), partitions=tuple(partitions))
+
+
+class PartitionPlanner:
+    """Plans one partition."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        request: ScanRequest,
+        where: TopicPartition,
+        directory: str,
+        checkpoints: Checkpoints,
+    ) -> None:
+        self._fs = fs
+        self._request = request
+        self._where = where
+        self._directory = directory
+        self._checkpoints = checkpoints
+
+    def plan(self) -> tuple[PartitionRange, list[ScanTask]]:
+        """Its range and tasks."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._plan()
+            except FileNotFoundError:
+                continue
+        return self._plan()
+
+    def _plan(self) -> tuple[PartitionRange, list[ScanTask]]:
+        request, where, directory = self._request, self._where, self._directory
+        segments = segments_of(self._fs, directory)
+        bounds = bounds_of(self._fs, directory, where, segments, self._checkpoints)
+        transactions: Transactions | None = None
+        limit = bounds.log_end_offset if request.beyond_high_watermark else bounds.high_watermark
+        if request.isolation is IsolationLevel.READ_COMMITTED:
+            view = PartitionView(directory, self._fs)
+            reader = TransactionReader(self._fs, view, segments)
+            transactions = reader.read(bounds.log_start_offset, bounds.high_watermark)
+            limit = max(transactions.last_stable_offset, bounds.log_start_offset)
+        start = self._offset(request.start.of(where), segments, bounds, limit)
+        end = max(self._offset(request.end.of(where), segments, bounds, limit), start)
+        found = PartitionRange(
+            directory=directory,
+            topic=where.topic,
+            partition=where.partition,
+            start_offset=start,
+            end_offset=end,
+            log_start_offset=bounds.log_start_offset,
+            high_watermark=bounds.high_watermark,
+            is_high_watermark_known=bounds.is_known,
+            last_stable_offset=None if transactions is None else limit,
+            log_end_offset=bounds.log_end_offset,
+            segments=len(segments),
+            bytes=sum(segment.size for segment in segments),
+        )
+        return found, self._tasks(segments, start, end, transactions)
+
+    def _offset(
+        self, position: Position, segments: list[SegmentPlace], bounds: Bounds, limit: int
+    ) -> int:
+        first = bounds.log_start_offset
+        match position.kind:
+            case Kind.EARLIEST:
+                return first
+            case Kind.LATEST:
+                return limit
+            case Kind.OFFSET:
+                return min(max(position.value, first), limit)
+            case Kind.TIMESTAMP:
+                return self._offset_of_time(segments, position.value, first, limit)
+
+    def _offset_of_time(
+        self, segments: list[SegmentPlace], timestamp: int, first: int, limit: int
+    ) -> int:
+        for place in segments:
+            if place.until is not None and place.until <= first:
+                continue
+            if place.base_offset >= limit:
+                break
+            with self._seeker(place) as seeker:
+                found = seeker.offset_of(timestamp, first)
+            if found is not None:
+                return min(found, limit)
+        return limit
+
+    def _seeker(self, place: SegmentPlace) -> SegmentSeeker:
+        return SegmentSeeker.opened(self._fs, self._where, self._directory, place)
+
+    def _tasks(
+        self,
+        segments: list[SegmentPlace],
+        start: int,
+        end: int,
+        transactions: Transactions | None,
+    ) -> list[ScanTask]:
+        tasks: list[ScanTask] = []
+        _, before = self._request.timestamps
+        lateness = self._request.lateness_ms
+        newest = -1
+        for place in segments:
+            low = max(start, place.base_offset)
+            high = end if place.until is None else min(end, place.until)
+            if place.base_offset >= end:
+                break
+            if low >= high and (lateness is None or before is None):
+                continue
+            with self._seeker(place) as seeker:
+                if lateness is not None and before is not None:
+                    if newest - lateness >= before:
+                        break  # nothing behind is dated so early
+                    reached = seeker.reached(before + lateness)
+                    high = high if reached is None else min(high, reached)
+                    newest = max(newest, seeker.newest_seen() or -1)
+                tasks += self._tasks_of(seeker, low, high, transactions)
+        return tasks
+
+    def _tasks_of(
+        self, seeker: SegmentSeeker, low: int, high: int, transactions: Transactions | None
+    ) -> list[ScanTask]:
+        request, place = self._request, seeker.place
+        since, before = request.timestamps
+        if since is not None:
+            newest = seeker.newest_timestamp()
+            if newest is not None and newest < since:
+                return []
+            low = max(low, seeker.first_after(since))
+        if low >= high:
+            return []
+        start_position, end_position = 0, seeker.size
+        if low > place.base_offset:
+            found = seeker.find(low)
+            if found is None:
+                return []
+            start_position = found.position
+        if place.until is None or high < place.until:
+            found = seeker.find(high)
+            if found is not None:
+                end_position = found.position + found.size
+        cuts = [*seeker.cuts(start_position, end_position, request.split_bytes)]
+        cuts = [(offset, position) for offset, position in cuts if low < offset < high]
+        offsets = [low, *(offset for offset, _ in cuts), high]
+        positions = [start_position, *(position for _, position in cuts), end_position]
+        return [
+            ScanTask(
+                directory=self._directory,
+                topic=self._where.topic,
+                partition=self._where.partition,
+                base_offset=place.base_offset,
+                start_position=positions[at],
+                end_position=positions[at + 1],
+                start_offset=offsets[at],
+                end_offset=offsets[at + 1],
+                start_timestamp=since,
+                end_timestamp=before,
+                aborted=None
+                if transactions is None
+                else transactions.touching(offsets[at], offsets[at + 1]),
+            )
+            for at in range(len(offsets) - 1)
+        ]

@@ -1,0 +1,215 @@
+"""From offsets and times to positions in one segment, by indexes that are not believed unseen.
+
+The indexes of a live segment end some kilobytes before the log does, those of a copy may be cut,
+older than the log, or absent. So an entry is used when the log says the same at the place that it
+names, and otherwise the segment is walked from its begin. What is not known of times is None, and
+nothing is left out for it.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.records.batch import BATCH_OVERHEAD, MAGIC_OFFSET, read_header
+from protocol.records.errors import CorruptBatch, RecordsError
+from protocol.records.search import first_at_or_after
+from protocol.types import TopicPartition
+from storage.errors import CorruptIndex
+from storage.filesystem import File, FileSystem
+from storage.index.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
+from storage.log.position import NO_ENTRY, Astray, BatchPosition, batch_heads, find_batch
+from storage.reader.scan.errors import CorruptLog
+from storage.reader.scan.segments import SegmentPlace
+from storage.reader.segment import SegmentView
+
+Ints = npt.NDArray[np.int64]
+
+_MISSING: Final = np.empty(0, np.int64)
+
+
+class SegmentSeeker:
+    """One segment whose record file is open. Indexes are read when they are first asked."""
+
+    def __init__(
+        self, where: TopicPartition, place: SegmentPlace, view: SegmentView, file: File
+    ) -> None:
+        self._where = where
+        self.place = place
+        self._view = view
+        self.file = file
+        """The record file, which the seeker does not close but as a context."""
+        self.size = file.size()
+        """Bytes of the record file when it was opened."""
+        self._offset_entries: tuple[Ints, Ints] | None = None
+        self._time_entries: tuple[Ints, Ints] | None = None
+
+    @classmethod
+    def opened(
+        cls, fs: FileSystem, where: TopicPartition, directory: str, place: SegmentPlace
+    ) -> "SegmentSeeker":
+        """Opens the record file, which `with` closes. Raises OSError."""
+        view = place.view(fs, directory)
+        return cls(where, place, view, fs.open(view.path, writable=False))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+    # Offsets.
+
+    def find(self, offset: int) -> BatchPosition | None:
+        """The first batch that ends at `offset` or above; None when there is none.
+
+        Raises CorruptLog, OSError.
+        """
+        offsets, positions = self._offsets()
+        slot = int(np.searchsorted(offsets, offset, side="right")) - 1
+        if slot >= 0:
+            entry, start = int(offsets[slot]), int(positions[slot])
+            try:
+                return find_batch(self.file, offset, start, self.size, entry=entry)
+            except (Astray, CorruptBatch):
+                pass  # the index leads elsewhere, or the log is damaged: the walk tells
+        try:
+            return find_batch(self.file, offset, 0, self.size, entry=NO_ENTRY)
+        except CorruptBatch as error:
+            raise self._corrupt(offset, 0, error) from None
+
+    def last_indexed(self) -> int:
+        """Position of a batch near the end, from the last entry that the log agrees with; 0."""
+        offsets, positions = self._offsets()
+        for slot in range(len(offsets) - 1, max(len(offsets) - 4, -1), -1):
+            if self._cut_at(int(offsets[slot]), int(positions[slot])) is not None:
+                return int(positions[slot])
+        return 0
+
+    def cuts(self, start: int, end: int, distance: int) -> Iterator[tuple[int, int]]:
+        """(offset, position) of batches in (start, end), positions about `distance` apart."""
+        if distance <= 0 or end - start < 2 * distance:
+            return
+        offsets, positions = self._offsets()
+        at = start + distance
+        while end - at >= distance // 2:
+            slot = int(np.searchsorted(positions, at))
+            if slot == len(positions):
+                return
+            entry, position = int(offsets[slot]), int(positions[slot])
+            if end - position < distance // 2:
+                return
+            base = self._cut_at(entry, position)
+            if base is not None:
+                yield base, position
+            at = position + distance
+
+    def _cut_at(self, entry: int, position: int) -> int | None:
+        """Base offset of the batch that an index entry names; None if the log says otherwise."""
+        head = self.file.pread(BATCH_OVERHEAD, position)
+        if len(head) < BATCH_OVERHEAD or head[MAGIC_OFFSET] != 2:
+            return None
+        try:
+            header = read_header(head)
+        except RecordsError:
+            return None
+        fits = header.last_offset == entry and position + header.size <= self.size
+        return header.base_offset if fits and self.place.base_offset <= entry else None
+
+    def _offsets(self) -> tuple[Ints, Ints]:
+        if self._offset_entries is None:
+            try:
+                columns = self._view.offset_index_columns()
+            except (CorruptIndex, OSError):
+                columns = {"offset": _MISSING, "position": _MISSING}
+            offsets, positions = columns["offset"], columns["position"].astype(np.int64)
+            if (np.diff(offsets) <= 0).any() or (np.diff(positions) <= 0).any():
+                offsets = positions = _MISSING
+            self._offset_entries = offsets, positions
+        return self._offset_entries
+
+    # Times.
+
+    def newest_timestamp(self) -> int | None:
+        """Of the records of a segment that is not written to any more, ms; None: not known."""
+        timestamps, _ = self._times()
+        if self.place.until is None or not len(timestamps) or self._is_padded:
+            return None
+        return int(timestamps[-1])
+
+    def first_after(self, timestamp: int) -> int:
+        """All records of the segment below this offset are dated before `timestamp`."""
+        timestamps, offsets = self._times()
+        slot = int(np.searchsorted(timestamps, timestamp, side="left")) - 1
+        return int(offsets[slot]) + 1 if slot >= 0 else self.place.base_offset
+
+    def reached(self, timestamp: int) -> int | None:
+        """A record below this offset is dated `timestamp` or later; None: no index entry says."""
+        timestamps, offsets = self._times()
+        slot = int(np.searchsorted(timestamps, timestamp, side="left"))
+        return int(offsets[slot]) + 1 if slot < len(timestamps) else None
+
+    def newest_seen(self) -> int | None:
+        """Some record of the segment is dated so, and by the index none is later."""
+        timestamps, _ = self._times()
+        return int(timestamps[-1]) if len(timestamps) else None
+
+    def offset_of(self, timestamp: int, start_offset: int) -> int | None:
+        """Of the first record dated `timestamp` or later, from `start_offset` on.
+
+        Raises CorruptLog, OSError.
+        """
+        newest = self.newest_timestamp()
+        if newest is not None and newest < timestamp:
+            return None
+        found = self.find(max(start_offset, self.first_after(timestamp)))
+        if found is None:
+            return None
+        position = found.position
+        try:
+            for head in batch_heads(self.file, position, self.size):
+                position = head.position
+                if head.max_timestamp < timestamp or head.last_offset < start_offset:
+                    continue
+                batch = self.file.pread(head.size, position)
+                record = first_at_or_after(batch, 0, timestamp, start_offset)
+                if record is not None:
+                    return record[0]
+        except RecordsError as error:
+            raise self._corrupt(start_offset, position, error) from None
+        return None
+
+    @property
+    def _is_padded(self) -> bool:
+        """Whether zeros stand behind the entries, as while a segment is written to."""
+        return self._time_file_size != len(self._times()[0]) * TIME_ENTRY_SIZE
+
+    def _times(self) -> tuple[Ints, Ints]:
+        if self._time_entries is None:
+            self._time_file_size = 0
+            try:
+                columns = self._view.time_index_columns()
+                self._time_file_size = self._view.time_index_size
+            except (CorruptIndex, OSError):
+                columns = {"timestamp": _MISSING, "offset": _MISSING}
+            timestamps, offsets = columns["timestamp"], columns["offset"]
+            rises = not (np.diff(timestamps) <= 0).any() and not (np.diff(offsets) < 0).any()
+            if not rises or not self._log_agrees(timestamps, offsets):
+                timestamps = offsets = _MISSING
+            self._time_entries = timestamps, offsets
+        return self._time_entries
+
+    def _log_agrees(self, timestamps: Ints, offsets: Ints) -> bool:
+        """Whether the last entry's batch is dated as the entry says."""
+        if not len(timestamps):
+            return True
+        found = self.find(int(offsets[-1]))
+        if found is None:
+            return False
+        for head in batch_heads(self.file, found.position, found.position + found.size):
+            return head.max_timestamp == int(timestamps[-1])
+        return False
+
+    def _corrupt(self, offset: int, position: int, error: Exception) -> CorruptLog:
+        return CorruptLog(self._where, offset, self._view.path, position, str(error))

@@ -1,0 +1,51 @@
+"""Which record files hold a partition's offsets now, also in the middle of a replacement.
+
+A cleaning puts new segments in the place of old ones by renaming (`storage.log.replacing`): the new
+ones are `.swap`, the old ones become `.deleted`, `.swap` becomes final. While there is a `.swap`,
+its content is what a start would go on with; so here it counts as the segment of its base, and no
+moment of a replacement has a hole. Both read the same but for what compaction has taken.
+"""
+
+from dataclasses import dataclass
+
+from storage.filesystem import FileSystem
+from storage.paths import LOG_SUFFIX, SWAP_SUFFIX, parse_segment_file
+from storage.reader.segment import SegmentView
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlace:
+    """One segment: its files' base and state, and the offsets it is responsible for."""
+
+    base_offset: int
+    state: str
+    size: int
+    """Bytes of the record file when it was listed."""
+    until: int | None
+    """Base of the next segment; None: it is the last one."""
+
+    def view(self, fs: FileSystem, directory: str) -> SegmentView:
+        """Its files."""
+        return SegmentView(fs, directory, self.base_offset, self.state)
+
+
+def segments_of(fs: FileSystem, directory: str) -> list[SegmentPlace]:
+    """Ascending. Raises OSError."""
+    found: dict[int, tuple[str, int]] = {}
+    for name, size in fs.sizes(directory).items():
+        file = parse_segment_file(name)
+        if file is None or file.suffix != LOG_SUFFIX or file.state not in ("", SWAP_SUFFIX):
+            continue
+        if file.state or file.base_offset not in found:
+            found[file.base_offset] = (file.state, size)
+    bases = sorted(found)
+    return [
+        SegmentPlace(base, *found[base], until)
+        for base, until in zip(bases, [*bases[1:], None], strict=True)
+    ]
+
+
+def holding(segments: list[SegmentPlace], offset: int) -> SegmentPlace | None:
+    """The segment responsible for `offset`; None when it is below the first one."""
+    below = [segment for segment in segments if segment.base_offset <= offset]
+    return below[-1] if below else None

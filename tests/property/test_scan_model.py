@@ -1,0 +1,269 @@
+"""Planning and reading in columns gives what going through the log record by record gives.
+
+Over logs with small segments, every codec, transactions, compaction and removed beginnings, with
+ranges of offsets, times and any size of tasks, for both isolation levels and any high watermark
+that a checkpoint may have; whether the indexes are there, cut, or those of another moment.
+"""
+
+import pickle
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import given, settings
+
+from protocol.records.builder import build_batch
+from protocol.records.compression import CompressionType
+from protocol.records.control import ControlType
+from protocol.types import TopicPartition
+from storage.checkpoint import encode_offsets
+from storage.log.results import StartOffsetReason
+from storage.reader import PartitionView
+from storage.reader.scan import (
+    EARLIEST,
+    LATEST,
+    IsolationLevel,
+    Position,
+    Positions,
+    ScanRequest,
+    plan,
+)
+from tests.support.compacted_log import CompactedLog
+from tests.support.log_builder import DIRECTORY
+from tests.support.memory_filesystem import MemoryFileSystem
+from tests.support.scanning import Plain, plain_records, read_plan, row_of
+
+TP = TopicPartition("t", 0)
+HEADERS = st.lists(
+    st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=3)), max_size=3
+).map(tuple)
+RECORDS = st.lists(
+    st.tuples(
+        st.integers(-50, 50),
+        st.integers(0, 5).map(b"k%d".__mod__),
+        st.none() | st.binary(max_size=200),
+        HEADERS,
+    ),
+    min_size=1,
+    max_size=6,
+)
+CODECS = st.sampled_from(list(CompressionType))
+PRODUCERS = st.sampled_from([1, 2])
+
+
+FRACTION = st.floats(0, 1)
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), RECORDS, CODECS),
+        st.tuples(st.just("in transaction"), RECORDS, CODECS, PRODUCERS),
+        st.tuples(st.just("in transaction"), RECORDS, CODECS, PRODUCERS),
+        st.tuples(st.just("end"), PRODUCERS, st.booleans()),
+        st.tuples(st.just("end"), PRODUCERS, st.booleans()),
+        st.tuples(st.sampled_from(["clean", "roll", "wait"])),
+        st.tuples(st.just("delete records"), st.floats(0, 0.5)),
+    ),
+    min_size=8,
+    max_size=25,
+)
+PLACES = st.one_of(
+    st.just(("earliest", 0.0)),
+    st.just(("latest", 0.0)),
+    st.tuples(st.sampled_from(["offset", "timestamp"]), st.floats(-0.1, 1.1)),
+)
+QUESTIONS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "start": PLACES,
+            "end": PLACES,
+            "since": st.none() | FRACTION,
+            "before": st.none() | FRACTION,
+            "lateness": st.sampled_from([None, 100_000]),
+            "committed": st.booleans(),
+            "high_watermark": st.none() | FRACTION,
+            "split": st.sampled_from([0, 150, 400]),
+            "damage": st.sampled_from([None, None, "missing", "cut", "nonsense"]),
+            "batch_rows": st.sampled_from([None, 2]),
+        }
+    ),
+    min_size=3,
+    max_size=5,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(operations=OPERATIONS, questions=QUESTIONS)
+def test_columns_are_what_a_walk_finds(
+    operations: list[tuple[Any, ...]], questions: list[dict[str, Any]]
+) -> None:
+    history = History()
+    for name, *arguments in operations:
+        getattr(history, name.replace(" ", "_"))(*arguments)
+    for question in questions:
+        history.ask(question)
+
+
+class History:
+    """A log to which things happen."""
+
+    def __init__(self) -> None:
+        self.log = CompactedLog(
+            segment_bytes=600, index_interval_bytes=100, delete_retention_ms=10**6
+        )
+        self.sequences = {1: 0, 2: 0}
+        self.going: set[int] = set()
+
+    def append(self, records: list[Any], codec: CompressionType, **fields: Any) -> None:
+        now = self.log.clock.wall_ms()
+        dated = [(now + delta, key, value, headers) for delta, key, value, headers in records]
+        batch = bytearray(build_batch(dated, codec=codec, **fields))
+        self.log.log.append_as_leader(batch, leader_epoch=0)
+        self.log.log.update_high_watermark(self.log.log.log_end_offset)
+
+    def in_transaction(self, records: list[Any], codec: CompressionType, producer: int) -> None:
+        self.append(
+            records,
+            codec,
+            producer_id=producer,
+            producer_epoch=0,
+            base_sequence=self.sequences[producer],
+            transactional=True,
+        )
+        self.sequences[producer] += len(records)
+        self.going.add(producer)
+
+    def end(self, producer: int, commit: bool) -> None:
+        if producer in self.going:
+            self.log.end_transaction(producer, ControlType.COMMIT if commit else ControlType.ABORT)
+            self.going.discard(producer)
+
+    def clean(self) -> None:
+        if not self.going:
+            self.log.clean()
+
+    def roll(self) -> None:
+        if self.log.log.segments.active.size:
+            self.log.log.roll()
+
+    def wait(self) -> None:
+        self.log.clock.advance(ms=20)
+
+    def delete_records(self, share: float) -> None:
+        log = self.log.log
+        first, end = log.log_start_offset, log.high_watermark
+        log.maybe_increment_log_start_offset(
+            int(first + (end - first) * share), StartOffsetReason.CLIENT_RECORD_DELETION
+        )
+        log.delete_old_segments()
+
+    def ask(self, question: dict[str, Any]) -> None:
+        log = self.log.log
+        for segment in log.segments:
+            segment.write_index_entries()
+        fs = self.log.fs.crash(keep_unsynced=True)
+        everything = plain_records(PartitionView(DIRECTORY, fs))
+        first, end = log.log_start_offset, log.log_end_offset
+        high = end
+        fs.write_atomic("/logs/log-start-offset-checkpoint", [encode_offsets([(TP, first)])])
+        if question["high_watermark"] is not None:
+            # Nothing is cleaned that was not below the high watermark already.
+            low = max(first, self.log.cleaned_to)
+            high = int(low + (end - low) * question["high_watermark"])
+            fs.write_atomic("/logs/replication-offset-checkpoint", [encode_offsets([(TP, high)])])
+        damage_files(fs, question["damage"])
+        times = [one.record.timestamp for one in everything] or [0]
+
+        def moment(share: float | None) -> int | None:
+            if share is None:
+                return None
+            return int(min(times) + (max(times) - min(times)) * share)
+
+        def place(kind: str, share: float) -> Position:
+            if kind == "offset":
+                return Position.offset(int(end * share))
+            if kind == "timestamp":
+                return Position.timestamp(moment(share) or 0)
+            return EARLIEST if kind == "earliest" else LATEST
+
+        committed = question["committed"]
+        request = ScanRequest(
+            directories=("/logs",),
+            start=Positions(place(*question["start"])),
+            end=Positions(LATEST, {TP: place(*question["end"])}),
+            timestamps=(moment(question["since"]), moment(question["before"])),
+            lateness_ms=question["lateness"],
+            isolation=IsolationLevel.READ_COMMITTED
+            if committed
+            else IsolationLevel.READ_UNCOMMITTED,
+            split_bytes=question["split"],
+        )
+        planned = pickle.loads(pickle.dumps(plan(request, fs)))
+        limit, gone = committed_by(everything, first, high) if committed else (high, set())
+        low, up = (
+            resolved(one, everything, first, limit)
+            for one in (request.start.default, request.end.of(TP))
+        )
+        since, before = request.timestamps
+        expected = [
+            row_of(one, "t", 0)
+            for one in everything
+            if not one.is_control
+            and low <= one.record.offset < up
+            and one.record.offset not in gone
+            and (since is None or one.record.timestamp >= since)
+            and (before is None or one.record.timestamp < before)
+        ]
+        assert read_plan(planned, fs, batch_rows=question["batch_rows"]) == expected
+        (found,) = planned.partitions
+        assert (found.log_start_offset, found.high_watermark) == (first, high)
+        assert found.log_end_offset == end
+        assert found.is_high_watermark_known is (question["high_watermark"] is not None)
+        assert found.last_stable_offset == (limit if committed else None)
+        ranges = [(task.start_offset, task.end_offset) for task in planned.tasks]
+        assert ranges == sorted(ranges)
+
+
+def damage_files(fs: MemoryFileSystem, how: str | None) -> None:
+    """Of indexes and snapshots, without which a log can be read as well."""
+    for name in fs.list_dir(DIRECTORY) if how else ():
+        if not name.endswith((".index", ".timeindex", ".snapshot")):
+            continue
+        path = f"{DIRECTORY}/{name}"
+        content = fs.read_bytes(path)
+        if how == "missing":
+            fs.unlink(path)
+        elif how == "cut":
+            fs.write_atomic(path, [content[: len(content) // 2]])
+        else:
+            fs.write_atomic(path, [content[:-3] + b"\7\7\7"])
+
+
+def resolved(place: Position, everything: list[Plain], first: int, limit: int) -> int:
+    """What a position means, by all records."""
+    if place == EARLIEST:
+        return first
+    if place == LATEST:
+        return limit
+    if place.kind.value == "offset":
+        return min(max(place.value, first), limit)
+    found = [
+        one.record.offset
+        for one in everything
+        if one.record.offset >= first and one.record.timestamp >= place.value
+    ]
+    return min(found[0], limit) if found else limit
+
+
+def committed_by(everything: list[Plain], first: int, high: int) -> tuple[int, set[int]]:
+    """The last stable offset at `high`, and which offsets were aborted below it."""
+    going: dict[int, list[int]] = {}
+    gone: set[int] = set()
+    for one in everything:
+        if one.record.offset >= high or not one.is_transactional:
+            continue
+        if not one.is_control:
+            going.setdefault(one.producer_id, []).append(one.record.offset)
+            continue
+        mine = going.pop(one.producer_id, [])
+        if one.record.key == b"\0\0\0\0":
+            gone.update(mine)
+    stable = min((mine[0] for mine in going.values()), default=high)
+    return max(min(stable, high), first), gone

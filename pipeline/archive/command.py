@@ -35,7 +35,6 @@ EXAMPLES = """\
   pykafkalog pipeline archive orders --to /lake/orders --available-now \\
       --value avro --schema-registry http://localhost:8081"""
 
-MB: Final = 1_000_000
 COMPACT_EACH: Final = 20
 """Batches between two compactions while an archive runs; the last one is at its end."""
 SAMPLE: Final = 2_000
@@ -107,6 +106,7 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Archive; the table printed at the end says what was written."""
     from pipeline.archive.archiving import Archiving, Parts
+    from pipeline.archive.compacting import MB, compact_and_tell
     from pipeline.archive.place import Place
     from pipeline.archive.tables.opening import open_table, requirements
     from pipeline.archive.tables.parquet import ParquetTable
@@ -144,9 +144,7 @@ def run(args: argparse.Namespace) -> int:
                 told.end()
             _show(args, archiving.written)
             if args.compact:
-                from pipeline.compact.command import compact_table
-
-                compact_table(table, session, place, args)
+                compact_and_tell(table, session, place, args.target_mb, as_json=args.json)
         except KeyboardInterrupt:
             return 130
         except Exception as error:

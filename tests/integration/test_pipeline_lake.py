@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pipeline.archive.archiving import Archiving, Parts, Source
+from pipeline.archive.compacting import settled
 from pipeline.archive.place import Place
 from pipeline.archive.registry import Registry
 from pipeline.archive.tables import delta
@@ -22,7 +23,6 @@ from pipeline.archive.tables.opening import open_table, requirements
 from pipeline.archive.tables.parquet import ParquetTable
 from pipeline.archive.values import Decoding, infer_json_schema
 from pipeline.archive.written import Written
-from pipeline.compact.command import settled
 from pipeline.errors import PipelineError
 from pipeline.failures import as_sentence
 from pipeline.restore.job import SendJob

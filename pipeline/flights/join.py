@@ -21,9 +21,7 @@ from pipeline.flights.table import FLIGHT_COLUMNS, WEATHER_COLUMNS
 _TEXT: Final = ("carrier", "tailnum", "origin", "dest", "time_hour")
 _MAY_BE_UNKNOWN: Final = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")
 _TYPES: Final = dict.fromkeys(_TEXT, "STRING") | dict.fromkeys(_MAY_BE_UNKNOWN, "DOUBLE")
-FLIGHT_SCHEMA: Final = ", ".join(
-    f"{name} {_TYPES.get(name, 'BIGINT')}" for name in FLIGHT_COLUMNS
-)
+FLIGHT_SCHEMA: Final = ", ".join(f"{name} {_TYPES.get(name, 'BIGINT')}" for name in FLIGHT_COLUMNS)
 WEATHER_SCHEMA: Final = "origin STRING, " + ", ".join(f"{name} DOUBLE" for name in WEATHER_COLUMNS)
 
 DELAY: Final = "10 days"

@@ -164,6 +164,4 @@ def _check(args: argparse.Namespace) -> None:
     if not args.topic and not args.pattern and not args.log_dirs:
         raise PipelineError("name a topic, or --pattern, or --log-dirs")
     if args.html and find_spec("matplotlib") is None:
-        raise PipelineError(
-            "--html needs matplotlib: python -m pip install 'pykafkalog[spark]'"
-        )
+        raise PipelineError("--html needs matplotlib: python -m pip install 'pykafkalog[spark]'")

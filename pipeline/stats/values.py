@@ -112,6 +112,8 @@ class TopicStats:
     partitions: tuple[PartitionStats, ...]
     """Those that have records."""
     sizes: Sizes
+    interval_ms: int
+    """Of `throughput`."""
     throughput: tuple[tuple[int, int, int], ...]
     """(begin of the interval in ms, records, bytes); intervals without records are left out."""
     keys: Keys
@@ -143,8 +145,6 @@ class Stats:
 
     source: str
     """Where the records were read, in words."""
-    interval_ms: int
-    """Of `TopicStats.throughput`."""
     topics: tuple[TopicStats, ...]
     """Those that have records, by name."""
 

@@ -20,7 +20,7 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.installation import under_test
 from tests.support.spark_cluster import SparkCluster
 
-RECORDS = 120_000
+RECORDS = 40_000
 PARTITIONS = 4
 TIMEOUT_S = 180
 
@@ -29,7 +29,7 @@ TIMEOUT_S = 180
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with BrokerProcess(tmp_path_factory.mktemp("broker")) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        topic = NewTopic("orders", PARTITIONS, 1, config={"segment.bytes": "4000000"})
+        topic = NewTopic("orders", PARTITIONS, 1, config={"segment.bytes": "200000"})
         admin.create_topics([topic])["orders"].result(30)
         producer = confluent_kafka.Producer(
             {"bootstrap.servers": broker.bootstrap, "compression.type": "lz4", "linger.ms": 20}
@@ -91,7 +91,7 @@ def test_an_archive_is_whole_though_a_worker_dies(
     run_while(
         [
             *("archive", "orders", "--bootstrap-server", broker.bootstrap, "--to", str(lake)),
-            *("--available-now", "--max-offsets", "12000", "--log-file", f"{tmp_path}/log"),
+            *("--available-now", "--max-offsets", "8000", "--log-file", f"{tmp_path}/log"),
             *cluster.arguments,
         ],
         kill_one,

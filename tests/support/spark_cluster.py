@@ -79,7 +79,9 @@ class SparkCluster:
 
     def runs_executor(self, number: int) -> bool:
         """Whether it has an executor."""
-        return any("CoarseGrainedExecutorBackend" in " ".join(words) for words in self._commands(number))
+        return any(
+            "CoarseGrainedExecutorBackend" in " ".join(words) for words in self._commands(number)
+        )
 
     def _commands(self, number: int) -> list[list[str]]:
         found = []

@@ -103,7 +103,7 @@ def _partitions(records: DataFrame, exact_keys: bool) -> list[Row]:
 def _sizes(records: DataFrame) -> DataFrame:
     size = F.col("size")
     step = F.pow(F.lit(2), F.floor(F.log2(size)) - 8)  # STEPS of them to a doubling
-    assert 2**8 == STEPS
+    assert STEPS == 2**8
     coarse = F.when(size <= EXACT_UP_TO, size).otherwise(F.floor(size / step) * step)
     largest = F.max("size").alias("largest")
     return (

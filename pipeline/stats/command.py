@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
             stats = of_files(session, args) if args.log_dirs else of_broker(session, args)
     except PipelineError:
         raise
-    except Exception as error:  # noqa: BLE001  # whatever Spark fails with becomes a sentence
+    except Exception as error:  # whatever Spark fails with becomes a sentence
         raise as_sentence(error, log_of(session)) from error
     finally:
         stop_session(session)

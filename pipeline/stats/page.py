@@ -1,4 +1,4 @@
-"""One HTML page that holds everything it shows: it may be mailed, archived, opened without a network.
+"""One HTML page that holds everything it shows: mail it, keep it, open it without a network.
 
 What comes from records and names of topics is escaped; the page has no script.
 """

@@ -1,7 +1,7 @@
 """The plots of the page, as SVG: no script, no font and no address is needed to look at them.
 
-Text stays text, so a page of a topic is some tens of kilobytes, can be searched, and is sharp at any
-size. Keys and names are never read as formulas (`parse_math`).
+Text stays text, so a topic takes some tens of kilobytes, can be searched, and is sharp at any size.
+Keys and names are never read as formulas (`parse_math`).
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ ORANGE: Final = "#d9822b"
 GREEN: Final = "#3d8b52"
 RED: Final = "#b8403a"
 GREY: Final = "#9aa3ad"
-STYLE: Final = {
+STYLE: Final[Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "pykafkalog",  # equal input, equal page
     "text.parse_math": False,

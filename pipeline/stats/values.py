@@ -43,7 +43,7 @@ class Keys:
     """The keys of a topic, and how unequal they are."""
 
     exact: bool
-    """False: HyperLogLog, with a relative standard deviation of 2 %; what follows is unknown then."""
+    """False: HyperLogLog, a standard deviation of 2 %; what follows is unknown then."""
     distinct: int
     in_several_partitions: int | None = None
     """Keys whose records have no order among them, and which compaction keeps more than once."""

@@ -7,8 +7,8 @@ Starts a broker of its own on a free port, then:
 2. joins them by airport and hour as streams, with watermarks, from topic to topic (Spark Structured
    Streaming, a process of its own). The driver is killed with -9 while it writes a batch, then the
    broker is; both are started again;
-3. sends what is too late and shows what becomes of it: the stream equals pandas' join of what came in
-   time, and a batch run over the same topics writes the rows that were missing;
+3. sends what is too late and shows what becomes of it: the stream equals pandas' join of what came
+   in time, and a batch run over the same topics writes the rows that were missing;
 4. takes the result from the topic to a lake, and compares topic and lake with pandas' join of the
    tables: every cell of every row;
 5. reads all flights with a group of three kafka-python members, the third joining in the middle;

@@ -225,7 +225,7 @@ def read_by_spark(table: Path, table_format: str) -> list[Row]:
     from pipeline.restore.reading import read_table
     from pipeline.session import end_jvm, start_session
 
-    packages, settings = requirements(table_format, Place(str(table), ""))
+    packages, settings = requirements(table_format, Place.of(str(table)))
     session = start_session("kills", master="local[2]", packages=packages, conf=settings)
     try:
         frame = read_table(session, str(table), table_format)

@@ -159,7 +159,7 @@ class Archiving:
                     F.col("raw_value").alias("value"),
                     F.col(ERROR).alias(REASON),
                 )
-                files = list(parts.dead_letters.append(dead, writer, number))
+                files = parts.dead_letters.append(dead, writer, number)
                 self.written.dead_letters += sum(file.records for file in files)
                 decoded = decoded.where(F.col(ERROR).isNull())
             else:

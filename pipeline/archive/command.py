@@ -35,7 +35,6 @@ EXAMPLES = """\
   pykafkalog pipeline archive orders --to /lake/orders --available-now \\
       --value avro --schema-registry http://localhost:8081"""
 
-MB: Final = 1_000_000
 COMPACT_EACH: Final = 20
 """Batches between two compactions while an archive runs; the last one is at its end."""
 SAMPLE: Final = 2_000
@@ -107,6 +106,7 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Archive; the table printed at the end says what was written."""
     from pipeline.archive.archiving import Archiving, Parts
+    from pipeline.archive.compacting import MB, compact_and_tell
     from pipeline.archive.place import Place
     from pipeline.archive.tables.opening import open_table, requirements
     from pipeline.archive.tables.parquet import ParquetTable
@@ -124,8 +124,7 @@ def run(args: argparse.Namespace) -> int:
             decoding = _decoding(args, session, source, place, table.is_empty)
             dead = None
             if args.dead_letter:
-                letters = Place.of(args.dead_letter, f"{place.state}/dead-letters")
-                dead = ParquetTable(session, letters)
+                dead = ParquetTable(session, Place.of(args.dead_letter))
             told = _Telling(args)
 
             def after_batch(written: "Written", writer: str, batch: int) -> None:
@@ -145,9 +144,7 @@ def run(args: argparse.Namespace) -> int:
                 told.end()
             _show(args, archiving.written)
             if args.compact:
-                from pipeline.compact.command import compact_table
-
-                compact_table(table, session, place, args)
+                compact_and_tell(table, session, place, args.target_mb, as_json=args.json)
         except KeyboardInterrupt:
             return 130
         except Exception as error:
@@ -176,7 +173,10 @@ def _source(args: argparse.Namespace) -> "Source":
     from pipeline.archive.archiving import Source
     from pipeline.broker import matching, partitions_of_topics
 
-    matching(partitions_of_topics(args.bootstrap_server), args.topic, args.pattern)
+    client = pairs(args.kafka_option)
+    if not any(key.startswith(("security.", "sasl.", "ssl.")) for key in client):
+        # These are Java's settings; the client that looks beforehand has others.
+        matching(partitions_of_topics(args.bootstrap_server), args.topic, args.pattern)
     where = args.starting_offsets
     starting = {"startingOffsets": where}
     if where.isdigit():
@@ -191,7 +191,7 @@ def _source(args: argparse.Namespace) -> "Source":
         read_committed=not args.read_uncommitted,
         max_offsets=args.max_offsets,
         fail_on_data_loss=not args.allow_data_loss,
-        client=pairs(args.kafka_option),
+        client=client,
     )
 
 

@@ -139,12 +139,15 @@ def _schema_id() -> Any:
 def _json(text: Any, schema: DataType) -> tuple[Any, Any]:
     """(value, is it something else); a field that is missing is null, and no error."""
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    # Spark parses one value and does not look at what follows it.
+    alone = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
+    more = ~F.coalesce(alone, F.lit(False))
     if not isinstance(schema, StructType):
         value = F.from_json(text, schema, options)
-        return value, value.isNull()
+        return value, value.isNull() | more
     extended = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
     parsed = F.from_json(text, extended, options)
-    wrong = parsed.isNull() | parsed[_CORRUPT].isNotNull()
+    wrong = parsed.isNull() | parsed[_CORRUPT].isNotNull() | more
     return parsed.dropFields(_CORRUPT), wrong
 
 

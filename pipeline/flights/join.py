@@ -26,8 +26,8 @@ WEATHER_SCHEMA: Final = "origin STRING, " + ", ".join(f"{name} DOUBLE" for name 
 
 DELAY: Final = "10 days"
 """How long the watermark stays behind. It covers two things: how late records come (six hours), and
-how far the partitions of a topic are apart in event time while they are read. A batch takes the same
-share of every partition, and planes do not fly evenly over the year: that is up to a week here."""
+how far the partitions of a topic are apart in event time while they are read. A batch takes the
+same share of every partition, and a plane does not fly evenly over the year: up to a week here."""
 
 
 def flights_of(frame: DataFrame) -> DataFrame:

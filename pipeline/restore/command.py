@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     )
     existing = partitions_of_topics(args.bootstrap_server, job.client)
     table_format = _format(args)
-    place = Place(absolute(args.table), absolute(args.state) if args.state else "")
+    place = Place(absolute(args.table), absolute(args.state) if args.state else "", "")
     packages, settings = requirements(table_format, place)
     settings["spark.sql.sources.partitionColumnTypeInference.enabled"] = "false"
     session = session_of(args, "restore", packages, settings)

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pipeline.archive.archiving import Archiving, Parts, Source
+from pipeline.archive.compacting import settled
 from pipeline.archive.place import Place
 from pipeline.archive.registry import Registry
 from pipeline.archive.tables import delta
@@ -22,7 +23,6 @@ from pipeline.archive.tables.opening import open_table, requirements
 from pipeline.archive.tables.parquet import ParquetTable
 from pipeline.archive.values import Decoding, infer_json_schema
 from pipeline.archive.written import Written
-from pipeline.compact.command import settled
 from pipeline.errors import PipelineError
 from pipeline.failures import as_sentence
 from pipeline.restore.job import SendJob
@@ -249,7 +249,7 @@ def test_values_that_are_not_the_declared_json(
 ) -> None:
     create(bootstrap, topic, 1)
     good = [b'{"id": 1, "name": "a"}', b'{"id": 2}', None]
-    bad = [b"nothing", b'{"id": "x"}', b"\xff", b"", b"5"]
+    bad = [b"nothing", b'{"id": "x"}', b"\xff", b"", b"5", b'{"id": 3} x', b'{"id": 3}, {}']
     produce(bootstrap, topic, [*good, *bad], key=b"k")
     schema = infer_json_schema(spark, [value.decode() for value in good if value])
     assert schema == StructType([StructField("id", LongType()), StructField("name", StringType())])
@@ -264,7 +264,7 @@ def test_values_that_are_not_the_declared_json(
 
     dead = Place.of(f"{place.table}_dead")
     written = archive(spark, bootstrap, topic, place, decoding=decoding, dead=dead)
-    assert (written.records, written.dead_letters) == (3, 5)
+    assert (written.records, written.dead_letters) == (3, len(bad))
     rows = spark.read.parquet(place.table).orderBy("offset").collect()
     assert [row["value"] and tuple(row["value"]) for row in rows] == [(1, "a"), (2, None), None]
     assert {row["key"] for row in rows} == {"k"}

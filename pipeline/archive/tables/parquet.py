@@ -50,13 +50,13 @@ def file_name(writer: str, batch: int, partition: int) -> str:
 
 
 class ParquetTable:
-    """See the module; `staging` is on the table's file system, and outside the table."""
+    """See the module."""
 
-    def __init__(self, session: Any, place: Place, staging: str | None = None) -> None:
+    def __init__(self, session: Any, place: Place) -> None:
         self._session = session
         self._table = place.table
-        self._staging = staging or place.staging
-        self._aside = f"{place.state}/compaction"
+        self._staging = f"{place.staging}/batch"
+        self._aside = f"{place.staging}/compaction"
         self._files = Files(session)
 
     @property
@@ -64,7 +64,7 @@ class ParquetTable:
         """Nothing was ever written to it."""
         return not self._files.files_below(self._table)
 
-    def append(self, frame: Any, writer: str, batch: int) -> Iterator[WrittenFile]:
+    def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
         """The rows of a batch, once."""
         files = self._files
         files.delete(self._staging)
@@ -88,7 +88,7 @@ class ParquetTable:
             if not files.exists(target):
                 files.rename(entry.path, target)
         files.delete(self._staging)
-        return self._described(written)
+        return list(self._described(written))
 
     def _described(self, written: dict[str, tuple[str, int, str]]) -> Iterator[WrittenFile]:
         for path, (topic, partition, date) in written.items():

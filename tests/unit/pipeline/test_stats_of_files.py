@@ -70,8 +70,10 @@ def test_partitions_count_together(tmp_path: Path) -> None:
     once, twice = (facts([count_partition(directory)] * times) for times in (1, 2))
     assert once.codecs == (("none", 1), ("lz4", 1))
     assert twice.codecs == (("none", 2), ("lz4", 2))
-    assert twice.file_bytes == 2 * once.file_bytes == 2 * sum(
-        path.stat().st_size for path in Path(directory).glob("*.log")
+    assert (
+        twice.file_bytes
+        == 2 * once.file_bytes
+        == 2 * sum(path.stat().st_size for path in Path(directory).glob("*.log"))
     )
 
 

@@ -16,8 +16,11 @@ nothing is opened for writing, repaired, locked or mapped. What is not whole yet
 ends. Damage is told as values where a log can be read on (`Batch.valid`, `SegmentView.ended`,
 `RecordChunk.unreadable`) and raised where it cannot (`RecordsError`, `CorruptSnapshot`, …).
 
-`__all__` below is the whole of what is public, in four groups: views (where to begin), what they
-hand out, columns, and errors. docs/reader.md in the repository is the guide.
+Whole topics come as Arrow record batches, tables and lazy datasets, for pandas, Polars and DuckDB,
+bounded by what is committed: `open_topics` (needs pyarrow).
+
+`__all__` below is the whole of what is public, in five groups: views (where to begin), what they
+hand out, columns, topics in Arrow, and errors. docs/reader.md in the repository is the guide.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -48,7 +51,18 @@ from storage.reader import (
 )
 
 if TYPE_CHECKING:
+    from pykafkalog.topics import TopicReader, open_topics
     from storage.reader.columns import BATCH_COLUMNS, RECORD_COLUMNS, Columns, RecordChunk
+    from storage.reader.scan import (
+        CorruptLog,
+        NoLogDirectory,
+        PartitionRange,
+        RecordsGone,
+        ScanError,
+        ScanPlan,
+        ScanTask,
+        UnknownTopic,
+    )
 
 __all__ = [
     # Views.
@@ -75,7 +89,18 @@ __all__ = [
     "Columns",
     "RECORD_COLUMNS",
     "BATCH_COLUMNS",
+    # Topics in Arrow.
+    "open_topics",
+    "TopicReader",
+    "ScanPlan",
+    "ScanTask",
+    "PartitionRange",
     # Errors.
+    "ScanError",
+    "UnknownTopic",
+    "NoLogDirectory",
+    "RecordsGone",
+    "CorruptLog",
     "RecordsError",
     "CheckpointError",
     "CorruptIndex",
@@ -84,12 +109,17 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker would believe that every name is there
+    # numpy is imported when the first columns are asked for; values do without it.
     _OF_COLUMNS = frozenset({"BATCH_COLUMNS", "RECORD_COLUMNS", "Columns", "RecordChunk"})
+    _OF_TOPICS = frozenset({"open_topics", "TopicReader"})
 
     def __getattr__(name: str) -> Any:
-        # numpy is imported when the first columns are asked for; values do without it.
-        if name not in _OF_COLUMNS:
+        if name in _OF_COLUMNS:
+            from storage.reader import columns as module
+        elif name in _OF_TOPICS:
+            from pykafkalog import topics as module
+        elif name in __all__:
+            from storage.reader import scan as module
+        else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from storage.reader import columns
-
-        return getattr(columns, name)
+        return getattr(module, name)

@@ -26,6 +26,7 @@ COMMANDS = (
     "adopt",
     "explain_cleaner",
     "explain_retention",
+    "sql",
 )
 
 

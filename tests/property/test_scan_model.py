@@ -89,7 +89,7 @@ QUESTIONS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(operations=OPERATIONS, questions=QUESTIONS)
 def test_columns_are_what_a_walk_finds(
     operations: list[tuple[Any, ...]], questions: list[dict[str, Any]]
@@ -164,9 +164,14 @@ class History:
         high = end
         fs.write_atomic("/logs/log-start-offset-checkpoint", [encode_offsets([(TP, first)])])
         if question["high_watermark"] is not None:
-            # Nothing is cleaned that was not below the high watermark already.
-            low = max(first, self.log.cleaned_to)
-            high = int(low + (end - low) * question["high_watermark"])
+            # Between two batches, and nothing is cleaned that was not below it already.
+            places = [
+                batch.header.next_offset
+                for segment in PartitionView(DIRECTORY, fs).segments()
+                for batch in segment.batches()
+                if batch.header.next_offset >= max(first, self.log.cleaned_to)
+            ] or [end]
+            high = places[int((len(places) - 1) * question["high_watermark"])]
             fs.write_atomic("/logs/replication-offset-checkpoint", [encode_offsets([(TP, high)])])
         damage_files(fs, question["damage"])
         times = [one.record.timestamp for one in everything] or [0]

@@ -4,7 +4,8 @@
 
 The columns are those of Spark's kafka source (`SCHEMA`). Nothing is done per record in Python
 (headers excepted): see `chunks` and `batches`. Needs pyarrow, which comes with the extras that read
-logs by columns; it is imported here and nowhere else below the pipeline.
+logs by columns; it is imported here and nowhere else below the pipeline. `dataset` has a topic as
+an Arrow dataset (of its own, because its import takes longer).
 """
 
 from storage.reader.arrow.reading import read_task

@@ -106,7 +106,6 @@ def _searched(fs: FileSystem, task: ScanTask, start_offset: int) -> Place | None
             # The segment ends below: what there was of the range has been compacted away, or is
             # the next segment's.
             return Place(seeker.file, seeker.size, seeker.size, seeker.size, until)
-        behind = seeker.find(until)
-        likely = seeker.size if behind is None else behind.position + behind.size
+        likely = seeker.end_of(until)
         return Place(seeker.file, found.position, likely, seeker.size, until)
     raise RecordsGone(where, start_offset, None)

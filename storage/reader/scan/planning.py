@@ -6,6 +6,8 @@ task for each segment it touches, or several for a large one. Reads indexes and 
 of the records themselves only those that a position by timestamp has to look at.
 """
 
+from dataclasses import replace
+
 from protocol.types import TopicPartition
 from storage.filesystem import FileSystem
 from storage.os_filesystem import OsFileSystem
@@ -148,17 +150,32 @@ class PartitionPlanner:
             high = end if place.until is None else min(end, place.until)
             if place.base_offset >= end:
                 break
-            if low >= high and (lateness is None or before is None):
+            if low >= high and lateness is None:
                 continue
             with self._seeker(place) as seeker:
+                times = lateness is not None or self._request.with_times
+                seen = (seeker.newest_seen() if times else None) or -1
                 if lateness is not None and before is not None:
                     if newest - lateness >= before:
                         break  # nothing behind is dated so early
                     reached = seeker.reached(before + lateness)
                     high = high if reached is None else min(high, reached)
-                    newest = max(newest, seeker.newest_seen() or -1)
-                tasks += self._tasks_of(seeker, low, high, transactions)
+                found = self._tasks_of(seeker, low, high, transactions)
+                tasks += [self._timed(seeker, task, newest) for task in found]
+                newest = max(newest, seen)
         return tasks
+
+    def _timed(self, seeker: SegmentSeeker, task: ScanTask, newest_before: int) -> ScanTask:
+        """With its times, if they are asked for; some record before the segment is dated so."""
+        request = self._request
+        if not request.with_times:
+            return task
+        oldest = None
+        if request.lateness_ms is not None:
+            below = max(seeker.newest_below(task.start_offset) or -1, newest_before)
+            oldest = below - request.lateness_ms if below >= 0 else None
+        newest = seeker.newest_up_to(task.end_offset - 1)
+        return replace(task, newest=newest, oldest=oldest)
 
     def _tasks_of(
         self, seeker: SegmentSeeker, low: int, high: int, transactions: Transactions | None
@@ -179,9 +196,7 @@ class PartitionPlanner:
                 return []
             start_position = found.position
         if place.until is None or high < place.until:
-            found = seeker.find(high)
-            if found is not None:
-                end_position = found.position + found.size
+            end_position = seeker.end_of(high)
         cuts = [*seeker.cuts(start_position, end_position, request.split_bytes)]
         cuts = [(offset, position) for offset, position in cuts if low < offset < high]
         offsets = [low, *(offset for offset, _ in cuts), high]

@@ -92,6 +92,8 @@ class ScanRequest:
     With it, segments behind the range are left out. None: nothing is assumed of the order, and
     all segments behind the first record of the range are read.
     """
+    with_times: bool = False
+    """Whether tasks say between which times their records are dated, as far as is known."""
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     beyond_high_watermark: bool = False
     """Up to the log end, for uncommitted reads only."""

@@ -79,6 +79,14 @@ class SegmentSeeker:
         except CorruptBatch as error:
             raise self._corrupt(offset, 0, error) from None
 
+    def end_of(self, offset: int) -> int:
+        """A position behind which nothing below `offset` lies; the end of the file, if unknown."""
+        try:
+            found = self.find(offset)
+        except CorruptLog:
+            return self.size  # whoever reads so far meets it, unless it lies beyond the range
+        return self.size if found is None else found.position + found.size
+
     def last_indexed(self) -> int:
         """Position of a batch near the end, from the last entry that the log agrees with; 0."""
         offsets, positions = self._offsets()
@@ -154,6 +162,18 @@ class SegmentSeeker:
         """Some record of the segment is dated so, and by the index none is later."""
         timestamps, _ = self._times()
         return int(timestamps[-1]) if len(timestamps) else None
+
+    def newest_up_to(self, offset: int) -> int | None:
+        """No record at or below `offset` is dated later; None: not known."""
+        timestamps, offsets = self._times()
+        slot = int(np.searchsorted(offsets, offset, side="left"))
+        return int(timestamps[slot]) if slot < len(offsets) else self.newest_timestamp()
+
+    def newest_below(self, offset: int) -> int | None:
+        """Some record below `offset` is dated so; None: no index entry says."""
+        timestamps, offsets = self._times()
+        slot = int(np.searchsorted(offsets, offset, side="left")) - 1
+        return int(timestamps[slot]) if slot >= 0 else None
 
     def offset_of(self, timestamp: int, start_offset: int) -> int | None:
         """Of the first record dated `timestamp` or later, from `start_offset` on.

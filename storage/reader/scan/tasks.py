@@ -33,6 +33,11 @@ class ScanTask:
     aborted: tuple[tuple[int, int, int], ...] | None = None
     """(producer id, first offset, offset of the marker) of aborted transactions that touch the
     range; None when records of aborted transactions are to be read as well."""
+    newest: int | None = None
+    """No record of it is dated later, ms; None: not known, or not asked for."""
+    oldest: int | None = None
+    """No record of it is dated earlier, ms, if none is late by more than the request allows; None:
+    not known, or not asked for."""
     is_lenient: bool = False
     """Records that retention has taken since are left out, instead of being an error."""
 

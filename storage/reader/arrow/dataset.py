@@ -1,0 +1,227 @@
+"""A topic as an Arrow dataset: nothing is read before a query says what of it is needed.
+
+Engines that read Arrow datasets (DuckDB, Polars, Arrow's own) hand over the columns and the filter
+of a query. Which parts of the log the filter leaves out is Arrow's to find: each task of a plan
+becomes a fragment that guarantees its topic, partition, offsets and times, and Arrow simplifies the
+filter by that. What is left is read in the order of offsets and filtered row by row.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow import fs as arrow_fs
+
+from storage.filesystem import FileSystem
+from storage.os_filesystem import OsFileSystem
+from storage.reader.arrow.metering import MeteredFileSystem
+from storage.reader.arrow.reading import read_task
+from storage.reader.arrow.schema import SCHEMA, schema_of
+from storage.reader.scan import ScanPlan, ScanRequest, ScanTask, plan
+
+GRAIN: Final = 8 * 1024 * 1024
+"""Of log that a filter takes or leaves: the index could say more, each task costs some time."""
+
+Columns = Sequence[str] | Mapping[str, Any] | None
+
+
+class Scanned:
+    """What queries have read of a dataset so far."""
+
+    def __init__(self, fs: FileSystem) -> None:
+        self.fs = MeteredFileSystem(fs)
+        self.tasks = 0
+        """Parts of the log that were read."""
+        self.tasks_left_out = 0
+        """Parts that a filter made unnecessary."""
+        self.failure: Exception | None = None
+        """What ended a query, as it was raised: an engine may report it as its own."""
+
+    @property
+    def bytes(self) -> int:
+        """Of all files, indexes included."""
+        return self.fs.bytes_read
+
+
+class LogDataset(ds.Dataset):  # type: ignore[misc]
+    """What a request is about; each query plans anew, so it sees what was appended meanwhile."""
+
+    _request: ScanRequest
+    _filter: Any
+    scanned: Scanned
+
+    def __init__(
+        self, request: ScanRequest, fs: FileSystem | None = None, *, only: Any = None
+    ) -> None:
+        # The base class must not be initialised: it stands for a dataset of Arrow's own.
+        self._request = replace(
+            request, with_times=True, split_bytes=min(request.split_bytes or GRAIN, GRAIN)
+        )
+        self._filter = only
+        self.scanned = Scanned(OsFileSystem() if fs is None else fs)
+
+    def __reduce__(self) -> Any:
+        return LogDataset, (self._request,)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """`SCHEMA`."""
+        return SCHEMA
+
+    @property
+    def partition_expression(self) -> Any:
+        """Nothing holds for all rows."""
+        return pc.scalar(True)
+
+    def plan(self, filter: Any = None) -> ScanPlan:
+        """What a query with that filter reads. Raises the scan errors, OSError."""
+        whole = plan(self._request, self.scanned.fs)
+        condition = self._both(filter)
+        if condition is None:
+            return whole
+        kept = tuple(whole.tasks[index] for index in _surviving(whole.tasks, condition))
+        return replace(whole, tasks=kept)
+
+    def scanner(self, columns: Columns = None, filter: Any = None, **options: Any) -> "LogScanner":
+        """What reads it, as `pyarrow.dataset.Scanner` does; that one's `options` have no effect."""
+        condition = self._both(filter)
+        return LogScanner(self._batches(condition, _needed(columns, condition)), columns, condition)
+
+    def filter(self, expression: Any) -> "LogDataset":
+        """The same with a filter for every query."""
+        other = LogDataset(self._request, only=self._both(expression))
+        other.scanned = self.scanned
+        return other
+
+    def replace_schema(self, schema: pa.Schema) -> NoReturn:
+        """Not possible."""
+        raise NotImplementedError("the columns of a log are what they are")
+
+    def get_fragments(self, filter: Any = None) -> NoReturn:
+        """Not possible: the parts of a log are no files of a format that Arrow knows."""
+        raise NotImplementedError("a log has no fragments; see `plan`")
+
+    def _both(self, expression: Any) -> Any:
+        if self._filter is None or expression is None:
+            return expression if self._filter is None else self._filter
+        return self._filter & expression
+
+    def _batches(self, condition: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
+        scanned = self.scanned
+        try:
+            whole = plan(self._request, scanned.fs).tasks
+            kept = _surviving(whole, condition) if condition is not None else range(len(whole))
+            scanned.tasks_left_out += len(whole) - len(kept)
+            for index in kept:
+                scanned.tasks += 1
+                yield from read_task(whole[index], names, fs=scanned.fs)
+        except Exception as error:
+            scanned.failure = error
+            raise
+
+
+class LogScanner:
+    """One pass over a dataset: filtered and projected batch by batch, by the thread that asks.
+
+    Arrow's own scanner reads ahead in threads, which outlive a query that has seen enough.
+    """
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], columns: Columns, condition: Any) -> None:
+        self._batches = batches
+        self._columns = columns
+        self._condition = condition
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """`SCHEMA`."""
+        return SCHEMA
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """Of what comes out."""
+        if not isinstance(self._columns, Mapping):
+            return schema_of(self._columns)
+        nothing = ds.InMemoryDataset(SCHEMA.empty_table())
+        return nothing.scanner(columns=self._columns).projected_schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """None is empty. Raises the scan errors, OSError."""
+        for batch in self._batches:
+            table = pa.Table.from_batches([batch])
+            if isinstance(self._columns, Mapping):
+                found = ds.InMemoryDataset(table)
+                table = found.to_table(columns=self._columns, filter=self._condition)
+            else:
+                if self._condition is not None:
+                    table = table.filter(self._condition)
+                table = table.select(self.projected_schema.names)
+            yield from (one for one in table.to_batches() if one.num_rows)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The same as a stream."""
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
+
+    def to_table(self) -> pa.Table:
+        """All of it."""
+        return self.to_reader().read_all()
+
+    def head(self, num_rows: int) -> pa.Table:
+        """The first rows; no more than these are read."""
+        batches: list[pa.RecordBatch] = []
+        left = num_rows
+        for batch in self.to_batches():
+            batches.append(batch.slice(0, left))
+            left -= len(batches[-1])
+            if left <= 0:
+                break
+        return pa.Table.from_batches(batches, self.projected_schema)
+
+    def count_rows(self) -> int:
+        """How many come out."""
+        return sum(batch.num_rows for batch in self.to_batches())
+
+
+def _needed(columns: Columns, condition: Any) -> list[str]:
+    """The columns that have to be decoded, and perhaps some more: expressions are not looked into,
+    but the name of a column that one uses is part of its text."""
+    if columns is None:
+        return list(SCHEMA.names)
+    words = [str(one) for one in columns.values()] if isinstance(columns, Mapping) else []
+    words += [] if condition is None else [str(condition)]
+    plain = set(columns) if not isinstance(columns, Mapping) else set()
+    names = [n for n in SCHEMA.names if n in plain or any(n in word for word in words)]
+    return names or ["offset"]
+
+
+_STAMP: Final = SCHEMA.field("timestamp").type
+_MOST_MS: Final = 1 << 52
+"""In microseconds it still is an int64; later times are not compared."""
+
+
+def _surviving(tasks: Sequence[ScanTask], condition: Any) -> list[int]:
+    """Indexes of the tasks that may hold a row for which the condition is true."""
+    form, nowhere = ds.IpcFileFormat(), arrow_fs.LocalFileSystem()
+    fragments = [
+        form.make_fragment(str(index), nowhere, partition_expression=_guarantee(task))
+        for index, task in enumerate(tasks)
+    ]
+    found = ds.FileSystemDataset(fragments, SCHEMA, form, nowhere).get_fragments(condition)
+    return sorted(int(fragment.path) for fragment in found)
+
+
+def _guarantee(task: ScanTask) -> Any:
+    """What holds for every row of a task."""
+    true = (
+        (pc.field("topic") == task.topic)
+        & (pc.field("partition") == pa.scalar(task.partition, pa.int32()))
+        & (pc.field("offset") >= task.start_offset)
+        & (pc.field("offset") < task.end_offset)
+    )
+    if task.newest is not None and abs(task.newest) < _MOST_MS:
+        true = true & (pc.field("timestamp") <= pa.scalar(task.newest * 1000, _STAMP))
+    if task.oldest is not None and abs(task.oldest) < _MOST_MS:
+        true = true & (pc.field("timestamp") >= pa.scalar(task.oldest * 1000, _STAMP))
+    return true

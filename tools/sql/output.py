@@ -1,0 +1,69 @@
+"""Rows for a person, for JSON and for CSV, as they come."""
+
+import csv
+import json
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from typing import Any, Final, TextIO
+
+
+def _text(value: Any) -> str:
+    """For a person."""
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return "0x" + value.hex()
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    return str(_plain(value)) if isinstance(value, (list, dict)) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """For JSON."""
+    if isinstance(value, bytes):
+        return _text(value)
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value
+
+
+def _as_table(names: list[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
+    try:
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        _as_csv(names, rows, out)
+        return
+    from rich.text import Text
+
+    table = Table()
+    for name in names:
+        table.add_column(Text(name))
+    for row in rows:
+        table.add_row(*[Text(_text(value)) for value in row])
+    width = None if out.isatty() else 10_000
+    Console(file=out, width=width).print(table)
+
+
+def _as_json(names: list[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
+    for row in rows:
+        record = {name: _plain(value) for name, value in zip(names, row, strict=True)}
+        print(json.dumps(record, ensure_ascii=False, default=str), file=out)
+
+
+def _as_csv(names: list[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_text(value) for value in row] for row in rows)
+
+
+WRITERS: Final = {"table": _as_table, "json": _as_json, "csv": _as_csv}

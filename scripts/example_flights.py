@@ -7,8 +7,8 @@ Starts a broker of its own on a free port, then:
 2. joins them by airport and hour as streams, with watermarks, from topic to topic (Spark Structured
    Streaming, a process of its own). The driver is killed with -9 while it writes a batch, then the
    broker is; both are started again;
-3. sends what is too late and shows what becomes of it: the stream equals pandas' join of what came in
-   time, and a batch run over the same topics writes the rows that were missing;
+3. sends what is too late and shows what becomes of it: the stream equals pandas' join of what came
+   in time, and a batch run over the same topics writes the rows that were missing;
 4. takes the result from the topic to a lake, and compares topic and lake with pandas' join of the
    tables: every cell of every row;
 5. reads all flights with a group of three kafka-python members, the third joining in the middle;
@@ -142,9 +142,7 @@ def send(broker: BrokerProcess | ApacheKafka, tables: Input) -> None:
     ):
         rows = len(arrivals.in_time)
         with step(f"{topic} produced", rows) as progress:
-            produce.create_topic(
-                broker.bootstrap, topic, PARTITIONS[topic], produce.KEPT_FOR_EVER
-            )
+            produce.create_topic(broker.bootstrap, topic, PARTITIONS[topic], produce.KEPT_FOR_EVER)
             sent = produce.produce(
                 broker.bootstrap, topic, records(arrivals.in_time, key), progress
             )
@@ -166,9 +164,7 @@ def join(broker: BrokerProcess | ApacheKafka, directory: Path, tables: Input) ->
         driver.kill()
 
 
-def join_with_kills(
-    broker: BrokerProcess | ApacheKafka, driver: JoinDriver, tables: Input
-) -> None:
+def join_with_kills(broker: BrokerProcess | ApacheKafka, driver: JoinDriver, tables: Input) -> None:
     rows = len(tables.arriving_flights.in_time)
     readings = len(tables.arriving_weather.in_time)
 
@@ -201,17 +197,17 @@ def join_with_kills(
     )
 
 
-def send_too_late(
-    broker: BrokerProcess | ApacheKafka, driver: JoinDriver, tables: Input
-) -> None:
+def send_too_late(broker: BrokerProcess | ApacheKafka, driver: JoinDriver, tables: Input) -> None:
     flights, weather = tables.arriving_flights, tables.arriving_weather
     too_late = len(flights.too_late) + len(weather.too_late)
     with step("records sent that are ten months late"):
         produce.produce(broker.bootstrap, FLIGHTS, records(flights.too_late, "tailnum"))
         produce.produce(broker.bootstrap, WEATHER, records(weather.too_late, "origin"))
         driver.wait_until(
-            lambda batch: batch.flights_read == len(tables.flights)
-            and batch.weather_read == len(tables.weather)
+            lambda batch: (
+                batch.flights_read == len(tables.flights)
+                and batch.weather_read == len(tables.weather)
+            )
         )
     dropped = sum(batch.dropped for batch in driver.batches())
     expect(f"the stream dropped all {too_late} of them, and nothing else", dropped, too_late)
@@ -284,9 +280,7 @@ def group(broker: BrokerProcess | ApacheKafka, tables: Input) -> consume.GroupRe
     return reading
 
 
-def total(
-    broker: BrokerProcess | ApacheKafka, directory: Path, tables: Input, spark: Any
-) -> None:
+def total(broker: BrokerProcess | ApacheKafka, directory: Path, tables: Input, spark: Any) -> None:
     """Step 6."""
     with step("totals per carrier by Spark, topic to topic"):
         produce.create_topic(broker.bootstrap, TOTALS, PARTITIONS[TOTALS])
@@ -307,9 +301,7 @@ def read_again(
         broker.start()
     count = len(reading.values)
     with step("flights read again", count) as progress:
-        again = consume.consume_with_group(
-            broker.bootstrap, FLIGHTS, f"{GROUP}-2", count, progress
-        )
+        again = consume.consume_with_group(broker.bootstrap, FLIGHTS, f"{GROUP}-2", count, progress)
     expect("every flight is still there, at its offset", again.values == reading.values, True)
     expect("the group's offsets are still there", committed_total(broker.bootstrap), count)
     wanted = totals_by_pandas(tables.flights)

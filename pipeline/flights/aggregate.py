@@ -71,9 +71,7 @@ def totals_by_batch_read(
         .option("subscribe", source)
         .load()
     )
-    return {
-        row["carrier"]: totals(row) for row in totals_per_carrier(flights_of(frame)).collect()
-    }
+    return {row["carrier"]: totals(row) for row in totals_per_carrier(flights_of(frame)).collect()}
 
 
 def read_totals(bootstrap: str, topic: str, timeout_s: float = 30) -> dict[str, CarrierTotals]:

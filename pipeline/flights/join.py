@@ -21,15 +21,13 @@ from pipeline.flights.table import FLIGHT_COLUMNS, WEATHER_COLUMNS
 _TEXT: Final = ("carrier", "tailnum", "origin", "dest", "time_hour")
 _MAY_BE_UNKNOWN: Final = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")
 _TYPES: Final = dict.fromkeys(_TEXT, "STRING") | dict.fromkeys(_MAY_BE_UNKNOWN, "DOUBLE")
-FLIGHT_SCHEMA: Final = ", ".join(
-    f"{name} {_TYPES.get(name, 'BIGINT')}" for name in FLIGHT_COLUMNS
-)
+FLIGHT_SCHEMA: Final = ", ".join(f"{name} {_TYPES.get(name, 'BIGINT')}" for name in FLIGHT_COLUMNS)
 WEATHER_SCHEMA: Final = "origin STRING, " + ", ".join(f"{name} DOUBLE" for name in WEATHER_COLUMNS)
 
 DELAY: Final = "10 days"
 """How long the watermark stays behind. It covers two things: how late records come (six hours), and
-how far the partitions of a topic are apart in event time while they are read. A batch takes the same
-share of every partition, and planes do not fly evenly over the year: that is up to a week here."""
+how far the partitions of a topic are apart in event time while they are read. A batch takes the
+same share of every partition, and a plane does not fly evenly over the year: up to a week here."""
 
 
 def flights_of(frame: DataFrame) -> DataFrame:

@@ -37,16 +37,18 @@ def collect(frame: DataFrame, source: str, *, exact_keys: bool = True) -> Stats:
         partitions = _partitions(records, exact_keys)
         if not partitions:
             raise PipelineError(f"{source}: no records to look at")
-        width = interval_ms(
-            min(row.first_timestamp for row in partitions),
-            max(row.last_timestamp for row in partitions),
-        )
+        widths = {
+            topic: interval_ms(
+                min(row.first_timestamp for row in rows), max(row.last_timestamp for row in rows)
+            )
+            for topic, rows in _by_topic(partitions).items()
+        }
         sizes = _by_topic(_sizes(records).collect())
-        throughput = _by_topic(_throughput(records, width).collect())
+        throughput = _by_topic(_throughput(records, widths).collect())
         keys = _ExactKeys(records) if exact_keys else None
         try:
             topics = [
-                _topic(name, rows, sizes[name], throughput[name], keys)
+                _topic(name, rows, sizes[name], (widths[name], throughput[name]), keys)
                 for name, rows in sorted(_by_topic(partitions).items())
             ]
         finally:
@@ -54,7 +56,7 @@ def collect(frame: DataFrame, source: str, *, exact_keys: bool = True) -> Stats:
                 keys.release()
     finally:
         records.unpersist()
-    return Stats(source=source, interval_ms=width, topics=tuple(topics))
+    return Stats(source=source, topics=tuple(topics))
 
 
 def _measured(frame: DataFrame) -> DataFrame:
@@ -101,7 +103,7 @@ def _partitions(records: DataFrame, exact_keys: bool) -> list[Row]:
 def _sizes(records: DataFrame) -> DataFrame:
     size = F.col("size")
     step = F.pow(F.lit(2), F.floor(F.log2(size)) - 8)  # STEPS of them to a doubling
-    assert 2**8 == STEPS
+    assert STEPS == 2**8
     coarse = F.when(size <= EXACT_UP_TO, size).otherwise(F.floor(size / step) * step)
     largest = F.max("size").alias("largest")
     return (
@@ -111,7 +113,9 @@ def _sizes(records: DataFrame) -> DataFrame:
     )
 
 
-def _throughput(records: DataFrame, width: int) -> DataFrame:
+def _throughput(records: DataFrame, widths: dict[str, int]) -> DataFrame:
+    pairs = [F.lit(part) for pair in widths.items() for part in pair]
+    width = F.create_map(*pairs)[F.col("topic")]
     begin = (F.floor(F.col("at") / width) * width).cast("bigint")
     return (
         records.groupBy("topic", begin.alias("begin"))
@@ -131,7 +135,7 @@ def _topic(
     name: str,
     rows: list[Row],
     sizes: list[Row],
-    throughput: list[Row],
+    throughput: tuple[int, list[Row]],
     exact: "_ExactKeys | None",
 ) -> TopicStats:
     counts = [(row.about, row.records) for row in sizes]
@@ -155,7 +159,8 @@ def _topic(
         topic=name,
         partitions=partitions,
         sizes=sizes_of(counts, total),
-        throughput=tuple((row.begin, row.records, row.bytes) for row in throughput),
+        interval_ms=throughput[0],
+        throughput=tuple((row.begin, row.records, row.bytes) for row in throughput[1]),
         keys=Keys(exact=False, distinct=estimated) if exact is None else exact.keys(name),
         compaction=None if exact is None else exact.compaction(name, without_key),
     )

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
             stats = of_files(session, args) if args.log_dirs else of_broker(session, args)
     except PipelineError:
         raise
-    except Exception as error:  # noqa: BLE001  # whatever Spark fails with becomes a sentence
+    except Exception as error:  # whatever Spark fails with becomes a sentence
         raise as_sentence(error, log_of(session)) from error
     finally:
         stop_session(session)
@@ -164,6 +164,4 @@ def _check(args: argparse.Namespace) -> None:
     if not args.topic and not args.pattern and not args.log_dirs:
         raise PipelineError("name a topic, or --pattern, or --log-dirs")
     if args.html and find_spec("matplotlib") is None:
-        raise PipelineError(
-            "--html needs matplotlib: python -m pip install 'pykafkalog[spark]'"
-        )
+        raise PipelineError("--html needs matplotlib: python -m pip install 'pykafkalog[spark]'")

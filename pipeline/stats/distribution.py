@@ -9,7 +9,7 @@ from typing import Final
 from pipeline.stats.values import Sizes
 
 EXACT_UP_TO: Final = 16_384
-"""Larger sizes are counted together with those within 0.4 % below, so that the table stays small."""
+"""Larger sizes are counted together with those within 0.4 % of them: the table stays small."""
 STEPS: Final = 256
 INTERVALS: Final = (
     *(1, 5, 10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600),

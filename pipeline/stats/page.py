@@ -1,4 +1,4 @@
-"""One HTML page that holds everything it shows: it may be mailed, archived, opened without a network.
+"""One HTML page that holds everything it shows: mail it, keep it, open it without a network.
 
 What comes from records and names of topics is escaped; the page has no script.
 """
@@ -34,7 +34,7 @@ td:first-child { overflow-wrap: anywhere; max-width: 420px; }
 
 def page(stats: Stats, made: str) -> str:
     """The whole page; `made` says when."""
-    body = "\n".join(_topic(topic, stats.interval_ms) for topic in stats.topics)
+    body = "\n".join(_topic(topic) for topic in stats.topics)
     contents = ""
     if len(stats.topics) > 1:
         contents = _table(
@@ -58,13 +58,13 @@ nothing else is said.</p>
 """
 
 
-def _topic(topic: TopicStats, width: int) -> str:
+def _topic(topic: TopicStats) -> str:
     return "\n".join(
         [
             f"<section><h2>{escape(topic.topic)}</h2>",
             _facts(topic),
             '<div class="plots">',
-            *_plots(topic, width),
+            *_plots(topic),
             "</div>",
             '<div class="tables">',
             *_tables(topic),
@@ -92,8 +92,8 @@ def _facts(topic: TopicStats) -> str:
     return f'<div class="facts">{cells}</div>'
 
 
-def _plots(topic: TopicStats, width: int) -> Iterator[str]:
-    yield plots.throughput(topic, width)
+def _plots(topic: TopicStats) -> Iterator[str]:
+    yield plots.throughput(topic)
     yield plots.sizes(topic)
     yield plots.partitions(topic)
     if topic.keys.lorenz:

@@ -1,7 +1,7 @@
 """The plots of the page, as SVG: no script, no font and no address is needed to look at them.
 
-Text stays text, so a page of a topic is some tens of kilobytes, can be searched, and is sharp at any
-size. Keys and names are never read as formulas (`parse_math`).
+Text stays text, so a topic takes some tens of kilobytes, can be searched, and is sharp at any size.
+Keys and names are never read as formulas (`parse_math`).
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ ORANGE: Final = "#d9822b"
 GREEN: Final = "#3d8b52"
 RED: Final = "#b8403a"
 GREY: Final = "#9aa3ad"
-STYLE: Final = {
+STYLE: Final[Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "pykafkalog",  # equal input, equal page
     "text.parse_math": False,
@@ -44,15 +44,19 @@ HALF: Final = (5.1, 2.9)
 MOST_BARS: Final = 60
 
 
-def throughput(topic: TopicStats, width_ms: int) -> str:
+def throughput(topic: TopicStats) -> str:
     """Bytes a second over time."""
+    width_ms = topic.interval_ms
     begins = [datetime.fromtimestamp(at / 1000, UTC) for at, _, _ in topic.throughput]
     rates = [size * 1000 / width_ms for _, _, size in topic.throughput]
 
     def draw(axes: Any) -> None:
         axes.bar(begins, rates, width=width_ms / 86_400_000, align="edge", color=BLUE, linewidth=0)
         axes.set_title(f"Throughput, bytes a second ({interval_in_words(width_ms)} each)")
-        axes.yaxis.set_major_formatter(lambda value, _: size_of(value))
+        slow = max(rates) < 10  # bytes a second
+        axes.yaxis.set_major_formatter(
+            lambda value, _: f"{value:.1f} B" if slow else size_of(value)
+        )
         axes.figure.autofmt_xdate(rotation=0, ha="center")
 
     return _svg(WIDE, draw)

@@ -27,10 +27,11 @@ def show(stats: Stats) -> None:
         ],
     )
     for topic in stats.topics:
-        _show_topic(topic, stats.interval_ms)
+        _show_topic(topic)
 
 
-def _show_topic(topic: TopicStats, width: int) -> None:
+def _show_topic(topic: TopicStats) -> None:
+    width = topic.interval_ms
     busiest = sorted(topic.throughput, key=lambda row: -row[2])[:MOST_ROWS]
     listed = sorted(busiest)
     peak = max(size for _, _, size in topic.throughput)

@@ -43,7 +43,7 @@ class Keys:
     """The keys of a topic, and how unequal they are."""
 
     exact: bool
-    """False: HyperLogLog, a relative standard deviation of 2 %; the fields below are then unknown."""
+    """False: HyperLogLog, a standard deviation of 2 %; what follows is unknown then."""
     distinct: int
     in_several_partitions: int | None = None
     """Keys whose records have no order among them, and which compaction keeps more than once."""
@@ -112,6 +112,8 @@ class TopicStats:
     partitions: tuple[PartitionStats, ...]
     """Those that have records."""
     sizes: Sizes
+    interval_ms: int
+    """Of `throughput`."""
     throughput: tuple[tuple[int, int, int], ...]
     """(begin of the interval in ms, records, bytes); intervals without records are left out."""
     keys: Keys
@@ -143,8 +145,6 @@ class Stats:
 
     source: str
     """Where the records were read, in words."""
-    interval_ms: int
-    """Of `TopicStats.throughput`."""
     topics: tuple[TopicStats, ...]
     """Those that have records, by name."""
 

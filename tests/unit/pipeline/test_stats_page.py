@@ -39,6 +39,7 @@ TOPIC = TopicStats(
     sizes=Sizes(
         smallest=0, mean=40.5, p50=40, p90=50, p99=60, largest=64, histogram=((32, 64, 12_345),)
     ),
+    interval_ms=60_000,
     throughput=((1_700_000_000_000, 12_000, 490_000), (1_700_000_060_000, 345, 10_000)),
     keys=Keys(
         exact=True,
@@ -71,7 +72,7 @@ TOPIC = TopicStats(
         empty_markers=0,
     ),
 )
-STATS = Stats(source="topics at localhost:9092", interval_ms=60_000, topics=(TOPIC,))
+STATS = Stats(source="topics at localhost:9092", topics=(TOPIC,))
 
 
 def test_a_page_leads_nowhere_and_has_no_script() -> None:

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from pipeline.archive.tables.opening import open_table, requirements
     from pipeline.errors import PipelineError
     from pipeline.failures import as_sentence
-    from pipeline.session import log_of, stop_session
+    from pipeline.session import abandon_jvm, log_of, stop_session
 
     place = Place.of(args.table, args.state)
     table_format = "parquet"
@@ -53,6 +53,9 @@ def run(args: argparse.Namespace) -> int:
                 raise PipelineError(f"{args.table} is no table of an archive")
             table = open_table(table_format, session, place)
             compact_and_tell(table, session, place, args.target_mb, as_json=args.json)
+        except KeyboardInterrupt:
+            abandon_jvm()
+            raise
         except Exception as error:
             raise as_sentence(error, log_of(session)) from error
         finally:

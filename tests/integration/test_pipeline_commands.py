@@ -35,7 +35,7 @@ def test_without_the_extra_the_line_that_installs_it_is_said(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "words", [("--rounds", "2"), ("--rounds", "1", "--restore", "--records", "20000")]
+    "words", [("--rounds", "1"), ("--rounds", "1", "--restore", "--records", "20000")]
 )
 def test_nothing_is_lost_or_there_twice_after_kills(words: tuple[str, ...], tmp_path: Path) -> None:
     done = subprocess.run(

@@ -1,5 +1,6 @@
 """Topics to Parquet, Iceberg and Delta and back, by one Spark session with all three in it."""
 
+import argparse
 import json
 import struct
 import threading
@@ -14,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from pipeline.archive import command
 from pipeline.archive.archiving import Archiving, Parts, Source
 from pipeline.archive.compacting import settled
 from pipeline.archive.place import Place
@@ -332,6 +334,36 @@ def test_avro_with_the_schema_ids_of_a_registry(
         "has no schema id of this registry in front",
         "is not the declared Avro",
     ]
+
+
+def asked_for(*words: str) -> argparse.Namespace:
+    """The arguments of `pykafkalog pipeline archive`."""
+    parser = argparse.ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+    return parser.parse_args(["archive", *words, "--available-now"])
+
+
+def test_topics_by_pattern_from_a_time(
+    spark: SparkSession, bootstrap: str, topic: str, place: Place
+) -> None:
+    for name in ("a", "b"):
+        create(bootstrap, f"{topic}-{name}", 1)
+        for number in range(3):
+            produce(bootstrap, f"{topic}-{name}", [b"%d" % number], timestamp=FIRST_MS + number)
+    create(bootstrap, topic, 1)  # does not match
+    words = ["--pattern", f"{topic}-.", "--starting-offsets", str(FIRST_MS + 1)]
+    args = asked_for(*words, "--to", place.table, "-b", bootstrap)
+    archiving = Archiving(
+        spark, Parts(command._source(args), place, ParquetTable(spark, place), Decoding("text"))
+    )
+    archiving.run(None)
+    assert [
+        (each.topic, each.records, each.first_offset) for each in archiving.written.partitions()
+    ] == [(f"{topic}-a", 2, 1), (f"{topic}-b", 2, 1)]
+    rows = spark.read.parquet(place.table).select("topic", "value").collect()
+    assert {row["value"] for row in rows} == {"1", "2"}
+    with pytest.raises(PipelineError, match="no topic matches"):
+        command._source(asked_for("--pattern", f"{topic}x", "--to", "x", "-b", bootstrap))
 
 
 def stopped_after(count: int, frame: Any) -> Any:

@@ -39,7 +39,7 @@ def weather() -> pd.DataFrame:
         .drop_duplicates(["origin", "time_hour"])[["origin", "year", "month", "day", "time_hour"]]
         .reset_index(drop=True)
     )
-    return table.assign(**{name: table.index / 3 for name in WEATHER_COLUMNS})
+    return table.assign(**dict.fromkeys(WEATHER_COLUMNS, table.index / 3))
 
 
 def test_every_row_arrives_once_in_time_or_too_late() -> None:

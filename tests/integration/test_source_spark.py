@@ -25,7 +25,7 @@ SETTINGS = {
     "log.retention.check.interval.ms": "300",
 }
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-SMALL = {"segment.bytes": "50000"}
+SMALL = {"segment.bytes": "50000", "retention.ms": "-1"}
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def fill(broker: BrokerProcess) -> dict[TopicPartition, int]:
         producer.produce("rows-spread", f"{number}", partition=2)
     assert producer.flush(30) == 0
     ends[TopicPartition("rows-spread", 2)] = 50
-    create(broker, "rows-dated", message_timestamp_type="LogAppendTime")
+    create(broker, "rows-dated", message_timestamp_type="LogAppendTime", **SMALL)
     producer.produce("rows-dated", b"by the log", timestamp=1)
     assert producer.flush(30) == 0
     ends[TopicPartition("rows-dated", 0)] = 1

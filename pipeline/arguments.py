@@ -42,7 +42,7 @@ def add_broker_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting of the Kafka client; may be repeated",
+        help="a setting of the client (Java's; restore: librdkafka's); may be repeated",
     )
 
 

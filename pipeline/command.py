@@ -12,7 +12,7 @@ from typing import Final
 
 from pipeline.errors import PipelineError
 
-COMMANDS: Final[tuple[str, ...]] = ("archive", "compact", "restore")
+COMMANDS: Final[tuple[str, ...]] = ("archive", "compact", "restore", "stats")
 """Packages beside this module; the subcommand's module in each is `command`."""
 NEEDED: Final = ("pyspark", "pyarrow", "confluent_kafka", "rich")
 """What the extra `spark` installs, by the names that are imported."""

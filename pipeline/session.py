@@ -176,5 +176,16 @@ def stop_session(session: Any) -> None:
     """Stop it; a JVM that is gone already is no failure."""
     from py4j.protocol import Py4JError
 
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        return
     with contextlib.suppress(Py4JError, OSError):
         session.stop()
+
+
+def abandon_jvm() -> None:
+    """Kill the JVM of this process: after an interrupt it may be about to answer a lost call."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        process.kill()
+        process.wait()

@@ -101,9 +101,12 @@ class Archiving:
         self.written = Written()
 
     def run(
-        self, interval_s: float | None, on_progress: Callable[[Any], None] = lambda _progress: None
+        self,
+        interval_s: float | None,
+        on_progress: Callable[[Any], None] = lambda _progress: None,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Until all is archived that there is now, or, with an interval, until interrupted.
+        """Until all is archived that there is now, or, with an interval, until `stopping`.
 
         Raises what a batch failed with, or what Spark did.
         """
@@ -122,6 +125,8 @@ class Archiving:
         try:
             while not query.awaitTermination(_POLL_S):
                 on_progress(query.lastProgress)
+                if stopping():
+                    break
         except PySparkException:
             if self._failure is not None:
                 raise self._failure from None
@@ -159,7 +164,7 @@ class Archiving:
                     F.col("raw_value").alias("value"),
                     F.col(ERROR).alias(REASON),
                 )
-                files = list(parts.dead_letters.append(dead, writer, number))
+                files = parts.dead_letters.append(dead, writer, number)
                 self.written.dead_letters += sum(file.records for file in files)
                 decoded = decoded.where(F.col(ERROR).isNull())
             else:

@@ -4,7 +4,7 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -35,9 +35,6 @@ EXAMPLES = """\
   pykafkalog pipeline archive orders --to /lake/orders --available-now \\
       --value avro --schema-registry http://localhost:8081"""
 
-MB: Final = 1_000_000
-COMPACT_EACH: Final = 20
-"""Batches between two compactions while an archive runs; the last one is at its end."""
 SAMPLE: Final = 2_000
 """How many values a schema is inferred from."""
 
@@ -60,7 +57,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     when.add_argument("--interval", type=float, metavar="S", help="a batch each so many seconds")
     _add_reading(parser)
     _add_values(parser)
-    parser.add_argument("--compact", action="store_true", help="compact small files, too")
+    parser.add_argument(
+        "--compact", action="store_true", help="compact small files: now and then, and at the end"
+    )
+    parser.add_argument(
+        "--compact-each", type=int, default=20, metavar="N", help="... batches (default: 20)"
+    )
     parser.add_argument("--target-mb", type=float, default=128, help="of compacted files")
     parser.add_argument("--json", action="store_true", help="print JSON, a line each batch")
     add_broker_arguments(parser)
@@ -107,58 +109,58 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Archive; the table printed at the end says what was written."""
     from pipeline.archive.archiving import Archiving, Parts
+    from pipeline.archive.compacting import MB, compact_and_tell
     from pipeline.archive.place import Place
     from pipeline.archive.tables.opening import open_table, requirements
     from pipeline.archive.tables.parquet import ParquetTable
     from pipeline.failures import as_sentence
-    from pipeline.session import log_of, stop_session
+    from pipeline.session import abandon_jvm, log_of, stop_session
 
     _check(args)
     source = _source(args)
     place = Place.of(args.to, args.state)
     packages, settings = requirements(args.format, place)
-    with place.lock() as held, _ended_by_sigterm():
+    with place.lock() as held:
         session = session_of(args, "archive", _packages(args, packages), settings, [held])
         try:
             table = open_table(args.format, session, place)
             decoding = _decoding(args, session, source, place, table.is_empty)
             dead = None
             if args.dead_letter:
-                letters = Place.of(args.dead_letter, f"{place.state}/dead-letters")
-                dead = ParquetTable(session, letters)
+                dead = ParquetTable(session, Place.of(args.dead_letter))
             told = _Telling(args)
 
             def after_batch(written: "Written", writer: str, batch: int) -> None:
                 told.batch(written, batch)
-                if args.compact and batch % COMPACT_EACH == COMPACT_EACH - 1:
+                if args.compact and (batch + 1) % args.compact_each == 0:
                     # This batch may be given again, the one before it is done.
                     table.compact(int(args.target_mb * MB), batch - 1, writer)
 
             parts = Parts(source, place, table, decoding, dead, after_batch)
             archiving = Archiving(session, parts)
             try:
-                archiving.run(args.interval, told.progress)
-            except KeyboardInterrupt:
-                if args.interval is None:
-                    raise
+                with _told_to_stop() as stopping:
+                    archiving.run(args.interval, told.progress, stopping)
+                    cut_short = stopping() and args.interval is None
             finally:
                 told.end()
             _show(args, archiving.written)
             if args.compact:
-                from pipeline.compact.command import compact_table
-
-                compact_table(table, session, place, args)
+                compact_and_tell(table, session, place, args.target_mb, as_json=args.json)
         except KeyboardInterrupt:
-            return 130
+            abandon_jvm()
+            raise
         except Exception as error:
             raise as_sentence(error, log_of(session)) from error
         finally:
             stop_session(session)
-    return 0
+    return 130 if cut_short else 0
 
 
 def _check(args: argparse.Namespace) -> None:
     """What cannot be meant. Raises PipelineError."""
+    from pipeline.archive.place import Place
+
     if bool(args.topic) == bool(args.pattern):
         raise PipelineError("name topics, or give a --pattern")
     if args.json_schema and args.value != "json":
@@ -168,15 +170,25 @@ def _check(args: argparse.Namespace) -> None:
         raise PipelineError("--avro-schema and --schema-registry are of --value avro")
     if args.value == "avro" and not registered:
         raise PipelineError("--value avro needs --avro-schema or --schema-registry")
-    if args.max_offsets < 1 or args.target_mb <= 0 or (args.interval or 0) < 0:
-        raise PipelineError("--max-offsets, --target-mb and --interval are greater than nothing")
+    if args.dead_letter and Place.of(args.dead_letter).table == Place.of(args.to, args.state).table:
+        raise PipelineError("--dead-letter is another table than --to")
+    if (
+        args.max_offsets < 1
+        or args.compact_each < 1
+        or args.target_mb <= 0
+        or (args.interval or 0) < 0
+    ):
+        raise PipelineError("--max-offsets, --compact-each and --target-mb are greater than 0")
 
 
 def _source(args: argparse.Namespace) -> "Source":
     from pipeline.archive.archiving import Source
     from pipeline.broker import matching, partitions_of_topics
 
-    matching(partitions_of_topics(args.bootstrap_server), args.topic, args.pattern)
+    client = pairs(args.kafka_option)
+    if not any(key.startswith(("security.", "sasl.", "ssl.")) for key in client):
+        # These are Java's settings; the client that looks beforehand has others.
+        matching(partitions_of_topics(args.bootstrap_server), args.topic, args.pattern)
     where = args.starting_offsets
     starting = {"startingOffsets": where}
     if where.isdigit():
@@ -191,7 +203,7 @@ def _source(args: argparse.Namespace) -> "Source":
         read_committed=not args.read_uncommitted,
         max_offsets=args.max_offsets,
         fail_on_data_loss=not args.allow_data_loss,
-        client=pairs(args.kafka_option),
+        client=client,
     )
 
 
@@ -372,14 +384,22 @@ def _show(args: argparse.Namespace, written: "Written") -> None:
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends what runs as an interrupt does."""
+def _told_to_stop() -> Iterator[Callable[[], bool]]:
+    """Yields whether SIGINT or SIGTERM came. A second one ends the process at once.
 
-    def interrupt(_number: int, _frame: Any) -> None:
-        raise KeyboardInterrupt
+    An exception in a handler would come in the middle of a call to the JVM, whose answer the next
+    call would then take for its own.
+    """
+    told: list[int] = []
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    def note(number: int, _frame: Any) -> None:
+        told.append(number)
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)
+
+    before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield lambda: bool(told)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)

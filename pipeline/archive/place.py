@@ -45,25 +45,26 @@ class Place:
 
     table: str
     state: str
+    staging: str
+    """Files that are not whole yet; on the table's file system, wherever the state is."""
 
     @classmethod
     def of(cls, table: str, state: str | None = None) -> "Place":
         """The table at this path, its state beside it unless told. Raises PipelineError."""
         path = absolute(table)
         parent, _, name = path.rpartition("/")
-        if not name or (state is None and (not parent or parent.endswith(("/", ":")))):
+        if name and parent and not parent.endswith(("/", ":")):
+            beside = f"{parent}/_{name}.archive"
+        elif name and state is not None:
+            beside = f"{path}/_archive"
+        else:
             raise PipelineError(f"{table} leaves no room for what lies beside it; name --state")
-        return cls(path, absolute(state) if state else f"{parent}/_{name}.archive")
+        return cls(path, absolute(state) if state else beside, f"{beside}/staging")
 
     @property
     def checkpoint(self) -> str:
         """Spark's."""
         return f"{self.state}/checkpoint"
-
-    @property
-    def staging(self) -> str:
-        """Files that are not whole yet."""
-        return f"{self.state}/staging"
 
     @property
     def description(self) -> str:

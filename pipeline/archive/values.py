@@ -19,6 +19,7 @@ from pipeline.errors import PipelineError
 FORMATS: Final = ("bytes", "text", "json", "avro")
 ERROR: Final = "value_error"
 _CORRUPT: Final = "_not_as_declared"
+_DECODED: Final = "pykafkalog_decoded"
 _UNKNOWN_ID: Final = "has no schema id of this registry in front"
 
 
@@ -88,21 +89,45 @@ class Decoding:
         from pyspark.sql.avro.functions import from_avro
 
         assert self.avro_schema is not None
-        options = {"mode": "PERMISSIVE"}
+        read_as, marked = _marked(self.avro_schema)
+        options = {"mode": "PERMISSIVE", "avroSchema": read_as}
         if self.registry is None:
-            return from_avro(raw, self.avro_schema, options)
-        options["avroSchema"] = self.avro_schema
+            return _unmarked(from_avro(raw, self.avro_schema, options), marked)
         payload = F.expr(f"substring(value, {FRAME_BYTES + 1})")
         schema_id = _schema_id()
         rows = frame.where("value IS NOT NULL").select(schema_id.alias("id")).distinct().collect()
-        value: Any = F.lit(None)
+        # Nothing decodes to this; it gives the column its type where no id is known.
+        value = F.when(F.lit(False), from_avro(payload, self.avro_schema, options))
         for row in rows:
             written_as = None if row["id"] is None else self.registry.schema(row["id"])
             if written_as is not None:
                 value = F.when(
                     schema_id == row["id"], from_avro(payload, written_as, options)
                 ).otherwise(value)
+        return _unmarked(value, marked)
+
+
+def _marked(avro_schema: str) -> tuple[str, bool]:
+    """(the schema to read by, does it have the mark): a record gets a field that is always 1.
+
+    Where bytes are no record, Spark gives one whose fields are all null. No writer has the field,
+    so each record that was decoded has its default.
+    """
+    try:
+        schema = json.loads(avro_schema)
+    except ValueError:
+        raise PipelineError("the Avro schema is no JSON") from None
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        return avro_schema, False
+    mark = {"name": _DECODED, "type": "int", "default": 1}
+    return json.dumps({**schema, "fields": [*schema["fields"], mark]}), True
+
+
+def _unmarked(value: Any, marked: bool) -> Any:
+    """The value without the mark; null where it was not decoded."""
+    if not marked:
         return value
+    return F.when(value[_DECODED].isNotNull(), value.dropFields(_DECODED))
 
 
 def _schema_id() -> Any:
@@ -114,12 +139,15 @@ def _schema_id() -> Any:
 def _json(text: Any, schema: DataType) -> tuple[Any, Any]:
     """(value, is it something else); a field that is missing is null, and no error."""
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    # Spark parses one value and does not look at what follows it.
+    alone = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
+    more = ~F.coalesce(alone, F.lit(False))
     if not isinstance(schema, StructType):
         value = F.from_json(text, schema, options)
-        return value, value.isNull()
+        return value, value.isNull() | more
     extended = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
     parsed = F.from_json(text, extended, options)
-    wrong = parsed.isNull() | parsed[_CORRUPT].isNotNull()
+    wrong = parsed.isNull() | parsed[_CORRUPT].isNotNull() | more
     return parsed.dropFields(_CORRUPT), wrong
 
 

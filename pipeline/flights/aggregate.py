@@ -2,7 +2,7 @@
 
 Structured Streaming's kafka source reads all that is there (`availableNow`), the totals are a
 streaming aggregate in complete mode, and the kafka sink writes each carrier's row as JSON keyed by
-the carrier. The connector comes from Maven Central for exactly this version of Spark.
+the carrier.
 """
 
 import json
@@ -15,25 +15,13 @@ from pyspark.sql import functions as F
 
 from pipeline.flights.table import CarrierTotals, totals
 
-CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 SCHEMA = "carrier STRING, flight BIGINT, tailnum STRING, distance BIGINT, dep_delay DOUBLE"
 
 
-def start_spark() -> SparkSession:
-    """A local session with the kafka connector."""
-    spark = (
-        SparkSession.builder.appName("pykafkalog-flights")
-        .master("local[2]")
-        .config("spark.jars.packages", CONNECTOR)
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+def flights_of(frame: DataFrame) -> DataFrame:
+    """The flights in a frame of the kafka source; heartbeats, which have no value, are left out."""
+    row = F.from_json(F.col("value").cast("string"), SCHEMA).alias("row")
+    return frame.where("value IS NOT NULL").select(row).select("row.*")
 
 
 def totals_per_carrier(flights: DataFrame) -> DataFrame:
@@ -57,10 +45,7 @@ def run_streaming_job(
         .option("startingOffsets", "earliest")
         .load()
     )
-    flights = stream.select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("f")).select(
-        "f.*"
-    )
-    rows = totals_per_carrier(flights).select(
+    rows = totals_per_carrier(flights_of(stream)).select(
         F.col("carrier").alias("key"),
         F.to_json(F.struct("carrier", *CarrierTotals._fields)).alias("value"),
     )
@@ -86,10 +71,7 @@ def totals_by_batch_read(
         .option("subscribe", source)
         .load()
     )
-    flights = frame.select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("f")).select(
-        "f.*"
-    )
-    return {row["carrier"]: totals(row) for row in totals_per_carrier(flights).collect()}
+    return {row["carrier"]: totals(row) for row in totals_per_carrier(flights_of(frame)).collect()}
 
 
 def read_totals(bootstrap: str, topic: str, timeout_s: float = 30) -> dict[str, CarrierTotals]:

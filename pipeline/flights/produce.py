@@ -1,27 +1,34 @@
-"""Writes flights to a topic with confluent-kafka: idempotent, lz4, keyed by tail number."""
+"""Writes records to a topic with confluent-kafka: idempotent, lz4."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pipeline.flights.table import Flight
+from pipeline.flights.arrivals import Arrival
+
+KEPT_FOR_EVER = {"retention.ms": "-1", "segment.ms": str(31 * 24 * 3600 * 1000)}
+"""Timestamps of 2013 are older than the default retention, which would take them within minutes.
+A segment a month, instead of a week, of a year of them."""
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
+def create_topic(
+    bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str] | None = None
+) -> None:
     """Create the topic. Raises KafkaException when that is refused."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+    new = NewTopic(topic, partitions, 1, config=dict(configs or {}))
+    admin.create_topics([new])[topic].result(30)
 
 
 def produce(
     bootstrap: str,
     topic: str,
-    flights: Iterable[Flight],
+    arrivals: Iterable[Arrival],
     on_progress: Callable[[int], None] = lambda _count: None,
 ) -> int:
-    """Send every flight and wait for its acknowledgement; returns how many there were.
+    """Send every record and wait for its acknowledgement; returns how many there were.
 
     Raises RuntimeError naming the first error when any record was not acknowledged.
     """
@@ -44,10 +51,12 @@ def produce(
             acknowledged += 1
 
     sent = 0
-    for flight in flights:
+    for key, value, timestamp in arrivals:
         while True:
             try:
-                producer.produce(topic, key=flight.key, value=flight.value, on_delivery=delivered)
+                producer.produce(
+                    topic, key=key, value=value, timestamp=timestamp, on_delivery=delivered
+                )
                 break
             except BufferError:  # the client's queue is full: let it drain
                 producer.poll(0.1)
@@ -59,6 +68,6 @@ def produce(
     on_progress(acknowledged)
     if errors or acknowledged != sent:
         raise RuntimeError(
-            f"{sent - acknowledged} of {sent} flights not acknowledged: {errors[:1]}"
+            f"{topic}: {sent - acknowledged} of {sent} not acknowledged: {errors[:1]}"
         )
     return acknowledged

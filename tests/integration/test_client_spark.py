@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.flights.aggregate import start_spark
+from pipeline.session import start_session
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    session = start_spark()
+    session = start_session("tests", master="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
     yield session
     session.stop()
 

@@ -12,6 +12,8 @@ from pipeline.archive.tables.table import PARTITIONED_BY, Compaction, WrittenFil
 SETTINGS: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Each batch reads the table's list of files; 50 tasks for it are meant for millions of them.
+    "spark.databricks.delta.snapshotPartitions": "4",
 }
 _COMMIT: Final = re.compile(r"^(\d{20})\.json$")
 
@@ -29,7 +31,7 @@ class DeltaTable:
         """Nothing was ever written to it."""
         return self._last_commit() < 0
 
-    def append(self, frame: Any, writer: str, batch: int) -> Iterator[WrittenFile]:
+    def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
         """The rows of a batch, once."""
         before = self._last_commit()
         (
@@ -41,8 +43,8 @@ class DeltaTable:
             .option("mergeSchema", "true")
             .save(self._table)
         )
-        for version in range(before + 1, self._last_commit() + 1):
-            yield from self._added(version)
+        commits = range(before + 1, self._last_commit() + 1)
+        return [file for version in commits for file in self._added(version)]
 
     def compact(self, target_bytes: int, committed: int | None, writer: str | None) -> Compaction:
         """Few files of many small ones."""

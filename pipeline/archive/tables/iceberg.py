@@ -5,6 +5,7 @@ snapshot is among those of the table is not appended again. Between the look and
 else writes: the lock of `pipeline.archive.place`.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from pipeline.archive.tables.table import PARTITIONED_BY, Compaction, WrittenFil
 CATALOG: Final = "lake"
 WRITER: Final = "pykafkalog.writer"
 BATCH: Final = "pykafkalog.batch"
+_VERSION: Final = re.compile(r"^v\d+\.(gz\.)?metadata\.json(\.gz)?$")
 _PROPERTIES: Final = {
     "format-version": "2",
     "write.spark.accept-any-schema": "true",
@@ -57,14 +59,18 @@ class IcebergTable:
     @property
     def is_empty(self) -> bool:
         """Nothing was ever written to it."""
-        return not self._files.exists(f"{self._place.table}/metadata")
+        # A creation that was killed leaves the directory, and no version in it.
+        return not any(
+            _VERSION.match(entry.name)
+            for entry in self._files.entries(f"{self._place.table}/metadata")
+        )
 
-    def append(self, frame: Any, writer: str, batch: int) -> Iterator[WrittenFile]:
+    def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
         """The rows of a batch, once."""
         if self.is_empty:
             self._create(frame)
         elif self._has(writer, batch):
-            return
+            return []
         (
             frame.writeTo(self._name)
             .option(f"snapshot-property.{WRITER}", writer)
@@ -72,7 +78,7 @@ class IcebergTable:
             .option("mergeSchema", "true")
             .append()
         )
-        yield from self._added(writer, batch)
+        return list(self._added(writer, batch))
 
     def compact(self, target_bytes: int, committed: int | None, writer: str | None) -> Compaction:
         """Few files of many small ones."""

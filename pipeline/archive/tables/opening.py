@@ -10,7 +10,7 @@ from pipeline.archive.tables.parquet import ParquetTable
 from pipeline.archive.tables.table import LakeTable
 from pipeline.session import DELTA, ICEBERG
 
-# Without a checksum file beside each file, which a kill may leave without the other.
+# Without a checksum file beside each file: the two are renamed one after the other.
 _PLAIN_CHECKPOINT = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }

@@ -50,13 +50,13 @@ def file_name(writer: str, batch: int, partition: int) -> str:
 
 
 class ParquetTable:
-    """See the module; `staging` is on the table's file system, and outside the table."""
+    """See the module."""
 
-    def __init__(self, session: Any, place: Place, staging: str | None = None) -> None:
+    def __init__(self, session: Any, place: Place) -> None:
         self._session = session
         self._table = place.table
-        self._staging = staging or place.staging
-        self._aside = f"{place.state}/compaction"
+        self._staging = f"{place.staging}/batch"
+        self._aside = f"{place.staging}/compaction"
         self._files = Files(session)
 
     @property
@@ -64,7 +64,7 @@ class ParquetTable:
         """Nothing was ever written to it."""
         return not self._files.files_below(self._table)
 
-    def append(self, frame: Any, writer: str, batch: int) -> Iterator[WrittenFile]:
+    def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
         """The rows of a batch, once."""
         files = self._files
         files.delete(self._staging)
@@ -88,7 +88,7 @@ class ParquetTable:
             if not files.exists(target):
                 files.rename(entry.path, target)
         files.delete(self._staging)
-        return self._described(written)
+        return list(self._described(written))
 
     def _described(self, written: dict[str, tuple[str, int, str]]) -> Iterator[WrittenFile]:
         for path, (topic, partition, date) in written.items():
@@ -102,7 +102,8 @@ class ParquetTable:
                 f"{self._table}: plain Parquet is compacted on local file systems only, because"
                 " elsewhere files cannot be exchanged in one step; take Iceberg or Delta"
             )
-        shutil.rmtree(self._aside, ignore_errors=True)  # of a compaction that was killed
+        if Path(self._aside).exists():  # of a compaction that was killed
+            _remove(Path(self._aside))
         total = Compaction()
         for topic in self._files.entries(self._table):
             for day in self._files.entries(topic.path) if topic.is_directory else ():
@@ -134,7 +135,7 @@ class ParquetTable:
                 os.link(entry.path, aside / entry.name)
         _exchange(str(aside), directory)
         after = self._files.files_below(directory)
-        shutil.rmtree(aside)  # what was in the table before
+        _remove(aside)  # what was in the table before
         return Compaction(len(entries), len(after), sum(entry.size for entry in after))
 
     def _merge(self, small: list[Entry], count: int, aside: Path) -> None:
@@ -176,3 +177,8 @@ def _exchange(one: str, other: str) -> None:
         raise PipelineError(
             f"{other} cannot be compacted: its file system does not exchange directories ({reason})"
         )
+
+
+def _remove(directory: Path) -> None:
+    """With all that is in it."""
+    shutil.rmtree(directory)

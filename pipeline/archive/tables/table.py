@@ -1,6 +1,5 @@
 """What an archive needs of a table, whatever its format."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -36,7 +35,7 @@ class LakeTable(Protocol):
     def is_empty(self) -> bool:
         """There is no table yet, or nothing was ever written to it."""
 
-    def append(self, frame: Any, writer: str, batch: int) -> Iterable[WrittenFile]:
+    def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
         """Have the rows of a writer's batch in the table, once, however often this is called.
 
         Calls with one (writer, batch) bring the same offsets; batches of a writer come in order.

@@ -31,7 +31,14 @@ def test_a_uri_stays_as_it_is_and_a_path_becomes_absolute(
 def test_a_table_without_room_beside_it_needs_a_state(table: str) -> None:
     with pytest.raises(PipelineError, match="--state"):
         Place.of(table)
-    assert Place.of(table, "/elsewhere").checkpoint == "/elsewhere/checkpoint"
+    place = Place.of(table, "/elsewhere")
+    assert place.checkpoint == "/elsewhere/checkpoint"
+    assert place.staging == f"{table}/_archive/staging"
+
+
+def test_staging_stays_on_the_tables_file_system_wherever_the_state_is() -> None:
+    """Files are renamed from there into the table, which is one step within a file system only."""
+    assert Place.of("/lake/orders", "/fast/state").staging == "/lake/_orders.archive/staging"
 
 
 def test_the_lock_is_held_by_one(tmp_path: Path) -> None:

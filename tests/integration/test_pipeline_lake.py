@@ -20,7 +20,7 @@ from pipeline.archive.archiving import Archiving, Parts, Source
 from pipeline.archive.compacting import settled
 from pipeline.archive.place import Place
 from pipeline.archive.registry import Registry
-from pipeline.archive.tables import delta
+from pipeline.archive.tables import delta, parquet
 from pipeline.archive.tables.opening import open_table, requirements
 from pipeline.archive.tables.parquet import ParquetTable
 from pipeline.archive.values import Decoding, infer_json_schema
@@ -243,6 +243,42 @@ def test_a_batch_of_parquet_that_was_cut_off_is_completed(
     ParquetTable(spark, place).compact(1_000_000, committed, writer)
     archive(spark, bootstrap, topic, place)
     assert read_lake(spark, place, "parquet")[: len(wanted)] != []
+    assert read_lake(spark, place, "parquet") == read_topic(bootstrap, topic)
+
+
+@pytest.mark.parametrize("moment", ["before the exchange", "after it"])
+def test_a_compaction_of_parquet_that_was_killed_changes_nothing_for_readers(
+    spark: SparkSession,
+    bootstrap: str,
+    topic: str,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+) -> None:
+    create(bootstrap, topic)
+    transactions(bootstrap, topic, 6)
+    archive(spark, bootstrap, topic, place)
+    wanted = read_topic(bootstrap, topic)
+    table = ParquetTable(spark, place)
+    writer, committed = settled(spark, place)
+
+    class Killed(Exception):
+        pass
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        name = "_exchange" if moment == "before the exchange" else "_remove"
+        patched.setattr(parquet, name, die)
+        with pytest.raises(Killed):
+            table.compact(1_000_000, committed, writer)
+    assert read_lake(spark, place, "parquet") == wanted
+    done = table.compact(1_000_000, committed, writer)
+    assert done.files_after == 2
+    assert read_lake(spark, place, "parquet") == wanted
+    produce(bootstrap, topic, [b"more"])
+    archive(spark, bootstrap, topic, place)
     assert read_lake(spark, place, "parquet") == read_topic(bootstrap, topic)
 
 

@@ -1,4 +1,4 @@
-"""A directory that Apache Kafka has written, and is using, reads as a consumer of Kafka reads it."""
+"""A directory that Apache Kafka has written, and is using, reads as its consumers read it."""
 
 import time
 from pathlib import Path

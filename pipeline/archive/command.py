@@ -35,8 +35,6 @@ EXAMPLES = """\
   pykafkalog pipeline archive orders --to /lake/orders --available-now \\
       --value avro --schema-registry http://localhost:8081"""
 
-COMPACT_EACH: Final = 20
-"""Batches between two compactions while an archive runs; the last one is at its end."""
 SAMPLE: Final = 2_000
 """How many values a schema is inferred from."""
 
@@ -59,7 +57,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     when.add_argument("--interval", type=float, metavar="S", help="a batch each so many seconds")
     _add_reading(parser)
     _add_values(parser)
-    parser.add_argument("--compact", action="store_true", help="compact small files, too")
+    parser.add_argument(
+        "--compact", action="store_true", help="compact small files: now and then, and at the end"
+    )
+    parser.add_argument(
+        "--compact-each", type=int, default=20, metavar="N", help="... batches (default: 20)"
+    )
     parser.add_argument("--target-mb", type=float, default=128, help="of compacted files")
     parser.add_argument("--json", action="store_true", help="print JSON, a line each batch")
     add_broker_arguments(parser)
@@ -129,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
 
             def after_batch(written: "Written", writer: str, batch: int) -> None:
                 told.batch(written, batch)
-                if args.compact and batch % COMPACT_EACH == COMPACT_EACH - 1:
+                if args.compact and (batch + 1) % args.compact_each == 0:
                     # This batch may be given again, the one before it is done.
                     table.compact(int(args.target_mb * MB), batch - 1, writer)
 
@@ -169,8 +172,13 @@ def _check(args: argparse.Namespace) -> None:
         raise PipelineError("--value avro needs --avro-schema or --schema-registry")
     if args.dead_letter and Place.of(args.dead_letter).table == Place.of(args.to, args.state).table:
         raise PipelineError("--dead-letter is another table than --to")
-    if args.max_offsets < 1 or args.target_mb <= 0 or (args.interval or 0) < 0:
-        raise PipelineError("--max-offsets, --target-mb and --interval are greater than nothing")
+    if (
+        args.max_offsets < 1
+        or args.compact_each < 1
+        or args.target_mb <= 0
+        or (args.interval or 0) < 0
+    ):
+        raise PipelineError("--max-offsets, --compact-each and --target-mb are greater than 0")
 
 
 def _source(args: argparse.Namespace) -> "Source":

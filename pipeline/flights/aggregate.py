@@ -61,19 +61,6 @@ def run_streaming_job(
     query.awaitTermination()
 
 
-def totals_by_batch_read(
-    spark: SparkSession, bootstrap: str, source: str
-) -> dict[str, CarrierTotals]:
-    """The same totals through Spark's batch reader: carrier to totals."""
-    frame = (
-        spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
-        .option("subscribe", source)
-        .load()
-    )
-    return {row["carrier"]: totals(row) for row in totals_per_carrier(flights_of(frame)).collect()}
-
-
 def read_totals(bootstrap: str, topic: str, timeout_s: float = 30) -> dict[str, CarrierTotals]:
     """The last row of each carrier in the sink's topic, read from its beginning to its end.
 

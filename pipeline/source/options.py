@@ -187,10 +187,11 @@ def _bound(get: Any, prefix: str, default: Position) -> Bound:
 
 
 def _table(name: str, text: str) -> dict[TopicPartition, int]:
+    table = _json(name, text)
     try:
         return {
             TopicPartition(topic, int(partition)): int(value)
-            for topic, partitions in _json(name, text).items()
+            for topic, partitions in table.items()
             for partition, value in partitions.items()
         }
     except (AttributeError, TypeError, ValueError):

@@ -147,7 +147,7 @@ def transactions(topic: TopicStats) -> str:
         axes.bar_label(bars, fmt=lambda value: f"{value:,.0f}", padding=4)
         axes.invert_yaxis()
         axes.margins(x=0.12)
-        axes.set_title("Transactions, each counted in every partition it touched")
+        axes.set_title("Transactions, counted in each partition")
 
     return _svg(HALF, draw)
 

@@ -15,8 +15,8 @@ def test_the_flights_example_holds(tmp_path: Path) -> None:
         [sys.executable, str(ROOT / "scripts/example_flights.py"), "--directory", str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=1800,
         check=False,
     )
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
-    assert "All of it holds." in result.stdout
+    assert "All of it holds" in result.stdout

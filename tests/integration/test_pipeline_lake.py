@@ -1,5 +1,6 @@
 """Topics to Parquet, Iceberg and Delta and back, by one Spark session with all three in it."""
 
+import argparse
 import json
 import struct
 import threading
@@ -14,11 +15,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from pipeline.archive import command
 from pipeline.archive.archiving import Archiving, Parts, Source
 from pipeline.archive.compacting import settled
 from pipeline.archive.place import Place
 from pipeline.archive.registry import Registry
-from pipeline.archive.tables import delta
+from pipeline.archive.tables import delta, parquet
 from pipeline.archive.tables.opening import open_table, requirements
 from pipeline.archive.tables.parquet import ParquetTable
 from pipeline.archive.values import Decoding, infer_json_schema
@@ -244,6 +246,42 @@ def test_a_batch_of_parquet_that_was_cut_off_is_completed(
     assert read_lake(spark, place, "parquet") == read_topic(bootstrap, topic)
 
 
+@pytest.mark.parametrize("moment", ["before the exchange", "after it"])
+def test_a_compaction_of_parquet_that_was_killed_changes_nothing_for_readers(
+    spark: SparkSession,
+    bootstrap: str,
+    topic: str,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+) -> None:
+    create(bootstrap, topic)
+    transactions(bootstrap, topic, 6)
+    archive(spark, bootstrap, topic, place)
+    wanted = read_topic(bootstrap, topic)
+    table = ParquetTable(spark, place)
+    writer, committed = settled(spark, place)
+
+    class Killed(Exception):
+        pass
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        name = "_exchange" if moment == "before the exchange" else "_remove"
+        patched.setattr(parquet, name, die)
+        with pytest.raises(Killed):
+            table.compact(1_000_000, committed, writer)
+    assert read_lake(spark, place, "parquet") == wanted
+    done = table.compact(1_000_000, committed, writer)
+    assert done.files_after == 2
+    assert read_lake(spark, place, "parquet") == wanted
+    produce(bootstrap, topic, [b"more"])
+    archive(spark, bootstrap, topic, place)
+    assert read_lake(spark, place, "parquet") == read_topic(bootstrap, topic)
+
+
 def test_values_that_are_not_the_declared_json(
     spark: SparkSession, bootstrap: str, topic: str, place: Place
 ) -> None:
@@ -332,6 +370,36 @@ def test_avro_with_the_schema_ids_of_a_registry(
         "has no schema id of this registry in front",
         "is not the declared Avro",
     ]
+
+
+def asked_for(*words: str) -> argparse.Namespace:
+    """The arguments of `pykafkalog pipeline archive`."""
+    parser = argparse.ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+    return parser.parse_args(["archive", *words, "--available-now"])
+
+
+def test_topics_by_pattern_from_a_time(
+    spark: SparkSession, bootstrap: str, topic: str, place: Place
+) -> None:
+    for name in ("a", "b"):
+        create(bootstrap, f"{topic}-{name}", 1)
+        for number in range(3):
+            produce(bootstrap, f"{topic}-{name}", [b"%d" % number], timestamp=FIRST_MS + number)
+    create(bootstrap, topic, 1)  # does not match
+    words = ["--pattern", f"{topic}-.", "--starting-offsets", str(FIRST_MS + 1)]
+    args = asked_for(*words, "--to", place.table, "-b", bootstrap)
+    archiving = Archiving(
+        spark, Parts(command._source(args), place, ParquetTable(spark, place), Decoding("text"))
+    )
+    archiving.run(None)
+    assert [
+        (each.topic, each.records, each.first_offset) for each in archiving.written.partitions()
+    ] == [(f"{topic}-a", 2, 1), (f"{topic}-b", 2, 1)]
+    rows = spark.read.parquet(place.table).select("topic", "value").collect()
+    assert {row["value"] for row in rows} == {"1", "2"}
+    with pytest.raises(PipelineError, match="no topic matches"):
+        command._source(asked_for("--pattern", f"{topic}x", "--to", "x", "-b", bootstrap))
 
 
 def stopped_after(count: int, frame: Any) -> Any:

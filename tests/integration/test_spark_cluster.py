@@ -1,7 +1,8 @@
 """A standalone cluster of one master and two workers: a worker dies, and nothing is missing.
 
-The commands are those of the installation under test, and so are the modules that the executors
-import. All machines of this cluster see the same directories, as with shared storage.
+The commands are those of a wheel in a user's environment, beside modules of their own named as the
+rooms are, and the executors import from there. All machines of this cluster see the same
+directories, as with shared storage.
 """
 
 import json
@@ -17,12 +18,14 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.broker_process import BrokerProcess
-from tests.support.installation import under_test
+from tests.support.built_wheel import build_wheel
+from tests.support.installation import Installation, in_environment
 from tests.support.spark_cluster import SparkCluster
+from tests.support.users_environment import make_environment, pip
 
 RECORDS = 40_000
 PARTITIONS = 4
-TIMEOUT_S = 180
+TIMEOUT_S = 300
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +51,22 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
         yield cluster
 
 
-def run_while(words: list[str], in_the_middle: Callable[[subprocess.Popen[str]], None]) -> str:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """A wheel, with what the extra brings."""
+    directory = tmp_path_factory.mktemp("user")
+    make_environment(directory / "environment")
+    wheel = build_wheel(directory)
+    pip(directory / "environment", "install", "--no-deps", "--no-index", str(wheel))
+    return in_environment(directory / "environment")
+
+
+def run_while(
+    used: Installation,
+    words: list[str],
+    in_the_middle: Callable[[subprocess.Popen[str]], None],
+) -> str:
     """Run a command, with something happening meanwhile; what it printed."""
-    used = under_test()
     command = subprocess.Popen(
         [*used.tool(), "pipeline", *words],
         stdout=subprocess.PIPE,
@@ -79,7 +95,7 @@ def wait_until(command: subprocess.Popen[str], condition: Callable[[], bool]) ->
 
 
 def test_an_archive_is_whole_though_a_worker_dies(
-    broker: BrokerProcess, cluster: SparkCluster, tmp_path: Path
+    broker: BrokerProcess, cluster: SparkCluster, installed: Installation, tmp_path: Path
 ) -> None:
     lake = tmp_path / "orders"
 
@@ -89,6 +105,7 @@ def test_an_archive_is_whole_though_a_worker_dies(
         cluster.kill_worker(0)
 
     run_while(
+        installed,
         [
             *("archive", "orders", "--bootstrap-server", broker.bootstrap, "--to", str(lake)),
             *("--available-now", "--max-offsets", "8000", "--log-file", f"{tmp_path}/log"),
@@ -103,7 +120,7 @@ def test_an_archive_is_whole_though_a_worker_dies(
 
 
 def test_log_directories_are_read_whole_though_a_worker_dies(
-    broker: BrokerProcess, cluster: SparkCluster, tmp_path: Path
+    broker: BrokerProcess, cluster: SparkCluster, installed: Installation, tmp_path: Path
 ) -> None:
     """The direct reader: tasks in Python, on executors that see the directory."""
 
@@ -112,6 +129,7 @@ def test_log_directories_are_read_whole_though_a_worker_dies(
         cluster.kill_worker(1)
 
     printed = run_while(
+        installed,
         [
             *("stats", "orders", "--log-dirs", str(broker.log_dir), "--json"),
             *("--log-file", f"{tmp_path}/log", *cluster.arguments),

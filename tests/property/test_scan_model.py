@@ -9,6 +9,7 @@ import pickle
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 
 from protocol.records.builder import build_batch
@@ -89,11 +90,25 @@ QUESTIONS = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(operations=OPERATIONS, questions=QUESTIONS)
 def test_columns_are_what_a_walk_finds(
     operations: list[tuple[Any, ...]], questions: list[dict[str, Any]]
 ) -> None:
+    compare(operations, questions)
+
+
+@pytest.mark.slow
+@settings(max_examples=500, deadline=None)
+@given(operations=OPERATIONS, questions=QUESTIONS)
+def test_columns_are_what_a_walk_finds_at_length(
+    operations: list[tuple[Any, ...]], questions: list[dict[str, Any]]
+) -> None:
+    compare(operations, questions)
+
+
+def compare(operations: list[tuple[Any, ...]], questions: list[dict[str, Any]]) -> None:
+    """A log to which these things happened, asked these questions."""
     history = History()
     for name, *arguments in operations:
         getattr(history, name.replace(" ", "_"))(*arguments)

@@ -85,7 +85,7 @@ class Engine:
         text = f"Read {size_of(sum(one.bytes for one in read))} in {seconds:.1f} s"
         if left:
             text += f"; {parts} of {parts + left} parts of the log, by the conditions of the query"
-            if self._lateness_ms is not None:
+            if self._lateness_ms is not None and any(one.tasks_believed_late for one in read):
                 text += (
                     f"\nA record dated more than {self._lateness_ms // 1000} s before its "
                     "predecessors may have been left out (--lateness any reads on)"

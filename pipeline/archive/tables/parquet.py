@@ -102,7 +102,8 @@ class ParquetTable:
                 f"{self._table}: plain Parquet is compacted on local file systems only, because"
                 " elsewhere files cannot be exchanged in one step; take Iceberg or Delta"
             )
-        shutil.rmtree(self._aside, ignore_errors=True)  # of a compaction that was killed
+        if Path(self._aside).exists():  # of a compaction that was killed
+            _remove(Path(self._aside))
         total = Compaction()
         for topic in self._files.entries(self._table):
             for day in self._files.entries(topic.path) if topic.is_directory else ():
@@ -134,7 +135,7 @@ class ParquetTable:
                 os.link(entry.path, aside / entry.name)
         _exchange(str(aside), directory)
         after = self._files.files_below(directory)
-        shutil.rmtree(aside)  # what was in the table before
+        _remove(aside)  # what was in the table before
         return Compaction(len(entries), len(after), sum(entry.size for entry in after))
 
     def _merge(self, small: list[Entry], count: int, aside: Path) -> None:
@@ -176,3 +177,8 @@ def _exchange(one: str, other: str) -> None:
         raise PipelineError(
             f"{other} cannot be compacted: its file system does not exchange directories ({reason})"
         )
+
+
+def _remove(directory: Path) -> None:
+    """With all that is in it."""
+    shutil.rmtree(directory)

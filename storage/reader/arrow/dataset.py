@@ -37,6 +37,8 @@ class Scanned:
         """Parts of the log that were read."""
         self.tasks_left_out = 0
         """Parts that a filter made unnecessary."""
+        self.tasks_believed_late = 0
+        """Of those, parts that only `lateness_ms` says nothing of the filter can be in."""
         self.failure: Exception | None = None
         """What ended a query, as it was raised: an engine may report it as its own."""
 
@@ -115,6 +117,9 @@ class LogDataset(ds.Dataset):  # type: ignore[misc]
             whole = plan(self._request, scanned.fs).tasks
             kept = _surviving(whole, condition) if condition is not None else range(len(whole))
             scanned.tasks_left_out += len(whole) - len(kept)
+            if len(kept) < len(whole) and any(task.oldest is not None for task in whole):
+                exact = [replace(task, oldest=None) for task in whole]
+                scanned.tasks_believed_late += len(_surviving(exact, condition)) - len(kept)
             for index in kept:
                 scanned.tasks += 1
                 yield from read_task(whole[index], names, fs=scanned.fs)

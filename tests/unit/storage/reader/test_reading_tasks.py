@@ -275,11 +275,8 @@ def test_another_file_under_the_planned_name_is_noticed() -> None:
     tasks = planned(log, split_bytes=150).tasks
     inner = next(task for task in tasks if task.start_position)
     path = f"{DIRECTORY}/{inner.base_offset:020}.log"
-    records = [(1, b"k", b"y" * 30, ())] * 12
-    replaced = build_batch(records[:1], base_offset=inner.base_offset) + build_batch(
-        records[:11], base_offset=inner.base_offset + 1
-    )
-    log.fs.write_atomic(path, [replaced])
+    records = [(1, b"k", b"y" * 100, ())] * 12
+    log.fs.write_atomic(path, [build_batch(records, base_offset=inner.base_offset)])
     rows = rows_of([*read_task(inner, fs=log.fs)])
     assert [row.offset for row in rows] == list(range(inner.start_offset, inner.end_offset))
 

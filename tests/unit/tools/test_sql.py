@@ -1,0 +1,117 @@
+"""`pykafkalog sql`: topics as tables, what is read of them, and what is said when it fails."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from protocol.records.builder import build_batch
+from tests.support.log_builder import DIRECTORY, LogBuilder
+from tools.__main__ import main
+from tools.sql.engine import columns_quoted
+
+pytest.importorskip("duckdb")
+
+BEGIN = 1_700_000_000_000
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """`web-orders-0`: a batch of two records a minute, in segments of some minutes."""
+    builder = LogBuilder(segment_bytes=4000, index_interval_bytes=200)
+    for minute in range(60):
+        at = BEGIN + minute * 60_000
+        rows = [(at, b"k%d" % minute, json.dumps({"minute": minute}).encode() + b" " * 80, ())] * 2
+        builder.log.append_as_leader(build_batch(rows), leader_epoch=0)
+    builder.log.update_high_watermark(120)
+    builder.stopped().close()
+    partition = tmp_path / "web-orders-0"
+    partition.mkdir()
+    for path, content in builder.fs.snapshot().items():
+        if path.startswith(f"{DIRECTORY}/"):
+            (partition / path.rpartition("/")[2]).write_bytes(content)
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nweb-orders 0 118\n")
+    return tmp_path
+
+
+def asked(query: str, log_dir: Path, *options: str) -> int:
+    return main(["sql", query, "--log-dirs", str(log_dir), *options])
+
+
+def test_records_below_the_high_watermark_in_three_formats(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = 'select count(*) as n, max(offset) as last from "web-orders"'
+    assert asked(query, log_dir, "--format", "csv") == 0
+    assert capsys.readouterr().out == "n,last\n118,117\n"
+    query = """select key, timestamp, headers, (decode(value)->>'$.minute')::int as minute
+        from "web-orders" order by offset limit 1 offset 6"""
+    assert asked(query, log_dir, "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "key": "k3",
+        "timestamp": "2023-11-14T22:16:20+00:00",
+        "headers": None,
+        "minute": 3,
+    }
+    assert asked(query, log_dir, "--quiet") == 0
+    printed = capsys.readouterr()
+    assert "│ k3  │ 2023-11-14 22:16:20+00:00 │" in printed.out
+    assert printed.err == ""
+
+
+def test_conditions_decide_what_is_read(log_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def left_out(condition: str, *options: str) -> tuple[str, str]:
+        query = f'select count(*) from "web-orders" where {condition}'
+        assert asked(query, log_dir, "--format", "csv", *options) == 0
+        printed = capsys.readouterr()
+        return printed.out.split()[1], printed.err
+
+    count, said = left_out("timestamp >= timestamptz '2023-11-14 23:10:00Z'")
+    assert count == "4" and "1 of 5 parts of the log" in said and "before its" not in said
+    until = "timestamp < timestamptz '2023-11-14 22:20:00Z'"
+    count, said = left_out(until, "--lateness", "1m")
+    assert count == "14" and "1 of 5 parts" in said and "more than 60 s before" in said
+    count, said = left_out(until, "--lateness", "any")
+    assert count == "14" and "parts" not in said
+    count, said = left_out("offset in (5, 7)")
+    assert count == "2" and "1 of 5 parts" in said
+    count, said = left_out("partition = 3")
+    assert count == "0" and "0 of 5 parts" in said
+
+
+def test_what_is_wrong_is_one_sentence(log_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(query: str, *options: str) -> str:
+        assert asked(query, log_dir, *options) == 1
+        said = capsys.readouterr().err
+        assert said.startswith("pykafkalog sql: ") and said.count("\n") == 1
+        return said
+
+    assert "The topics are: web-orders" in fails("select 1 from orders")
+    assert "nope" in fails('select nope from "web-orders"')
+    assert "syntax error" in fails("selec 1")
+    assert "--lateness: 1y" in fails("select 1", "--lateness", "1y")
+    assert main(["sql", "select 1"]) == 1
+    assert "which logs?" in capsys.readouterr().err
+    (segment, *_) = sorted((log_dir / "web-orders-0").glob("*.log"))
+    content = bytearray(segment.read_bytes())
+    content[100] ^= 1
+    segment.write_bytes(content)
+    query = 'select count(value) from "web-orders" where value is not null'
+    assert "web-orders-0, offset 0: the checksum" in fails(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "quoted"),
+    [
+        ("select offset from t", 'select "offset" from t'),
+        ("select max(Offset), 1 from t", 'select max("offset"), 1 from t'),
+        ("select 1 from t limit 5 offset 10", "select 1 from t limit 5 offset 10"),
+        ("select 'offset' from t where offset>5 ", "select 'offset' from t where \"offset\">5 "),
+        (
+            'select "offset" from t order by offset desc',
+            'select "offset" from t order by "offset" desc',
+        ),
+    ],
+)
+def test_the_column_offset_needs_no_quotes(query: str, quoted: str) -> None:
+    assert columns_quoted(query) == quoted

@@ -9,8 +9,9 @@ beside (Spark's `MicroBatchExecution`, 4.0.0):
 * each batch, `partitions(start, end)`.
 
 So the reader remembers the last end that it was asked for, which `maxOffsetsPerTrigger` counts
-from. Under `availableNow` Spark asks for the latest offset once, before it says anything, and reads
-up to there in one batch: the option cannot be kept then, and is refused when that shows.
+from. Under `availableNow` Spark asks for the latest offset once and reads up to there, so a run
+with the option ends behind that many offsets. Should it ask before it has said where the query
+stands, the answer would lie before that place; this is refused when it shows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,9 +74,9 @@ class LogStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         begin, until = _from_json(start), _from_json(end)
         if begin == until and self._has_guessed:
             raise BadOption(
-                "maxOffsetsPerTrigger cannot be kept with the trigger availableNow: Spark 4.0 asks "
-                "a Python source for the latest offset once, without saying where the query "
-                "stands; leave it out, or use another trigger"
+                "maxOffsetsPerTrigger cannot be kept: Spark has asked for the latest offset "
+                "before it has said where the query stands, as with the trigger availableNow; "
+                "leave it out, or use another trigger"
             )
         self._at, self._has_guessed = until, False
         if options.fail_on_data_loss:

@@ -6,23 +6,25 @@ from tools.connection import add_command, admin_client, refusals_as_sentences
 from tools.errors import CommandError
 
 EXAMPLES = """\
-  pykafkalog groups                            every group, its state and its lag
-  pykafkalog groups --describe billing         members, offsets and lag per partition
+  pykafkalog groups                            every group, its state, its lag
+  pykafkalog groups --describe billing         members, offsets, lag
   pykafkalog groups --describe billing --json | jq .lag
   pykafkalog groups --reset billing --topic orders --to earliest --dry-run
   pykafkalog groups --reset billing --topic orders:0,2 --to 1200
   pykafkalog groups --reset billing --all-topics --to 2026-03-01T12:00:00
   pykafkalog groups --reset billing --all-topics --by-duration 2h
   pykafkalog groups --reset billing --topic orders --shift-by -10
-  pykafkalog groups --reset billing --all-topics --to current --dry-run --export > o.csv
-  pykafkalog groups --reset billing --from-file o.csv
+  pykafkalog groups --reset billing --all-topics --to current --dry-run --export
+  pykafkalog groups --reset billing --from-file exported.csv
   pykafkalog groups --delete billing
   pykafkalog groups --delete-offsets billing --topic orders
 
-A reset commits at once; look first with --dry-run. It is refused while the group has
-members, and where an offset lies outside of the log. Times without a zone are UTC.
+A reset commits at once; look first with --dry-run. It is refused while the
+group has members, and where an offset lies outside of the log. Times without a
+zone are UTC.
 
-exit code: 0 done; 1 refused or failed, standard error says why; 2 wrong arguments"""
+exit code: 0 done; 1 refused or failed, standard error says why; 2 wrong
+arguments"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

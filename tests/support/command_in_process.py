@@ -1,16 +1,37 @@
-"""`pykafkalog …` as a function call: quicker than a process, for tests that run many commands.
+"""`pykafkalog …` many times in one process: quicker, for tests that run many commands.
 
-What only a process has (signals, pipes that are closed early, exit codes of the interpreter) is
-tried with `tests.support.command_line`.
+The process belongs to whatever is under test (`installation`), as that of
+`tests.support.command_line` does. What only a command's own process has (signals, pipes that are
+closed early, exit codes of the interpreter) is tried there.
 """
 
-import contextlib
-import io
-import sys
+import base64
+import json
+import subprocess
+import threading
 from dataclasses import dataclass
-from unittest import mock
+from functools import cache
+from typing import Final
 
-from tools.__main__ import main
+from tests.support.installation import under_test
+
+TIMEOUT_S: Final = 60
+
+_SERVE: Final = """
+import base64, contextlib, importlib, io, json, sys
+main = importlib.import_module(sys.argv[1]).main
+answers, requests = sys.stdout, sys.stdin
+for line in requests:
+    words, given = json.loads(line)
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    err = io.StringIO()
+    sys.stdin = io.TextIOWrapper(io.BytesIO(base64.b64decode(given)), encoding="utf-8")
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(words)
+    out.flush()
+    said = base64.b64encode(out.buffer.getvalue()).decode()
+    print(json.dumps([code, said, err.getvalue()]), file=answers, flush=True)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +49,35 @@ class Done:
 
 
 def in_process(*words: str, stdin: bytes = b"") -> Done:
-    """Run one command to its end."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-    err = io.StringIO()
-    given = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
-    with (
-        mock.patch.object(sys, "stdin", given),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        code = main(words)
-    out.flush()
-    buffer = out.buffer
-    assert isinstance(buffer, io.BytesIO)
-    return Done(code, buffer.getvalue(), err.getvalue())
+    """Run one command to its end. Raises AssertionError when it does not come to one."""
+    process = _process()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    request = [words, base64.b64encode(stdin).decode()]
+    timer = threading.Timer(TIMEOUT_S, process.kill)
+    timer.start()
+    try:
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+    finally:
+        timer.cancel()
+    if not answer:
+        _process.cache_clear()
+        raise AssertionError(f"pykafkalog {' '.join(words)} did not come to its end")
+    code, output, said = json.loads(answer)
+    return Done(code, base64.b64decode(output), said)
+
+
+@cache
+def _process() -> subprocess.Popen[str]:
+    """It ends with the tests, when its standard input does."""
+    used = under_test()
+    return subprocess.Popen(
+        [used.python, "-c", _SERVE, f"{used.package}tools.__main__"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=used.directory,
+        env=used.process_environment(),
+    )

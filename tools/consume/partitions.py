@@ -34,7 +34,8 @@ def read_ranges(
             return
         read = [TopicPartition(*place) for place in before if place not in left]
         if read:
-            consumer.pause(read)
+            # Not `pause`: a pause outlives the next `assign` now and then.
+            consumer.incremental_unassign(read)
 
 
 def _within(messages: list[Any], left: dict[Place, Range]) -> list[Record]:

@@ -69,7 +69,7 @@ class FakeConsumer:
     def consume(self, number: int, timeout: float) -> list[FakeMessage]:
         return []
 
-    def pause(self, partitions: Any) -> None:
+    def incremental_unassign(self, partitions: Any) -> None:
         pass
 
     def list_topics(self, timeout: float) -> Any:

@@ -11,7 +11,8 @@ shows what this prints, one JSON object:
        "reason": ""}, …]}
 
 The directories are locked for the time. Exit code 0, or 1 with one line on standard error; topics
-in conflict are part of the answer and no failure. A dry run writes nothing but the lock files.
+in conflict are part of the answer and no failure. A dry run writes nothing but the lock files, and
+where one of `log.dirs` is not Kafka's nothing is written at all.
 """
 
 import argparse
@@ -37,6 +38,7 @@ from config.broker_config import BrokerConfig, load_broker_config
 from config.definition import ConfigError
 from config.properties import parse_override
 from protocol.types import uuid_to_text
+from storage.directory_kind import DirectoryKind, directory_kind
 from storage.errors import (
     DirectoryLocked,
     InconsistentBrokerId,
@@ -65,10 +67,9 @@ async def adopt(config: BrokerConfig, fs: FileSystem, *, dry_run: bool = False) 
     Raises DirectoryLocked when a broker runs on the directories, MetadataStoreError, ConfigError,
     the errors of `settle_identity`, OSError.
     """
+    _require_log_dirs(fs, config.log_dirs)
     async with AsyncExitStack() as release:
         for path in config.log_dirs:
-            if not fs.is_dir(path):
-                raise ConfigError(f"the log directory {path} does not exist")
             log_dir = LogDir(fs, path)
             log_dir.lock()
             release.callback(log_dir.unlock)
@@ -101,6 +102,19 @@ async def adopt(config: BrokerConfig, fs: FileSystem, *, dry_run: bool = False) 
         "log_dirs": list(config.log_dirs),
         "topics": [_as_json(verdict) for verdict in verdicts],
     }
+
+
+def _require_log_dirs(fs: FileSystem, paths: Sequence[str]) -> None:
+    """Before anything is written. A new, empty disk beside others is fine. Raises ConfigError."""
+    for path in paths:
+        if not fs.is_dir(path):
+            raise ConfigError(f"the log directory {path} does not exist")
+    kinds = {path: directory_kind(fs, path) for path in paths}
+    for path, kind in kinds.items():
+        if kind not in (DirectoryKind.LOG_DIR, DirectoryKind.EMPTY):
+            raise ConfigError(f"{path} is {kind.value}, so nothing was changed. Is log.dirs right?")
+    if DirectoryKind.LOG_DIR not in kinds.values():
+        raise ConfigError(f"{', '.join(paths)}: nothing to adopt there. Is log.dirs right?")
 
 
 def _as_json(verdict: TopicVerdict) -> dict[str, Any]:

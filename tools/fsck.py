@@ -16,6 +16,7 @@ from random import Random
 import storage
 from storage.check.findings import PartitionVerdict
 from storage.check.log_dir import LogDirCheck
+from storage.directory_kind import DirectoryKind, directory_kind
 from storage.errors import DirectoryLocked, StorageError
 from storage.os_filesystem import OsFileSystem
 from tools.clock import WallClock
@@ -86,9 +87,16 @@ def run(args: argparse.Namespace) -> int:
     paths = [str(Path(directory).absolute()) for directory in args.directories]
     for path in paths:
         if not Path(path).is_dir():
-            kind = "is no directory" if Path(path).exists() else "does not exist"
-            return _failed(f"{path} {kind}; name a directory of log.dirs, or one partition's")
+            what = "is no directory" if Path(path).exists() else "does not exist"
+            return _failed(f"{path} {what}; name a directory of log.dirs, or one partition's")
     try:
+        for path in paths if args.repair else ():
+            kind = directory_kind(OsFileSystem(), path)
+            if kind not in (DirectoryKind.LOG_DIR, DirectoryKind.PARTITION):
+                return _failed(
+                    f"{path} is {kind.value}, so nothing was repaired; name a directory of"
+                    " log.dirs, or one partition's"
+                )
         return _check(args, paths)
     except DirectoryLocked as error:
         return _failed(f"{error}. Stop the broker before a repair")

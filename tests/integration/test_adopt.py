@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -84,3 +85,24 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
         assert refused.returncode == 1
         (line,) = refused.stderr.splitlines()
         assert reason in line
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("notes.txt", "is a directory that is not Kafka's"), (None, "nothing to adopt there")],
+)
+def test_a_directory_that_is_not_kafkas_is_left_alone(
+    tmp_path: Path, name: str | None, reason: str
+) -> None:
+    (logs := tmp_path / "logs").mkdir()
+    if name is not None:
+        (logs / name).write_text("mine")
+    properties = tmp_path / "server.properties"
+    properties.write_text(f"log.dirs={logs}\n")
+    before = sorted(tmp_path.rglob("*"))
+    for words in ((), ("--dry-run",)):
+        refused = pykafkalog("adopt", *words, str(properties))
+        assert refused.returncode == 1
+        (line,) = refused.stderr.splitlines()
+        assert reason in line
+    assert sorted(tmp_path.rglob("*")) == before

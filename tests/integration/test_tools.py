@@ -106,6 +106,6 @@ def test_what_cannot_be_done_is_one_clear_line(bootstrap: str, topic: str) -> No
             f"pykafkalog {arguments[0]}: {reason}"
         )
     told = refusal("consume", "-b", bootstrap, f"{topic}-missing", "--exit")
-    assert told == f"pykafkalog consume: there is no topic {topic}-missing"
+    assert told.startswith(f"pykafkalog consume: there is no topic {topic}-missing")
     told = refusal("topics", "-b", bootstrap, "--create", "not/a/name")
     assert told.startswith("pykafkalog topics: ")

@@ -166,3 +166,30 @@ def test_many_sound_partitions_are_counted_not_listed(
     assert "orders-7" not in out
     assert main(["fsck", "--all", str(log_dir)]) == 0
     assert "orders-7" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("names", [(), ("notes.txt",), ("node-20/package.json",)])
+def test_a_repair_leaves_a_directory_that_is_not_kafkas_alone(
+    tmp_path: Path, names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.mkdir()
+    for name in names:
+        (wrong / name).parent.mkdir(exist_ok=True)
+        (wrong / name).write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["fsck", "--repair", str(wrong)]) == 2
+    assert sorted(tmp_path.rglob("*")) == before
+    told = capsys.readouterr().err
+    assert f"{wrong} is " in told
+    assert "nothing was repaired" in told
+
+
+def test_one_wrong_directory_keeps_the_others_from_being_repaired(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "wrong-0").mkdir()
+    (log_dir / ".kafka_cleanshutdown").unlink()
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["fsck", "--repair", str(log_dir), str(tmp_path / "wrong-0")]) == 2
+    assert sorted(tmp_path.rglob("*")) == before

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 import trio
@@ -246,6 +247,7 @@ def disk(root: str, names: tuple[str, ...]) -> tuple[OsFileSystem, BrokerConfig]
     fs = OsFileSystem()
     for name in names:
         fs.make_dirs(f"{root}/{name}")
+        fs.open(f"{root}/{name}/{0:020}.log", create=True).close()
     return fs, BrokerConfig.parse({"log.dirs": root})
 
 
@@ -277,6 +279,24 @@ def test_a_dry_run_leaves_nothing_but_the_lock_file(tmp_path: object) -> None:
     assert sorted(fs.list_dir(root)) == [".lock", "t-0", "t-1"]
     trio.run(adopt, config, fs)
     assert trio.run(dry) == ["known already"]
+
+
+def test_adopt_refuses_what_is_not_kafkas_before_it_writes(tmp_path: Path) -> None:
+    empty, foreign, kafkas = (str(tmp_path / name) for name in ("empty", "foreign", "kafkas"))
+    fs, _ = disk(kafkas, ("t-0",))
+    fs.make_dirs(empty)
+    fs.make_dirs(f"{foreign}/node-20")
+    before = sorted(tmp_path.rglob("*"))
+    for paths, said in (
+        ((kafkas, foreign), f"{foreign} is a directory that is not Kafka's"),
+        ((empty,), "nothing to adopt there"),
+        ((f"{kafkas}/t-0",), "is a partition's directory"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            trio.run(adopt, BrokerConfig.parse({"log.dirs": ",".join(paths)}), fs)
+    assert sorted(tmp_path.rglob("*")) == before
+    summary = trio.run(adopt, BrokerConfig.parse({"log.dirs": f"{empty},{kafkas}"}), fs)
+    assert [topic["action"] for topic in summary["topics"]] == ["adopted"]
 
 
 def test_adopt_refuses_a_directory_in_use_and_one_that_is_not_there(tmp_path: object) -> None:

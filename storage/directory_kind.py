@@ -1,0 +1,74 @@
+"""Whether a directory is Kafka's, for what writes into directories that a person names.
+
+A directory is a log directory by `meta.properties`, a checkpoint, the marker of a clean stop, or a
+partition in it; a partition directory is one by a segment's file, `partition.metadata` or its
+leader epochs. A name alone (`node-20`) proves nothing: in a wrong directory files would be made.
+"""
+
+from enum import Enum
+
+from storage.filesystem import FileSystem
+from storage.paths import (
+    CLEAN_SHUTDOWN_FILE,
+    CLEANER_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    LOCK_FILE,
+    LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+    is_offset_prefix,
+    join,
+    parse_partition_dir,
+    parse_segment_file,
+)
+
+_OF_A_LOG_DIR = frozenset(
+    (
+        META_PROPERTIES,
+        CLEAN_SHUTDOWN_FILE,
+        RECOVERY_POINT_CHECKPOINT,
+        LOG_START_OFFSET_CHECKPOINT,
+        HIGH_WATERMARK_CHECKPOINT,
+        CLEANER_CHECKPOINT,
+    )
+)
+_OF_A_PARTITION = frozenset((PARTITION_METADATA, LEADER_EPOCH_CHECKPOINT))
+_OF_A_DISK = frozenset((LOCK_FILE, "lost+found"))
+"""What a new log directory may have: a lock that was let go, and the root of a file system."""
+OFFSET_DIGITS = 20
+"""Of the base offset in a segment's name; `2026.log` is somebody's diary."""
+
+
+class DirectoryKind(Enum):
+    """What a directory is, for Kafka."""
+
+    LOG_DIR = "a log directory"
+    PARTITION = "a partition's directory"
+    EMPTY = "an empty directory"
+    FOREIGN = "a directory that is not Kafka's"
+
+
+def directory_kind(fs: FileSystem, path: str) -> DirectoryKind:
+    """Looks, and changes nothing. Raises OSError."""
+    names = fs.list_dir(path)
+    if not set(names) - _OF_A_DISK:
+        return DirectoryKind.EMPTY
+    if not _OF_A_LOG_DIR.isdisjoint(names):
+        return DirectoryKind.LOG_DIR
+    if _is_partition(names):
+        return DirectoryKind.PARTITION
+    for name in names:
+        if parse_partition_dir(name) is not None:
+            within = join(path, name)
+            if fs.is_dir(within) and _is_partition(fs.list_dir(within)):
+                return DirectoryKind.LOG_DIR
+    return DirectoryKind.FOREIGN
+
+
+def _is_partition(names: list[str]) -> bool:
+    return not _OF_A_PARTITION.isdisjoint(names) or any(
+        is_offset_prefix(name[:OFFSET_DIGITS]) and parse_segment_file(name) is not None
+        for name in names
+    )

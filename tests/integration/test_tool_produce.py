@@ -1,0 +1,110 @@
+"""`pykafkalog produce` against a real broker, and back through `consume`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.broker_process import BrokerProcess
+from tests.support.command_in_process import Done, in_process
+
+
+@pytest.fixture
+def topics(bootstrap: str, topic: str) -> tuple[str, str]:
+    """Two topics of two partitions each."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    names = (topic, f"{topic}-copy")
+    for future in admin.create_topics([NewTopic(name, 2, 1) for name in names]).values():
+        future.result(10)
+    return names
+
+
+def consume(bootstrap: str, *words: str) -> bytes:
+    done = in_process("consume", "-b", bootstrap, *words, "--from-beginning", "--exit")
+    assert done.returncode == 0, done.stderr
+    return done.output
+
+
+def produce(bootstrap: str, *words: str, stdin: bytes = b"") -> Done:
+    return in_process("produce", "-b", bootstrap, *words, stdin=stdin)
+
+
+def test_a_topic_is_copied_through_json_lines(bootstrap: str, topics: tuple[str, str]) -> None:
+    original, copy = topics
+    producer = Producer({"bootstrap.servers": bootstrap})
+    every = bytes(range(256))
+    for index, data in enumerate((None, b"", b"null", b"None", every, "é\n\u2028".encode(), b"\0")):
+        producer.produce(original, key=data, value=every, partition=index % 2)
+        producer.produce(original, key=b"k", value=data, partition=index % 2)
+        headers = [("h", data), ("h", b"again"), ("", None)]
+        producer.produce(original, "v", headers=headers, partition=index % 2)
+    assert producer.flush(10) == 0
+    written = consume(bootstrap, original, "--json", "--partition", "0")
+    written += consume(bootstrap, original, "--json", "--partition", "1")
+    assert written.count(b"\n") == 21
+    done = produce(bootstrap, copy, "--json", stdin=written)
+    assert (done.returncode, done.stderr) == (0, f"21 records to {copy}\n")
+    read = consume(bootstrap, copy, "--json", "--partition", "0")
+    read += consume(bootstrap, copy, "--json", "--partition", "1")
+    assert read.replace(f'"{copy}"'.encode(), f'"{original}"'.encode()) == written
+
+
+def test_text_goes_through_with_nulls_and_keys(bootstrap: str, topics: tuple[str, str]) -> None:
+    text = rb"a:1" + b"\n" + rb"\N:null" + b"\n" + rb"b:\N" + b"\n"
+    words = ("--key-separator", ":", "--null-marker", r"\N")
+    assert produce(bootstrap, topics[0], *words, "--partition", "0", stdin=text).returncode == 0
+    assert consume(bootstrap, topics[0], *words) == text
+    shown = consume(bootstrap, topics[0], "--format", "{key:json} {value:json}")
+    assert shown == b'"a" "1"\nnull "null"\n"b" null\n'
+
+
+def test_a_bad_line_is_named_and_what_was_sent_is_there(
+    bootstrap: str, topics: tuple[str, str], tmp_path: Path
+) -> None:
+    (good := tmp_path / "good.txt").write_text("a:1\n")
+    (bad := tmp_path / "bad.txt").write_text("b:2\nc\nd:4\n")
+    done = produce(
+        bootstrap, topics[0], "--key-separator", ":", "--file", str(good), "--file", str(bad)
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"pykafkalog produce: line 2 of {bad} has no ':' in it; 2 records were sent\n",
+    )
+    assert sorted(consume(bootstrap, topics[0]).split()) == [b"1", b"2"]
+
+
+def test_transactions_are_all_or_nothing_or_by_n(
+    bootstrap: str, topics: tuple[str, str], group: str
+) -> None:
+    words = (topics[0], "--key-separator", ":", "--transactional-id", group)
+    bad = b"a:1\nb:2\nc:3\nd\n"
+    done = produce(bootstrap, *words, stdin=bad)
+    assert done.returncode == 1
+    assert "line 4 has no ':' in it; nothing was committed" in done.stderr
+    assert consume(bootstrap, topics[0], "--read-committed") == b""
+    done = produce(bootstrap, *words, "--transaction-size", "2", stdin=bad)
+    assert "2 records before it were committed" in done.stderr
+    assert sorted(consume(bootstrap, topics[0], "--read-committed").split()) == [b"1", b"2"]
+
+
+def test_what_cannot_be_sent_is_named_by_its_line(bootstrap: str, topics: tuple[str, str]) -> None:
+    large = json.dumps({"value": "x" * 1_100_000}).encode()
+    for stdin, said in (
+        (b'{"value": "a"}\n' + large, "line 2 was not sent: "),
+        (b'{"value": "a", "partition": 2}', f"line 1 was not sent: {topics[0]} has no partition 2"),
+    ):
+        done = produce(bootstrap, topics[0], "--json", stdin=stdin)
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_stopped_broker_is_said(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        (lines := tmp_path / "lines.txt").write_text("a\n" * 10)
+        assert produce(broker.bootstrap, "t", "--file", str(lines)).returncode == 0
+    done = produce(broker.bootstrap, "t", "--file", str(lines))
+    assert done.returncode == 1
+    assert done.stderr.startswith("pykafkalog produce: cannot connect to")

@@ -1,0 +1,83 @@
+"""`pykafkalog …` many times in one process: quicker, for tests that run many commands.
+
+The process belongs to whatever is under test (`installation`), as that of
+`tests.support.command_line` does. What only a command's own process has (signals, pipes that are
+closed early, exit codes of the interpreter) is tried there.
+"""
+
+import base64
+import json
+import subprocess
+import threading
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from tests.support.installation import under_test
+
+TIMEOUT_S: Final = 60
+
+_SERVE: Final = """
+import base64, contextlib, importlib, io, json, sys
+main = importlib.import_module(sys.argv[1]).main
+answers, requests = sys.stdout, sys.stdin
+for line in requests:
+    words, given = json.loads(line)
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    err = io.StringIO()
+    sys.stdin = io.TextIOWrapper(io.BytesIO(base64.b64decode(given)), encoding="utf-8")
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(words)
+    out.flush()
+    said = base64.b64encode(out.buffer.getvalue()).decode()
+    print(json.dumps([code, said, err.getvalue()]), file=answers, flush=True)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command left."""
+
+    returncode: int
+    output: bytes
+    stderr: str
+
+    @property
+    def stdout(self) -> str:
+        """As text."""
+        return self.output.decode()
+
+
+def in_process(*words: str, stdin: bytes = b"") -> Done:
+    """Run one command to its end. Raises AssertionError when it does not come to one."""
+    process = _process()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    request = [words, base64.b64encode(stdin).decode()]
+    timer = threading.Timer(TIMEOUT_S, process.kill)
+    timer.start()
+    try:
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+    finally:
+        timer.cancel()
+    if not answer:
+        _process.cache_clear()
+        raise AssertionError(f"pykafkalog {' '.join(words)} did not come to its end")
+    code, output, said = json.loads(answer)
+    return Done(code, base64.b64decode(output), said)
+
+
+@cache
+def _process() -> subprocess.Popen[str]:
+    """It ends with the tests, when its standard input does."""
+    used = under_test()
+    return subprocess.Popen(
+        [used.python, "-c", _SERVE, f"{used.package}tools.__main__"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=used.directory,
+        env=used.process_environment(),
+    )

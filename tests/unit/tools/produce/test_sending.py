@@ -1,0 +1,139 @@
+"""What is sent, counted and said, on a producer that is a fake."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from tools.errors import CommandError
+from tools.presence import Presence
+from tools.produce.delivery import Delivery, send_all
+from tools.produce.lines import BadInput, Line
+from tools.produce.transactions import send_in_transactions
+from tools.records.record import Record
+
+
+class FakeProducer:
+    """Acknowledges at once; refuses values and topics as told; keeps transactions."""
+
+    def __init__(self, refused: bytes | None = None, too_large: bytes | None = None) -> None:
+        self.refused, self.too_large = refused, too_large
+        self.room = 2
+        self.sent: list[bytes] = []
+        self.log: list[str] = []
+        self.commit_error: KafkaException | None = None
+
+    def produce(self, topic: str, *, value: bytes, on_delivery: Any, **_rest: Any) -> None:
+        if not self.room:
+            raise BufferError
+        self.room -= 1
+        if value == self.too_large:
+            raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
+        if value == self.refused:
+            on_delivery(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), None)
+        else:
+            self.sent.append(value)
+            on_delivery(None, None)
+
+    def poll(self, timeout: float) -> None:
+        self.room = 2
+
+    def flush(self, timeout: float) -> int:
+        return 0
+
+    def list_topics(self, timeout: float) -> Any:
+        topic = type("Topic", (), {"partitions": {0: None, 1: None}})
+        return type("Metadata", (), {"topics": {"t": topic}})
+
+    def init_transactions(self, timeout: float) -> None:
+        self.log.append("init")
+
+    def begin_transaction(self) -> None:
+        self.log.append("begin")
+
+    def commit_transaction(self, timeout: float) -> None:
+        if self.commit_error is not None:
+            raise self.commit_error
+        self.log.append(f"commit {len(self.sent)}")
+
+    def abort_transaction(self, timeout: float) -> None:
+        self.log.append("abort")
+
+
+def lines(count: int, bad: bool = False, **more: Any) -> Iterable[Line]:
+    for number in range(1, count + 1):
+        yield Line(Record(topic="t", value=str(number).encode(), **more), "", number, 2)
+    if bad:
+        raise BadInput(f"line {count + 1} is no JSON")
+
+
+def send(producer: FakeProducer, given: Iterable[Line]) -> int:
+    return send_all(Delivery(producer, Presence({})), given, lambda _amount: None)
+
+
+def transact(producer: FakeProducer, given: Iterable[Line], size: int | None = None) -> int:
+    delivery = Delivery(producer, Presence({}))
+    return send_in_transactions(producer, delivery, given, size, lambda _amount: None)
+
+
+def said(sending: Any, *args: Any) -> str:
+    with pytest.raises(CommandError) as caught:
+        sending(*args)
+    return str(caught.value)
+
+
+def test_everything_is_sent_and_counted_even_when_the_queue_is_full() -> None:
+    producer = FakeProducer()
+    assert send(producer, lines(5)) == 5
+    assert len(producer.sent) == 5
+
+
+def test_how_many_were_sent_before_a_bad_line() -> None:
+    assert said(send, FakeProducer(), lines(3, bad=True)) == (
+        "line 4 is no JSON; 3 records were sent"
+    )
+    assert said(send, FakeProducer(), lines(1, bad=True)) == "line 2 is no JSON; 1 record was sent"
+
+
+def test_a_record_that_is_refused_is_named_by_its_line() -> None:
+    refused = said(send, FakeProducer(refused=b"2"), lines(3))
+    assert refused.startswith("line 2 was not sent: ")
+    assert refused.endswith("; 1 record was sent")
+    assert said(send, FakeProducer(too_large=b"2"), lines(3)).startswith("line 2 was not sent: ")
+
+
+def test_a_partition_that_is_not_there_is_said_before_it_is_tried() -> None:
+    assert send(FakeProducer(), lines(1, partition=1)) == 1
+    assert "line 1 was not sent: t has no partition 2, its last one is 1" in said(
+        send, FakeProducer(), lines(1, partition=2)
+    )
+
+
+def test_one_transaction_for_all() -> None:
+    producer = FakeProducer()
+    assert transact(producer, lines(3)) == 3
+    assert producer.log == ["init", "begin", "commit 3"]
+
+
+def test_transactions_of_n() -> None:
+    producer = FakeProducer()
+    assert transact(producer, lines(5), 2) == 5
+    assert producer.log == ["init", "begin", "commit 2", "begin", "commit 4", "begin", "commit 5"]
+
+
+def test_a_bad_line_aborts_what_is_open_and_keeps_what_was_committed() -> None:
+    producer = FakeProducer()
+    assert said(transact, producer, lines(3, bad=True)) == (
+        "line 4 is no JSON; nothing was committed"
+    )
+    assert producer.log == ["init", "begin", "abort"]
+    assert said(transact, FakeProducer(), lines(5, bad=True), 2) == (
+        "line 6 is no JSON; 4 records before it were committed, the rest was not"
+    )
+
+
+def test_a_commit_that_fails_is_said() -> None:
+    producer = FakeProducer()
+    producer.commit_error = KafkaException(KafkaError(KafkaError._FENCED))
+    assert said(transact, producer, lines(1)).startswith("the transaction was not committed: ")

@@ -1,0 +1,117 @@
+"""Where reading begins and ends in each partition.
+
+`--offset` and `--until` name it for all partitions alike; with what the broker tells of each one it
+becomes a range of offsets. An absolute offset outside of a log is an error that names the range.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from tools.errors import CommandError
+from tools.log_ends import LogEnds, Place, place_name
+from tools.moments import parse_moment
+
+
+class Kind(Enum):
+    """What a bound is counted from."""
+
+    FIRST = "first"
+    END = "end"
+    OFFSET = "offset"
+    BACK = "back"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`number`: an offset, so many before the end, or milliseconds since the epoch."""
+
+    kind: Kind
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From `start` to before `stop`; None: on and on."""
+
+    start: int
+    stop: int | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is to be read."""
+        return self.stop is not None and self.stop <= self.start
+
+
+_WORDS = {
+    "earliest": Kind.FIRST,
+    "beginning": Kind.FIRST,
+    "latest": Kind.END,
+    "end": Kind.END,
+}
+
+
+def parse_offset(text: str) -> Bound:
+    """`1200`, `-5` (so many before the end), `earliest`, `latest`. Raises CommandError."""
+    if text in _WORDS:
+        return Bound(_WORDS[text])
+    if text.isdecimal():
+        return Bound(Kind.OFFSET, int(text))
+    if text.startswith("-") and text[1:].isdecimal():
+        return Bound(Kind.BACK, int(text[1:]))
+    raise CommandError(f"--offset {text}: an offset, -N for N before the end, earliest or latest")
+
+
+def parse_until(text: str, now_ms: int) -> Bound:
+    """`end`, an offset, a time, `@` and milliseconds, or how long ago. Raises CommandError."""
+    if text == "end":
+        return Bound(Kind.END)
+    if text.isdecimal():
+        return Bound(Kind.OFFSET, int(text))
+    moment = parse_moment(text.removeprefix("@"), now_ms)
+    if moment > now_ms:
+        raise CommandError(f"--until {text} lies ahead: end it yourself (Ctrl-C, `timeout 60 …`)")
+    return Bound(Kind.TIME, moment)
+
+
+def resolve(
+    ends: LogEnds, places: Sequence[Place], start: Bound, until: Bound | None
+) -> dict[Place, Range]:
+    """A range for each partition. Raises CommandError for an offset outside of a log."""
+    firsts, lasts = _there(ends.firsts(places)), _there(ends.ends(places))
+    starts = _resolved(start, places, ends, firsts, lasts)
+    for place, offset in starts.items():
+        if not firsts[place] <= offset <= lasts[place]:
+            raise CommandError(
+                f"{place_name(place)} has offsets {firsts[place]} to {lasts[place]}, not {offset}"
+            )
+    stops = {} if until is None else _resolved(until, places, ends, firsts, lasts)
+    return {place: Range(starts[place], stops.get(place)) for place in places}
+
+
+def _resolved(
+    bound: Bound,
+    places: Sequence[Place],
+    ends: LogEnds,
+    firsts: Mapping[Place, int],
+    lasts: Mapping[Place, int],
+) -> dict[Place, int]:
+    match bound.kind:
+        case Kind.FIRST:
+            return dict(firsts)
+        case Kind.END:
+            return dict(lasts)
+        case Kind.OFFSET:
+            return dict.fromkeys(places, bound.number)
+        case Kind.BACK:
+            return {place: max(lasts[place] - bound.number, firsts[place]) for place in places}
+        case Kind.TIME:
+            return _there(ends.at_time(places, bound.number))
+
+
+def _there(offsets: Mapping[Place, int | None]) -> dict[Place, int]:
+    for place, offset in offsets.items():
+        if offset is None:
+            raise CommandError(f"there is no partition {place_name(place)} any more")
+    return {place: offset for place, offset in offsets.items() if offset is not None}

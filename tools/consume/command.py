@@ -1,0 +1,170 @@
+"""The arguments of `pykafkalog consume`, and which of its parts does what they ask for."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tools.connection import add_command, admin_client, client_settings, refusals_as_sentences
+from tools.errors import CommandError
+
+EXAMPLES = r"""
+  pykafkalog consume orders                       from now on, until Ctrl-C
+  pykafkalog consume orders --from-beginning --exit   all that is there
+  pykafkalog consume orders -n 10                 the last ten records
+  pykafkalog consume orders payments '^log-.*'    several, and by a pattern
+  pykafkalog consume orders --partition 0 --offset 1200 --max 5
+  pykafkalog consume orders --from-timestamp 2h --until 2026-03-01T12:00:00
+  pykafkalog consume orders --filter 'key~^eu-' --format '{time} {key}: {value}'
+  pykafkalog consume orders --from-beginning --json --exit > orders.jsonl
+  pykafkalog consume orders --group billing --exit    as a member, with commits
+
+records as text:
+  UTF-8 as it is, other bytes as base64:…, a null as \N (--null-marker).
+
+--format json (or --json):
+  topic, partition, offset, timestamp, timestamp_type, key, value, headers;
+  bytes that are not UTF-8 are {"base64": "…"}, a null is null.
+  `produce --json` reads it.
+
+--format TEMPLATE:
+  {topic} {partition} {offset} {timestamp} {time} {key} {value} {headers}
+  {header:NAME}; forms as {value:json}, {value:base64}, {value:hex},
+  {value:raw};  \n, \t, \0 and \\; {{ and }} are braces. A line end follows each
+  record unless the template ends in one.
+
+exit code: 0 done; 1 failed, standard error says why, or nobody reads the
+output; 2 wrong arguments; 130 Ctrl-C"""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The command's arguments."""
+    parser = add_command(
+        commands, "consume", text="Print the records of topics.", examples=EXAMPLES[1:]
+    )
+    parser.add_argument("topic", nargs="+", help="a topic, or a pattern that begins with ^")
+    _add_bounds(parser.add_argument_group("what to read"))
+    _add_output(parser.add_argument_group("what to print"))
+    parser.set_defaults(run=run)
+
+
+def _add_bounds(parser: "argparse._ArgumentGroup") -> None:
+    parser.add_argument("--partition", metavar="N", help="only these: 0 or 0,2 or 0-3")
+    parser.add_argument("--from-beginning", action="store_true", help="as --offset earliest")
+    parser.add_argument(
+        "--offset", metavar="O", help="an offset, -N for N before the end, earliest, latest"
+    )
+    parser.add_argument(
+        "--from-timestamp",
+        metavar="T",
+        help="a date and time (UTC), milliseconds since the epoch, or how long ago (2h)",
+    )
+    parser.add_argument(
+        "-n", "--last", type=_count, metavar="N", help="the last N records, then end"
+    )
+    parser.add_argument(
+        "--until",
+        metavar="U",
+        help="end before this offset or time (@N: milliseconds), or at the `end` as it is now",
+    )
+    parser.add_argument("--exit", action="store_true", help="as --until end")
+    parser.add_argument("--max", type=_count, metavar="N", help="end after N records")
+    parser.add_argument("--group", help="join this group and commit what was printed")
+    parser.add_argument("--read-committed", action="store_true", help="hide aborted transactions")
+
+
+def _add_output(parser: "argparse._ArgumentGroup") -> None:
+    parser.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="F",
+        help="key=TEXT, key~REGEX, 'key is null', with != and !~; value, header.NAME too",
+    )
+    parser.add_argument("--format", metavar="FORMAT", help="text, json or a template")
+    parser.add_argument("--json", action="store_true", help="as --format json")
+    parser.add_argument("--key-separator", metavar="S", help="print the key and S before the value")
+    parser.add_argument("--null-marker", metavar="S", help=r"print a null as S (default: \N)")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of records")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print records until the end that was asked for. Raises CommandError."""
+    from tools.consume import filters, lines
+    from tools.consume.reading import Reading
+
+    _require_sense(args)
+    line = lines.line_format(args)
+    chosen = filters.parse_filters(args.filter)
+    admin = admin_client(args)
+    with refusals_as_sentences():
+        reading = Reading(admin, args, client_settings(args), time.time_ns() // 1_000_000)
+        try:
+            _print(reading, args, line, chosen)
+        finally:
+            reading.close()
+
+
+def _require_sense(args: argparse.Namespace) -> None:
+    starts = [
+        option
+        for option, given in (
+            ("--from-beginning", args.from_beginning),
+            ("--offset", args.offset is not None),
+            ("--from-timestamp", args.from_timestamp is not None),
+            ("-n", args.last is not None),
+        )
+        if given
+    ]
+    if len(starts) > 1:
+        raise CommandError(f"{' and '.join(starts)}: only one of them says where to begin")
+    if args.exit and args.until is not None:
+        raise CommandError("--exit and --until: only one of them says where to end")
+    if args.group is None:
+        return
+    if args.partition is not None or (starts and not args.from_beginning):
+        raise CommandError(
+            f"--group goes on where the group is, without {(*starts, '--partition')[0]};"
+            " `pykafkalog groups --reset` sets its offsets"
+        )
+    if args.until not in (None, "end"):
+        raise CommandError("--group can end at the end (--exit) or after --max records")
+
+
+def _print(reading: Any, args: argparse.Namespace, line: Any, chosen: Callable[..., bool]) -> None:
+    from tools.output import Output
+    from tools.progress import progress_bar
+
+    if args.max == 0 or args.last == 0:
+        return
+    out = Output()
+    if args.last is not None:
+        for record in reading.last(args.last, chosen)[: args.max]:
+            out.write(line(record))
+        out.flush()
+        return
+    printed = seen = 0
+    total = None if sys.stdout.isatty() else reading.total
+    with progress_bar("reading", total) as advance:
+        for records in reading.batches():
+            done = []
+            for record in records:
+                done.append(record)
+                if chosen(record):
+                    out.write(line(record))
+                    printed += 1
+                    if printed == args.max:
+                        break
+            out.flush()
+            out.require_reader()
+            reading.printed(done)
+            seen += len(done)
+            advance(seen, absolute=True)
+            if printed == args.max:
+                return

@@ -1,0 +1,48 @@
+"""The last records of partitions: windows before the end that grow until enough was found.
+
+Offsets are no count of records: markers of transactions have offsets, compaction takes records
+away, and filters leave them out.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Final
+
+from tools.consume.bounds import Range
+from tools.log_ends import Place
+from tools.records.record import Record
+
+GROWTH: Final = 8
+
+Read = Callable[[Mapping[Place, Range]], Iterable[list[Record]]]
+
+
+def last_records(
+    read: Read, whole: Mapping[Place, Range], count: int, chosen: Callable[[Record], bool]
+) -> list[Record]:
+    """The last `count` chosen records of all ranges together, by timestamp where partitions meet.
+
+    `whole`: ranges that end. Each partition's records stay in the order of their offsets.
+    """
+    found: dict[Place, deque[Record]] = {}
+    width = count
+    left = dict(whole)
+    while left:
+        windows = {
+            place: Range(max(each.start, (each.stop or 0) - width), each.stop)
+            for place, each in left.items()
+        }
+        found |= {place: deque(maxlen=count) for place in left}
+        for record in chain.from_iterable(read(windows)):
+            if chosen(record):
+                found[record.topic or "", record.partition or 0].append(record)
+        left = {
+            place: each
+            for place, each in left.items()
+            if len(found[place]) < count and windows[place].start > each.start
+        }
+        width *= GROWTH
+    merged = heapq.merge(*found.values(), key=lambda record: record.timestamp or 0)
+    return list(deque(merged, maxlen=count))

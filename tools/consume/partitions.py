@@ -1,0 +1,52 @@
+"""Ranges of partitions read without a group."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tools.consume.bounds import Range
+from tools.consume.polling import Polling
+from tools.log_ends import Place
+from tools.records.record import Record, record_of
+
+
+def read_ranges(
+    consumer: Any, ranges: Mapping[Place, Range], polling: Polling
+) -> Iterator[list[Record]]:
+    """Batches of records, perhaps empty ones; ends when every range was read. Raises CommandError.
+
+    The last offset of a range may hold no record (a transaction's marker, a record that was
+    compacted away): a range is read when a record at or behind its end was seen, or the end of the
+    log.
+    """
+    from confluent_kafka import TopicPartition
+
+    left = {place: wanted for place, wanted in ranges.items() if not wanted.is_empty}
+    consumer.assign([TopicPartition(*place, wanted.start) for place, wanted in left.items()])
+    polling.ends.clear()
+    batches = polling.batches() if left else iter(())
+    for messages in batches:
+        before = list(left)
+        yield _within(messages, left)
+        for place, wanted in list(left.items()):
+            if wanted.stop is not None and polling.ends.get(place, -1) >= wanted.stop:
+                del left[place]
+        if not left:
+            return
+        read = [TopicPartition(*place) for place in before if place not in left]
+        if read:
+            # Not `pause`: a pause outlives the next `assign` now and then.
+            consumer.incremental_unassign(read)
+
+
+def _within(messages: list[Any], left: dict[Place, Range]) -> list[Record]:
+    records = []
+    for message in messages:
+        place = (message.topic(), message.partition())
+        wanted = left.get(place)
+        if wanted is None:
+            continue
+        if wanted.stop is None or message.offset() < wanted.stop:
+            records.append(record_of(message))
+        if wanted.stop is not None and message.offset() >= wanted.stop - 1:
+            del left[place]
+    return records

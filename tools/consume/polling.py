@@ -1,0 +1,90 @@
+"""Messages of a consumer in batches, and what ends reading that is not asked for.
+
+A topic that is deleted and a broker that goes away end it with a sentence: librdkafka would wait
+for ever. Topics are looked up while nothing comes.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from tools.connection import TIMEOUT_S
+from tools.errors import CommandError
+from tools.log_ends import Place
+from tools.presence import Presence
+
+BATCH: Final = 500
+WAIT_S: Final = 0.3
+"""Ctrl-C is looked at so often."""
+LOOK_UP_S: Final = 2.0
+
+
+class Polling:
+    """One consumer's messages."""
+
+    def __init__(
+        self,
+        consumer: Any,
+        topics: Sequence[str],
+        presence: Presence,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._consumer: Final = consumer
+        self._topics: Final = topics
+        self._presence: Final = presence
+        self._clock: Final = clock
+        self._quiet_since = clock()
+        self.ends: dict[Place, int] = {}
+        """Partitions that were read to their end, and where that was."""
+
+    def batches(self) -> Iterator[list[Any]]:
+        """Messages, perhaps none, for ever. Raises CommandError."""
+        while True:
+            first = self._consumer.poll(WAIT_S)
+            if first is None:
+                self._look_up()
+                yield []
+                continue
+            self._quiet_since = self._clock()
+            rest = self._consumer.consume(BATCH - 1, 0)
+            yield [message for message in (first, *rest) if self._is_record(message)]
+
+    def _is_record(self, message: Any) -> bool:
+        from confluent_kafka import KafkaError
+
+        error = message.error()
+        if error is None:
+            return True
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:
+            self.ends[message.topic(), message.partition()] = message.offset()
+        elif code in (
+            KafkaError.UNKNOWN_TOPIC_OR_PART,
+            KafkaError._UNKNOWN_TOPIC,
+            KafkaError._UNKNOWN_PARTITION,
+            KafkaError.UNKNOWN_TOPIC_ID,
+        ):
+            raise CommandError(f"topic {message.topic() or ''} is gone: it was deleted")
+        elif code in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT):
+            self._presence.doubt()
+            self._presence.check()
+        elif not error.retriable():
+            raise CommandError(error.str())
+        return False
+
+    def _look_up(self) -> None:
+        from confluent_kafka import KafkaException
+
+        self._presence.check()
+        now = self._clock()
+        if now - self._quiet_since < LOOK_UP_S:
+            return
+        self._quiet_since = now
+        try:
+            known = self._consumer.list_topics(timeout=TIMEOUT_S / 5).topics
+        except KafkaException:
+            self._presence.doubt()
+            return
+        for topic in self._topics:
+            if topic not in known:
+                raise CommandError(f"topic {topic} is gone: it was deleted")

@@ -1,0 +1,110 @@
+"""One run of `consume`: topics and bounds resolved, a client opened, records read and closed."""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from tools.consume.bounds import Bound, Kind, Range, parse_offset, parse_until, resolve
+from tools.consume.last import last_records
+from tools.consume.member import Member
+from tools.consume.partitions import read_ranges
+from tools.consume.polling import Polling
+from tools.consume.topics import chosen_partitions, chosen_topics, parse_numbers
+from tools.log_ends import LogEnds, Place, known_partitions
+from tools.moments import parse_moment
+from tools.presence import Presence
+from tools.records.record import Record
+
+
+class Reading:
+    """Owns the client; `close` commits what was printed, for a group."""
+
+    def __init__(
+        self, admin: Any, args: argparse.Namespace, settings: dict[str, Any], now_ms: int
+    ) -> None:
+        from confluent_kafka import Consumer
+
+        known = known_partitions(admin)
+        topics = chosen_topics(args.topic, known)
+        numbers = None if args.partition is None else parse_numbers(args.partition)
+        places = chosen_partitions(topics, numbers, known)
+        ends = LogEnds(admin, read_committed=args.read_committed)
+        until = _until(args, now_ms)
+        self._ranges: Final[Mapping[Place, Range]] = (
+            {} if args.group else resolve(ends, places, _start(args, now_ms), until)
+        )
+        presence = Presence(settings)
+        self._consumer: Final = Consumer(
+            {
+                **settings,
+                "group.id": args.group or "pykafkalog-consume",
+                "auto.offset.reset": _reset(args),
+                "enable.auto.commit": bool(args.group),
+                "enable.auto.offset.store": False,
+                "isolation.level": "read_committed" if args.read_committed else "read_uncommitted",
+                "enable.partition.eof": True,
+                "error_cb": presence.on_error,
+            }
+        )
+        self._polling: Final = Polling(self._consumer, topics, presence)
+        self._member: Member | None = None
+        if args.group:
+            lasts = {} if until is None else ends.ends(places)
+            there = {place: end for place, end in lasts.items() if end is not None}
+            stops = None if until is None else there
+            self._member = Member(self._consumer, topics, self._polling, stops)
+
+    @property
+    def total(self) -> int | None:
+        """How many offsets lie ahead, where that is known."""
+        if self._member is not None:
+            return None
+        total = 0
+        for each in self._ranges.values():
+            if each.stop is None:
+                return None
+            total += max(each.stop - each.start, 0)
+        return total
+
+    def batches(self) -> Iterator[list[Record]]:
+        """Records in batches, perhaps empty ones. Raises CommandError."""
+        if self._member is not None:
+            return self._member.read()
+        return read_ranges(self._consumer, self._ranges, self._polling)
+
+    def last(self, count: int, chosen: Callable[[Record], bool]) -> list[Record]:
+        """The last records that are chosen. Raises CommandError."""
+        return last_records(
+            lambda ranges: read_ranges(self._consumer, ranges, self._polling),
+            self._ranges,
+            count,
+            chosen,
+        )
+
+    def printed(self, records: Iterable[Record]) -> None:
+        """These are with the reader."""
+        if self._member is not None:
+            self._member.printed(records)
+
+    def close(self) -> None:
+        """Leave the group, if there is one."""
+        self._consumer.close()
+
+
+def _start(args: argparse.Namespace, now_ms: int) -> Bound:
+    if args.offset is not None:
+        return parse_offset(args.offset)
+    if args.from_timestamp is not None:
+        return Bound(Kind.TIME, parse_moment(args.from_timestamp, now_ms))
+    return Bound(Kind.FIRST if args.from_beginning or args.last is not None else Kind.END)
+
+
+def _until(args: argparse.Namespace, now_ms: int) -> Bound | None:
+    if args.until is not None:
+        return parse_until(args.until, now_ms)
+    return Bound(Kind.END) if args.exit or args.last is not None else None
+
+
+def _reset(args: argparse.Namespace) -> str:
+    """A group's own start; else: where to go on when retention was quicker than the reader."""
+    return "latest" if args.group and not args.from_beginning else "earliest"

@@ -1,0 +1,56 @@
+"""Which topics and partitions are read: names, and patterns that begin with `^`."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from tools.errors import CommandError
+from tools.log_ends import Place, require_topic
+
+
+def chosen_topics(words: Sequence[str], known: Mapping[str, list[int]]) -> list[str]:
+    """Names in order. Raises CommandError for a name that is not there, a pattern without topics.
+
+    A pattern matches the beginning of a name; topics that begin with `__` are the broker's own and
+    only found by a pattern that says so.
+    """
+    found: dict[str, None] = {}
+    for word in words:
+        if not word.startswith("^"):
+            require_topic(known, word)
+            found[word] = None
+            continue
+        try:
+            pattern = re.compile(word)
+        except re.error as error:
+            raise CommandError(f"{word!r} is no regular expression: {error}") from None
+        matches = [name for name in sorted(known) if pattern.match(name)]
+        if not word.startswith("^__"):
+            matches = [name for name in matches if not name.startswith("__")]
+        if not matches:
+            raise CommandError(f"no topic matches {word}; `pykafkalog topics` lists what there is")
+        found |= dict.fromkeys(matches)
+    return list(found)
+
+
+def chosen_partitions(
+    topics: Sequence[str], numbers: Sequence[int] | None, known: Mapping[str, list[int]]
+) -> list[Place]:
+    """Their partitions, or those with these numbers. Raises CommandError."""
+    places = [(topic, number) for topic in topics for number in (numbers or known[topic])]
+    for topic, number in places:
+        if number not in known[topic]:
+            raise CommandError(
+                f"{topic} has no partition {number}, its last one is {known[topic][-1]}"
+            )
+    return places
+
+
+def parse_numbers(text: str) -> list[int]:
+    """`0,2` or `0-3`. Raises CommandError."""
+    numbers: set[int] = set()
+    for word in text.split(","):
+        first, _, last = word.partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal() or int(last or first) > 10**6:
+            raise CommandError(f"--partition {text}: numbers, as 0 or 0,2 or 0-3")
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return sorted(numbers)

@@ -1,0 +1,100 @@
+"""The arguments of `pykafkalog groups`, and which of its parts does what they ask for."""
+
+import argparse
+
+from tools.connection import add_command, admin_client, refusals_as_sentences
+from tools.errors import CommandError
+
+EXAMPLES = """\
+  pykafkalog groups                            every group, its state, its lag
+  pykafkalog groups --describe billing         members, offsets, lag
+  pykafkalog groups --describe billing --json | jq .lag
+  pykafkalog groups --reset billing --topic orders --to earliest --dry-run
+  pykafkalog groups --reset billing --topic orders:0,2 --to 1200
+  pykafkalog groups --reset billing --all-topics --to 2026-03-01T12:00:00
+  pykafkalog groups --reset billing --all-topics --by-duration 2h
+  pykafkalog groups --reset billing --topic orders --shift-by -10
+  pykafkalog groups --reset billing --all-topics --to current --dry-run --export
+  pykafkalog groups --reset billing --from-file exported.csv
+  pykafkalog groups --delete billing
+  pykafkalog groups --delete-offsets billing --topic orders
+
+A reset commits at once; look first with --dry-run. It is refused while the
+group has members, and where an offset lies outside of the log. Times without a
+zone are UTC.
+
+exit code: 0 done; 1 refused or failed, standard error says why; 2 wrong
+arguments"""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The command's arguments."""
+    parser = add_command(
+        commands,
+        "groups",
+        text="List, describe, reset and delete consumer groups.",
+        examples=EXAMPLES,
+    )
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--list", action="store_true", help="every group (the default)")
+    action.add_argument("--describe", nargs="+", metavar="GROUP")
+    action.add_argument(
+        "--reset", metavar="GROUP", help="set committed offsets; the group must be empty"
+    )
+    action.add_argument("--delete", nargs="+", metavar="GROUP")
+    action.add_argument(
+        "--delete-offsets", metavar="GROUP", help="forget what is committed for --topic"
+    )
+    parser.add_argument(
+        "--topic",
+        action="append",
+        metavar="TOPIC[:0,1,…]",
+        help="with --reset and --delete-offsets; several times for several topics",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    _add_reset_arguments(parser.add_argument_group("with --reset"))
+    parser.set_defaults(run=run)
+
+
+def _add_reset_arguments(parser: "argparse._ArgumentGroup") -> None:
+    parser.add_argument(
+        "--all-topics", action="store_true", help="every topic that the group has offsets of"
+    )
+    parser.add_argument(
+        "--to", metavar="WHERE", help="earliest, latest, current, an offset, or a date and time"
+    )
+    parser.add_argument("--shift-by", type=int, metavar="N", help="so many on, or back (-N)")
+    parser.add_argument("--by-duration", metavar="SPAN", help="to so long ago: 90min, 2h, P1D")
+    parser.add_argument(
+        "--from-file", metavar="FILE", help="CSV as kafka-consumer-groups.sh exports it, or -"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show what would be, change nothing")
+    parser.add_argument("--export", action="store_true", help="print the offsets as that CSV")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Do what the arguments ask for. Raises CommandError."""
+    from tools.groups import deletion, listing, reset
+    from tools.groups.survey import all_groups, require_group, survey
+
+    if not args.reset and (args.all_topics or args.export or _targets(args)):
+        raise CommandError("--all-topics, --export, --to and the like go with --reset GROUP")
+    admin = admin_client(args)
+    with refusals_as_sentences():
+        if args.describe:
+            for group in [require_group(admin, name) for name in args.describe]:
+                listing.show_one(group, as_json=args.json)
+        elif args.reset:
+            reset.reset(admin, args)
+        elif args.delete:
+            deletion.delete_groups(admin, args)
+        elif args.delete_offsets:
+            deletion.delete_offsets(admin, args)
+        else:
+            listing.show_all(survey(admin, all_groups(admin)), as_json=args.json)
+
+
+def _targets(args: argparse.Namespace) -> bool:
+    return any(
+        value is not None for value in (args.to, args.shift_by, args.by_duration, args.from_file)
+    )

@@ -1,0 +1,60 @@
+"""Where a reset leads, parsed from arguments: a kind, and its number."""
+
+import argparse
+from dataclasses import dataclass
+from enum import Enum
+
+from tools.errors import CommandError
+from tools.moments import parse_moment, parse_span
+
+
+class Kind(Enum):
+    """How the new offset of a partition is found."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    CURRENT = "current"
+    OFFSET = "offset"
+    TIME = "time"
+    SHIFT = "shift"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`number`: an offset, a time in milliseconds since the epoch or a shift."""
+
+    kind: Kind
+    number: int = 0
+
+
+OPTIONS = ("to", "by_duration", "shift_by", "from_file")
+
+
+def parse_target(args: argparse.Namespace, now_ms: int) -> Target:
+    """Raises CommandError unless exactly one is asked for."""
+    given = [name for name in OPTIONS if getattr(args, name) is not None]
+    if len(given) != 1:
+        raise CommandError(
+            "--reset needs to know where to: one of --to, --shift-by, --by-duration, --from-file"
+        )
+    if args.from_file is not None:
+        return Target(Kind.FILE)
+    if args.shift_by is not None:
+        return Target(Kind.SHIFT, args.shift_by)
+    if args.by_duration is not None:
+        return Target(Kind.TIME, now_ms - parse_span(args.by_duration))
+    return parse_to(args.to)
+
+
+def parse_to(text: str) -> Target:
+    """`earliest`, `latest`, `current`, an offset, or a date and time. Raises CommandError."""
+    if text in (Kind.EARLIEST.value, Kind.LATEST.value, Kind.CURRENT.value):
+        return Target(Kind(text))
+    if text.isdecimal():
+        return Target(Kind.OFFSET, int(text))
+    if text[:1].isdecimal():
+        return Target(Kind.TIME, parse_moment(text))
+    raise CommandError(
+        f"--to {text}: earliest, latest, current, an offset, or a time as 2026-03-01T12:00:00 (UTC)"
+    )

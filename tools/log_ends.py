@@ -1,0 +1,82 @@
+"""Where the partitions of topics begin and end, and where a time lies in them: one request each."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from tools.connection import TIMEOUT_S
+from tools.errors import CommandError
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+def place_name(place: Place) -> str:
+    """`orders:3`."""
+    return f"{place[0]}:{place[1]}"
+
+
+class LogEnds:
+    """Asks a broker for offsets. A partition that is not there has None."""
+
+    def __init__(self, admin: Any, *, read_committed: bool = False) -> None:
+        """`read_committed`: the end is where the first open transaction begins."""
+        self._admin: Final = admin
+        self._read_committed: Final = read_committed
+
+    def firsts(self, places: Iterable[Place]) -> dict[Place, int | None]:
+        """The log start offsets."""
+        from confluent_kafka.admin import OffsetSpec
+
+        return self._ask(dict.fromkeys(places, OffsetSpec.earliest()))
+
+    def ends(self, places: Iterable[Place]) -> dict[Place, int | None]:
+        """The offsets that the next records get."""
+        from confluent_kafka.admin import OffsetSpec
+
+        return self._ask(dict.fromkeys(places, OffsetSpec.latest()))
+
+    def at_time(self, places: Iterable[Place], timestamp_ms: int) -> dict[Place, int | None]:
+        """The first record at or after that time; the end where there is none."""
+        from confluent_kafka.admin import OffsetSpec
+
+        wanted = list(places)
+        found = self._ask(dict.fromkeys(wanted, OffsetSpec.for_timestamp(timestamp_ms)))
+        late = [place for place, offset in found.items() if offset is not None and offset < 0]
+        return found | self.ends(late)
+
+    def _ask(self, wanted: Mapping[Place, Any]) -> dict[Place, int | None]:
+        from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+
+        level = (
+            IsolationLevel.READ_COMMITTED
+            if self._read_committed
+            else IsolationLevel.READ_UNCOMMITTED
+        )
+        if not wanted:
+            return {}
+        request = {TopicPartition(*place): spec for place, spec in wanted.items()}
+        answers = self._admin.list_offsets(request, isolation_level=level)
+        found: dict[Place, int | None] = {}
+        gone = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)
+        for partition, future in answers.items():
+            place = (partition.topic, partition.partition)
+            try:
+                found[place] = int(future.result(TIMEOUT_S).offset)
+            except KafkaException as error:
+                if error.args[0].code() not in (*gone, KafkaError._UNKNOWN_TOPIC):
+                    raise
+                found[place] = None
+        return found
+
+
+def known_partitions(admin: Any) -> dict[str, list[int]]:
+    """Every topic and its partitions."""
+    topics = admin.list_topics(timeout=TIMEOUT_S).topics
+    return {name: sorted(topic.partitions) for name, topic in topics.items()}
+
+
+def require_topic(known: Mapping[str, list[int]], topic: str) -> list[int]:
+    """Its partitions. Raises CommandError."""
+    if topic not in known:
+        raise CommandError(f"there is no topic {topic}; `pykafkalog topics` lists what there is")
+    return known[topic]

@@ -1,0 +1,125 @@
+"""Records sent, and what came of each: counted, and the first that failed is kept with its line."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from tools.errors import CommandError
+from tools.presence import Presence
+from tools.produce.lines import Line
+
+POLL_S: Final = 0.1
+
+
+class NotSent(Exception):
+    """A sentence: which record could not be sent, and why."""
+
+
+class Delivery:
+    """One producer. `acknowledged` counts what the broker has."""
+
+    def __init__(self, producer: Any, presence: Presence) -> None:
+        self._producer: Final = producer
+        self._presence: Final = presence
+        self._partitions: dict[str, int | None] = {}
+        self._failure: str | None = None
+        self.acknowledged = 0
+
+    def send(self, line: Line) -> None:
+        """Hand it to the client. Raises NotSent for this or an earlier record, CommandError."""
+        from confluent_kafka import KafkaException
+
+        record = line.record
+        arguments: dict[str, Any] = {
+            "key": record.key,
+            "value": record.value,
+            "on_delivery": partial(self._delivered, line.name),
+        }
+        if record.headers:
+            arguments["headers"] = list(record.headers)
+        if record.timestamp is not None:
+            arguments["timestamp"] = record.timestamp
+        if record.partition is not None:
+            self._require_partition(line)
+            arguments["partition"] = record.partition
+        try:
+            self._when_there_is_room(partial(self._producer.produce, record.topic, **arguments))
+        except KafkaException as error:
+            raise NotSent(f"{line.name} was not sent: {error.args[0].str()}") from None
+        self._producer.poll(0)
+        self.require_success()
+
+    def finish(self) -> None:
+        """Wait until everything is acknowledged. Raises NotSent, CommandError."""
+        while self._producer.flush(POLL_S * 5):
+            self._presence.check()
+            self.require_success()
+        self.require_success()
+
+    def drain(self) -> None:
+        """As `finish`, whatever came of single records."""
+        while self._producer.flush(POLL_S * 5):
+            self._presence.check()
+
+    def require_success(self) -> None:
+        """Raises NotSent when a record failed."""
+        if self._failure is not None:
+            raise NotSent(self._failure)
+
+    def _when_there_is_room(self, produce: Callable[[], None]) -> None:
+        while True:
+            try:
+                produce()
+                return
+            except BufferError:
+                self._producer.poll(POLL_S)
+                self._presence.check()
+                self.require_success()
+
+    def _require_partition(self, line: Line) -> None:
+        """librdkafka learns too late of a partition that is not there, and says it badly."""
+        topic = line.record.topic or ""
+        if topic not in self._partitions:
+            known = self._producer.list_topics(timeout=10).topics
+            self._partitions[topic] = len(known[topic].partitions) if topic in known else None
+        count = self._partitions[topic]
+        if count is not None and (line.record.partition or 0) >= count:
+            raise NotSent(
+                f"{line.name} was not sent: {topic} has no partition {line.record.partition}, its"
+                f" last one is {count - 1} (--any-partition lets the key decide)"
+            )
+
+    def _delivered(self, name: str, error: Any, _message: Any) -> None:
+        if error is None:
+            self.acknowledged += 1
+        elif self._failure is None:
+            self._failure = f"{name} was not sent: {error.str()}"
+
+
+def send_all(delivery: Delivery, lines: Any, advance: Callable[[int], None]) -> int:
+    """Send every line; how many. Raises CommandError that says how many were sent."""
+    from tools.produce.lines import BadInput
+
+    try:
+        for line in lines:
+            delivery.send(line)
+            advance(line.length)
+        delivery.finish()
+    except (BadInput, NotSent) as error:
+        delivery.drain()
+        sent = delivery.acknowledged
+        raise CommandError(f"{error}; {records(sent)} {were(sent)} sent") from None
+    except CommandError as error:
+        sent = delivery.acknowledged
+        raise CommandError(f"{error}; {records(sent)} {were(sent)} acknowledged") from None
+    return delivery.acknowledged
+
+
+def records(count: int) -> str:
+    """`1 record`, `2 records`."""
+    return f"{count} record" if count == 1 else f"{count} records"
+
+
+def were(count: int) -> str:
+    """For a sentence about so many."""
+    return "was" if count == 1 else "were"

@@ -33,7 +33,7 @@ class Delivery:
         arguments: dict[str, Any] = {
             "key": record.key,
             "value": record.value,
-            "on_delivery": partial(self._delivered, line.name),
+            "on_delivery": partial(self._delivered, line),
         }
         if record.headers:
             arguments["headers"] = list(record.headers)
@@ -43,7 +43,7 @@ class Delivery:
             self._require_partition(line)
             arguments["partition"] = record.partition
         try:
-            self._when_there_is_room(partial(self._producer.produce, record.topic, **arguments))
+            self._produce(record.topic, arguments)
         except KafkaException as error:
             raise NotSent(f"{line.name} was not sent: {error.args[0].str()}") from None
         self._producer.poll(0)
@@ -66,12 +66,12 @@ class Delivery:
         if self._failure is not None:
             raise NotSent(self._failure)
 
-    def _when_there_is_room(self, produce: Callable[[], None]) -> None:
+    def _produce(self, topic: str | None, arguments: dict[str, Any]) -> None:
         while True:
             try:
-                produce()
+                self._producer.produce(topic, **arguments)
                 return
-            except BufferError:
+            except BufferError:  # the client's queue is full
                 self._producer.poll(POLL_S)
                 self._presence.check()
                 self.require_success()
@@ -89,11 +89,11 @@ class Delivery:
                 f" last one is {count - 1} (--any-partition lets the key decide)"
             )
 
-    def _delivered(self, name: str, error: Any, _message: Any) -> None:
+    def _delivered(self, line: Line, error: Any, _message: Any) -> None:
         if error is None:
             self.acknowledged += 1
         elif self._failure is None:
-            self._failure = f"{name} was not sent: {error.str()}"
+            self._failure = f"{line.name} was not sent: {error.str()}"
 
 
 def send_all(delivery: Delivery, lines: Any, advance: Callable[[int], None]) -> int:

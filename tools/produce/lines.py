@@ -55,32 +55,38 @@ def parser_of(args: argparse.Namespace) -> Parse:
     as_json = args.json or args.format == "json"
     if as_json and (args.key_separator is not None or args.null_marker is not None):
         raise CommandError("JSON lines have keys and nulls in them: no --key-separator with them")
-    parse = from_json if as_json else _text_parser(args)
-    key = None if args.key is None else args.key.encode()
-    headers = tuple(_header(text) for text in args.header)
-    timestamp = None if args.timestamp is None else parse_moment(args.timestamp)
-    fixed_partition = args.partition if args.partition >= 0 else None
+    fixed = Record(
+        topic=args.topic,
+        partition=args.partition if args.partition >= 0 else None,
+        timestamp=None if args.timestamp is None else parse_moment(args.timestamp),
+        key=None if args.key is None else args.key.encode(),
+        headers=tuple(_header(text) for text in args.header),
+    )
+    try:
+        _checked(fixed if fixed.topic is not None or not as_json else replace(fixed, topic=""))
+    except BadLine as error:
+        raise CommandError(f"every record {error}") from None
+    if as_json:
+        return _json_parser(fixed, any_partition=args.any_partition)
+    return _text_parser(fixed, args.key_separator, args.null_marker)
 
-    def record_of(line: bytes) -> Record:
-        record = parse(line)
+
+def _json_parser(fixed: Record, *, any_partition: bool) -> Parse:
+    def parse(line: bytes) -> Record:
+        own = from_json(line)
+        partition = own.partition if fixed.partition is None else fixed.partition
         return _checked(
-            replace(
-                record,
-                topic=args.topic or record.topic,
-                partition=(
-                    None
-                    if args.any_partition
-                    else record.partition
-                    if fixed_partition is None
-                    else fixed_partition
-                ),
-                timestamp=record.timestamp if timestamp is None else timestamp,
-                key=record.key if key is None else key,
-                headers=(*record.headers, *headers),
+            Record(
+                topic=fixed.topic or own.topic,
+                partition=None if any_partition else partition,
+                timestamp=own.timestamp if fixed.timestamp is None else fixed.timestamp,
+                key=own.key if fixed.key is None else fixed.key,
+                value=own.value,
+                headers=own.headers + fixed.headers,
             )
         )
 
-    return record_of
+    return parse
 
 
 def _checked(record: Record) -> Record:
@@ -95,20 +101,27 @@ def _checked(record: Record) -> Record:
     return record
 
 
-def _text_parser(args: argparse.Namespace) -> Parse:
-    separator = None if not args.key_separator else args.key_separator.encode()
-    null = None if args.null_marker is None else args.null_marker.encode()
+def _text_parser(fixed: Record, key_separator: str | None, null_marker: str | None) -> Parse:
+    separator = key_separator.encode() if key_separator else None
+    null = None if null_marker is None else null_marker.encode()
 
-    def data(text: bytes) -> bytes | None:
-        return None if text == null else text
+    def record_of(key: bytes | None, value: bytes) -> Record:
+        return Record(
+            topic=fixed.topic,
+            partition=fixed.partition,
+            timestamp=fixed.timestamp,
+            key=fixed.key if fixed.key is not None else None if key == null else key,
+            value=None if value == null else value,
+            headers=fixed.headers,
+        )
 
     def parse(line: bytes) -> Record:
         if separator is None:
-            return Record(value=data(line))
+            return record_of(None, line)
         key, found, value = line.partition(separator)
         if not found:
             raise BadLine(f"has no {separator.decode()!r} in it")
-        return Record(key=data(key), value=data(value))
+        return record_of(key, value)
 
     return parse
 

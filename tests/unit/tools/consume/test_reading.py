@@ -47,7 +47,7 @@ class FakeMessage:
 class FakeConsumer:
     """Logs with gaps: offsets that hold a record, and the end."""
 
-    def __init__(self, logs: Mapping[Place, tuple[list[int], int]]) -> None:
+    def __init__(self, logs: Mapping[Place, tuple[list[int], int | None]]) -> None:
         self.logs = logs
         self.queue: Iterator[FakeMessage] = iter(())
         self.topics = {"t"}
@@ -60,10 +60,12 @@ class FakeConsumer:
         place = (partition.topic, partition.partition)
         offsets, end = self.logs[place]
         yield from (FakeMessage(place, o) for o in offsets if o >= partition.offset)
-        yield FakeMessage(place, end, KafkaError._PARTITION_EOF)
+        if end is not None:
+            yield FakeMessage(place, end, KafkaError._PARTITION_EOF)
 
     def poll(self, timeout: float) -> FakeMessage | None:
         self.read += 1
+        assert self.read < 100, "read on and on"
         return next(self.queue, None)
 
     def consume(self, number: int, timeout: float) -> list[FakeMessage]:
@@ -93,6 +95,12 @@ def test_ranges_end_at_records_at_gaps_and_at_the_end_of_the_log() -> None:
     assert read(consumer, {A: Range(0, 4)}) == [(0, 0), (0, 1)]  # 4 is no record, 5 is behind it
     assert read(consumer, {A: Range(0, 9)}) == [(0, 0), (0, 1), (0, 5), (0, 6)]  # markers at 7, 8
     assert read(consumer, {A: Range(6, 7), B: Range(1, 4)}) == [(0, 6), (1, 1)]
+
+
+def test_the_last_record_of_a_range_ends_it_at_once() -> None:
+    consumer = FakeConsumer({A: ([0, 1], None)})
+    assert read(consumer, {A: Range(0, 2)}) == [(0, 0), (0, 1)]
+    assert consumer.read == 2
 
 
 def test_nothing_is_asked_for_where_all_ranges_are_empty() -> None:

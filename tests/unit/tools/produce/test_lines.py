@@ -57,6 +57,9 @@ def test_what_holds_for_every_record() -> None:
     )
     with pytest.raises(CommandError, match="NAME=VALUE"):
         read(b"v", header=["h"])
+    for wrong in ({"timestamp": "0"}, {"partition": 1 << 31}):
+        with pytest.raises(CommandError, match="every record has the"):
+            read(b"v", **wrong)
 
 
 @given(

@@ -53,6 +53,8 @@ def test_only_the_value_has_to_be_there() -> None:
         (b'{"value": "a", "Key": "b"}', "has a field 'Key'"),
         (b'{"value": 1}', "has a value that is no string"),
         (b'{"value": {"base64": "/w="}}', "has a value whose base64 is wrong"),
+        (b'{"value": {"base64": "/w!="}}', "has a value whose base64 is wrong"),
+        (b'{"value": {"base64": "/!w=="}}', "has a value whose base64 is wrong"),
         (b'{"value": {"base64": 1}}', "has a value that is no string"),
         (rb'{"value": "\ud800"}', "has a value with half a surrogate pair"),
         (b'{"value": "a", "timestamp": 1.5}', "has a timestamp that is no whole number"),

@@ -1,7 +1,8 @@
 """Arguments that several subcommands share, and the session and settings that they ask for."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +74,23 @@ def pairs(words: Iterable[str]) -> dict[str, str]:
     return settings
 
 
+@contextmanager
 def session_of(
     args: argparse.Namespace,
     app: str,
     packages: Sequence[str],
     conf: Mapping[str, str] | None = None,
     inherited: Sequence[int] = (),
-) -> Any:
-    """The session that the arguments ask for; `--conf` goes over `conf`. Raises PipelineError."""
-    from pipeline.session import start_session
+) -> Iterator[Any]:
+    """The session that the arguments ask for, stopped at the end; `--conf` goes over `conf`.
 
-    return start_session(
+    What the work within fails with comes out as PipelineError (`pipeline.failures`). An interrupt
+    may have cut a call to the JVM in two, which is asked nothing more then.
+    """
+    from pipeline.failures import as_sentence
+    from pipeline.session import abandon_jvm, log_of, start_session, stop_session
+
+    session = start_session(
         app,
         master=args.master,
         packages=packages,
@@ -91,3 +98,12 @@ def session_of(
         log_file=args.log_file,
         inherited=inherited,
     )
+    try:
+        yield session
+    except KeyboardInterrupt:
+        abandon_jvm()
+        raise
+    except Exception as error:
+        raise as_sentence(error, log_of(session)) from error
+    finally:
+        stop_session(session)

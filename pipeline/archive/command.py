@@ -113,47 +113,39 @@ def run(args: argparse.Namespace) -> int:
     from pipeline.archive.place import Place
     from pipeline.archive.tables.opening import open_table, requirements
     from pipeline.archive.tables.parquet import ParquetTable
-    from pipeline.failures import as_sentence
-    from pipeline.session import abandon_jvm, log_of, stop_session
 
     _check(args)
     source = _source(args)
     place = Place.of(args.to, args.state)
     packages, settings = requirements(args.format, place)
-    with place.lock() as held:
-        session = session_of(args, "archive", _packages(args, packages), settings, [held])
+    with (
+        place.lock() as held,
+        session_of(args, "archive", _packages(args, packages), settings, [held]) as session,
+    ):
+        table = open_table(args.format, session, place)
+        decoding = _decoding(args, session, source, place, table.is_empty)
+        dead = None
+        if args.dead_letter:
+            dead = ParquetTable(session, Place.of(args.dead_letter))
+        told = _Telling(args)
+
+        def after_batch(written: "Written", writer: str, batch: int) -> None:
+            told.batch(written, batch)
+            if args.compact and (batch + 1) % args.compact_each == 0:
+                # This batch may be given again, the one before it is done.
+                table.compact(int(args.target_mb * MB), batch - 1, writer)
+
+        parts = Parts(source, place, table, decoding, dead, after_batch)
+        archiving = Archiving(session, parts)
         try:
-            table = open_table(args.format, session, place)
-            decoding = _decoding(args, session, source, place, table.is_empty)
-            dead = None
-            if args.dead_letter:
-                dead = ParquetTable(session, Place.of(args.dead_letter))
-            told = _Telling(args)
-
-            def after_batch(written: "Written", writer: str, batch: int) -> None:
-                told.batch(written, batch)
-                if args.compact and (batch + 1) % args.compact_each == 0:
-                    # This batch may be given again, the one before it is done.
-                    table.compact(int(args.target_mb * MB), batch - 1, writer)
-
-            parts = Parts(source, place, table, decoding, dead, after_batch)
-            archiving = Archiving(session, parts)
-            try:
-                with _told_to_stop() as stopping:
-                    archiving.run(args.interval, told.progress, stopping)
-                    cut_short = stopping() and args.interval is None
-            finally:
-                told.end()
-            _show(args, archiving.written)
-            if args.compact:
-                compact_and_tell(table, session, place, args.target_mb, as_json=args.json)
-        except KeyboardInterrupt:
-            abandon_jvm()
-            raise
-        except Exception as error:
-            raise as_sentence(error, log_of(session)) from error
+            with _told_to_stop() as stopping:
+                archiving.run(args.interval, told.progress, stopping)
+                cut_short = stopping() and args.interval is None
         finally:
-            stop_session(session)
+            told.end()
+        _show(args, archiving.written)
+        if args.compact:
+            compact_and_tell(table, session, place, args.target_mb, as_json=args.json)
     return 130 if cut_short else 0
 
 

@@ -33,8 +33,6 @@ def run(args: argparse.Namespace) -> int:
     from pipeline.archive.place import Place, is_local
     from pipeline.archive.tables.opening import open_table, requirements
     from pipeline.errors import PipelineError
-    from pipeline.failures import as_sentence
-    from pipeline.session import abandon_jvm, log_of, stop_session
 
     place = Place.of(args.table, args.state)
     table_format = "parquet"
@@ -46,18 +44,10 @@ def run(args: argparse.Namespace) -> int:
             raise PipelineError(f"{args.table} is no table of an archive") from None
     with place.lock() as held:
         packages, settings = requirements(table_format, place)
-        session = session_of(args, "compact", packages, settings, [held])
-        try:
+        with session_of(args, "compact", packages, settings, [held]) as session:
             text = Files(session).read(place.description)
             if text is None:
                 raise PipelineError(f"{args.table} is no table of an archive")
             table = open_table(table_format, session, place)
             compact_and_tell(table, session, place, args.target_mb, as_json=args.json)
-        except KeyboardInterrupt:
-            abandon_jvm()
-            raise
-        except Exception as error:
-            raise as_sentence(error, log_of(session)) from error
-        finally:
-            stop_session(session)
     return 0

@@ -95,9 +95,7 @@ def run(args: argparse.Namespace) -> int:
     from pipeline.archive.place import Place, absolute
     from pipeline.archive.tables.opening import requirements
     from pipeline.broker import partitions_of_topics
-    from pipeline.failures import as_sentence
     from pipeline.restore.job import SendJob
-    from pipeline.session import abandon_jvm, log_of, stop_session
 
     if args.records_per_transaction < 1 or (args.partitions or 1) < 1:
         raise PipelineError("--records-per-transaction and --partitions are greater than nothing")
@@ -114,16 +112,8 @@ def run(args: argparse.Namespace) -> int:
     place = Place(absolute(args.table), absolute(args.state) if args.state else "", "")
     packages, settings = requirements(table_format, place)
     settings["spark.sql.sources.partitionColumnTypeInference.enabled"] = "false"
-    session = session_of(args, "restore", packages, settings)
-    try:
+    with session_of(args, "restore", packages, settings) as session:
         _restore(args, session, place, table_format, job, existing)
-    except KeyboardInterrupt:
-        abandon_jvm()
-        raise
-    except Exception as error:
-        raise as_sentence(error, log_of(session)) from error
-    finally:
-        stop_session(session)
     return 0
 
 

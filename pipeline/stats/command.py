@@ -58,22 +58,16 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(args: argparse.Namespace) -> None:
     """Look and tell. Raises PipelineError."""
-    from pipeline.failures import as_sentence
-    from pipeline.session import KAFKA, log_of, stop_session
+    from pipeline.session import KAFKA
     from pipeline.showing import StatusLine, print_json
     from pipeline.stats.tables import show
 
     _check(args)
-    session = session_of(args, "stats", () if args.log_dirs else (KAFKA,))
-    try:
-        with StatusLine("Records are read and counted …"):
-            stats = of_files(session, args) if args.log_dirs else of_broker(session, args)
-    except PipelineError:
-        raise
-    except Exception as error:  # whatever Spark fails with becomes a sentence
-        raise as_sentence(error, log_of(session)) from error
-    finally:
-        stop_session(session)
+    with (
+        session_of(args, "stats", () if args.log_dirs else (KAFKA,)) as session,
+        StatusLine("Records are read and counted …"),
+    ):
+        stats = of_files(session, args) if args.log_dirs else of_broker(session, args)
     if args.html:
         write_page(stats, args.html)
     if args.json:

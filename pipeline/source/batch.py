@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from pipeline.source.archives import forget_archives
 from pipeline.source.options import SourceOptions, is_timed
 from storage.reader.scan import (
     Kind,
@@ -29,6 +30,7 @@ def read_partition(partition: LogPartition, columns: Sequence[str]) -> Iterator[
     """Its records, as Arrow record batches."""
     from storage.reader.arrow import read_task
 
+    forget_archives()
     return read_task(partition.value, columns)
 
 

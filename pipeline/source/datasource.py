@@ -3,6 +3,7 @@
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from pipeline.source.archives import forget_archives
 from pipeline.source.batch import LogReader
 from pipeline.source.columns import columns_of, full_schema
 from pipeline.source.options import parse_options
@@ -24,8 +25,10 @@ class PyKafkaLogDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For a batch query. Raises BadOption."""
+        forget_archives()
         return LogReader(parse_options(self.options), columns_of(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For a streaming query. Raises BadOption."""
+        forget_archives()
         return LogStreamReader(parse_options(self.options, streaming=True), columns_of(schema))

@@ -1,6 +1,7 @@
 """`storage.reader.scan` and `.arrow` where files are odd, damaged, or changed in between."""
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from protocol.records.batch import BATCH_OVERHEAD
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
+from protocol.records.control import ControlType, build_end_transaction_marker
 from protocol.records.message_set import build_message_set
 from protocol.types import TopicPartition
 from storage.reader import PartitionView
@@ -258,8 +260,6 @@ def test_segments_that_retention_has_taken() -> None:
             log.fs.unlink(f"{DIRECTORY}/{task.base_offset:020}{suffix}", missing_ok=True)
     with pytest.raises(RecordsGone, match=f"t-0: records from offset 0 .* {first} now"):
         read_plan(plan_before, log.fs)
-    from dataclasses import replace
-
     lenient = [replace(task, is_lenient=True) for task in plan_before.tasks]
     rows = [row for task in lenient for row in rows_of([*read_task(task, fs=log.fs)])]
     assert [row.offset for row in rows] == list(range(first, 80))
@@ -279,6 +279,36 @@ def test_another_file_under_the_planned_name_is_noticed() -> None:
     log.fs.write_atomic(path, [build_batch(records, base_offset=inner.base_offset)])
     rows = rows_of([*read_task(inner, fs=log.fs)])
     assert [row.offset for row in rows] == list(range(inner.start_offset, inner.end_offset))
+
+
+def test_a_batch_of_higher_offsets_at_the_planned_position_is_noticed(tmp_path: Path) -> None:
+    """A cleaning took what was before: the task's own records lie before the position now."""
+    gone, own, following = (build_batch(ROWS, base_offset=base) for base in (0, 4, 8))
+    (whole,) = plan(written(tmp_path, gone, own, following)).tasks
+    task = replace(whole, start_position=len(gone), start_offset=4)
+    offsets = [row.offset for row in rows_of([*read_task(task)])]
+    assert offsets == list(range(4, 12))
+    written(tmp_path, own, following)
+    assert [row.offset for row in rows_of([*read_task(task)])] == offsets
+
+
+def test_markers_are_no_records(tmp_path: Path) -> None:
+    """Neither of a commit nor of an abort, committed reader or not."""
+    fields: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
+    request = written(
+        tmp_path,
+        build_batch(ROWS, base_offset=0, base_sequence=0, **fields),
+        build_end_transaction_marker(
+            ControlType.COMMIT,
+            producer_id=7,
+            producer_epoch=0,
+            coordinator_epoch=0,
+            timestamp=13,
+            base_offset=4,
+        ),
+        build_batch(ROWS, base_offset=5, base_sequence=4, **fields),
+    )
+    assert [row.offset for row in scanned(request)] == [0, 1, 2, 3, 5, 6, 7, 8]
 
 
 def test_a_range_of_times_reads_its_segments_only(tmp_path: Path) -> None:

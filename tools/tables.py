@@ -8,8 +8,19 @@ numbers as they are, `-` where there is nothing.
 import sys
 from collections.abc import Iterable, Sequence
 
+from tools.magnitudes import size_of
+
 Cell = str | int | None
 """What stands in a field; None is shown as `-`."""
+
+
+class Size(int):
+    """Bytes: `1.2 MB` for a person, the number as it is for a program."""
+
+
+def size(amount: int | None) -> Size | None:
+    """A cell; None where it is not known (-1 in Kafka's answers)."""
+    return None if amount is None or amount < 0 else Size(amount)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
@@ -24,6 +35,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
 def number(value: int) -> str:
     """With separators where a person reads it."""
     return f"{value:,}" if sys.stdout.isatty() else str(value)
+
+
+def count_of(count: int, noun: str) -> str:
+    """`1 topic`, `12 topics`."""
+    return f"{number(count)} {noun}" + ("" if count == 1 else "s")
 
 
 def _is_number(body: Sequence[Sequence[Cell]], column: int) -> bool:
@@ -62,6 +78,8 @@ def _for_programs(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> Non
 def _text(cell: Cell, *, separators: bool = False) -> str:
     if cell is None:
         return "-"
+    if isinstance(cell, Size) and separators:
+        return size_of(cell)
     if isinstance(cell, int):
         return f"{cell:,}" if separators else str(cell)
     return cell or "-"

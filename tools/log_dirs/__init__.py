@@ -1,0 +1,1 @@
+def add_parser(commands): commands.add_parser(__name__)

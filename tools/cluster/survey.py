@@ -108,7 +108,7 @@ def _data_bytes(cluster: Brokers, broker_id: int, findings: list[Finding]) -> in
         return None
     findings += directory_findings(broker_id, directories)
     return sum(
-        partition.partition_size
+        int(partition.partition_size)
         for directory in directories
         for topic in directory.topics
         for partition in topic.partitions

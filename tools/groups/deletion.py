@@ -13,9 +13,9 @@ from protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from tools.chosen import parse_chosen
 from tools.connection import TIMEOUT_S, client_settings
 from tools.errors import CommandError
-from tools.chosen import parse_chosen
 from tools.groups.survey import GroupView, name_members, refuse_members, require_group
 from tools.log_ends import Place, place_name
 from tools.wire.brokers import require_plaintext
@@ -93,9 +93,7 @@ def _offset_delete(link: Link, group: str, places: Sequence[Place]) -> dict[Plac
         for name, places_of in groupby(sorted(places), key=lambda place: place[0])
     ]
     try:
-        answer = link.call(
-            ApiKey.OFFSET_DELETE, OffsetDeleteRequest(group_id=group, topics=topics)
-        )
+        answer = link.call(ApiKey.OFFSET_DELETE, OffsetDeleteRequest(group_id=group, topics=topics))
     finally:
         link.close()
     require_done(answer.error_code)

@@ -1,9 +1,9 @@
 """Transactions ended by an administrator.
 
 A hanging one by a marker that is written into its partition (WriteTxnMarkers), as
-`kafka-transactions abort` does: nothing else can end it. One that its coordinator knows by fencing its
-transactional id (InitProducerId), as `Admin.fenceProducers` does: the coordinator then aborts it in
-all of its partitions. A marker for such a one would abort it in one partition only, and is refused.
+`kafka-transactions abort` does: nothing else can end it. One that its coordinator knows by fencing
+its transactional id (InitProducerId), as `Admin.fenceProducers` does: the coordinator then aborts
+it in all of its partitions. A marker would abort that one in a single partition, and is refused.
 """
 
 import time

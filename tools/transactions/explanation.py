@@ -69,7 +69,7 @@ def explain(stability: Stability, opened: Sequence[Open], now_ms: int) -> Explan
     if not opened:  # (f)
         return Explanation(
             cause=Cause.NOT_REPLICATED,
-            what="no transaction is open; the end of the last one is not in all in-sync replicas yet",
+            what="none is open; the end of the last one is not in all in-sync replicas yet",
             remedy="ask again; if it stays so, `pykafkalog cluster --health` names the replica",
             holder=None,
         )
@@ -88,7 +88,9 @@ def _known(holder: Open, now_ms: int) -> Explanation:
     transaction = holder.transaction
     assert transaction is not None
     if transaction.state != "Ongoing":  # (d)
-        outcome = "committed" if transaction.state in ("PrepareCommit", "CompleteCommit") else "aborted"
+        outcome = (
+            "committed" if transaction.state in ("PrepareCommit", "CompleteCommit") else "aborted"
+        )
         return Explanation(
             cause=Cause.DECIDED,
             what=f"{_who(holder)} has {outcome} it ({transaction.state}); the marker is on its way",

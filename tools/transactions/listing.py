@@ -21,10 +21,7 @@ def show_list(
     started = {name: each.start_ms for name, each in running.items()}
     if as_json:
         print_document(
-            [
-                {**asdict(each), "start_ms": started.get(each.transactional_id)}
-                for each in listed
-            ]
+            [{**asdict(each), "start_ms": started.get(each.transactional_id)} for each in listed]
         )
     elif not listed:
         print("There is no transactional id.")

@@ -147,9 +147,7 @@ def producers(
         for topic in answer.topics:
             for partition in topic.partitions:
                 place = (topic.name, partition.partition_index)
-                require_done(
-                    partition.error_code, partition.error_message, what=place_name(place)
-                )
+                require_done(partition.error_code, partition.error_message, what=place_name(place))
                 found += [_producer(place, each) for each in partition.active_producers]
     return sorted(found, key=lambda each: (each.place, each.producer_id))
 

@@ -57,9 +57,7 @@ class Link:
         self._socket.close()
 
     def _ask_versions(self) -> Any:
-        request = ApiVersionsRequest(
-            client_software_name="pykafkalog", client_software_version="0"
-        )
+        request = ApiVersionsRequest(client_software_name="pykafkalog", client_software_version="0")
         newest = spec(ApiKey.API_VERSIONS).max_version
         answer = self._exchange(ApiKey.API_VERSIONS, newest, request, or_oldest=True)
         if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:

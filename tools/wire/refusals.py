@@ -16,4 +16,6 @@ def sentence(code: int, message: str | None = None) -> str:
 def require_done(code: int, message: str | None = None, *, what: str = "") -> None:
     """Raises CommandError unless the code says that it was done."""
     if code:
-        raise CommandError(f"{what}: {sentence(code, message)}" if what else sentence(code, message))
+        raise CommandError(
+            f"{what}: {sentence(code, message)}" if what else sentence(code, message)
+        )

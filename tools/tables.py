@@ -7,6 +7,7 @@ numbers as they are, `-` where there is nothing.
 
 import sys
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tools.magnitudes import size_of
 
@@ -46,21 +47,35 @@ def _is_number(body: Sequence[Sequence[Cell]], column: int) -> bool:
     return any(isinstance(row[column], int) for row in body)
 
 
-def _for_people(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> None:
+def table_for_people(
+    columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, caption: str | None = None
+) -> Any:
+    """A table of rich: no edges, so that more of 80 columns are left for what it says."""
+    from rich import box
     from rich.markup import escape
     from rich.table import Column, Table
 
-    from tools.console import console
-
+    body = [list(row) for row in rows]
     table = Table(
         *(
             Column(name, overflow="fold", justify="right" if _is_number(body, index) else "left")
             for index, name in enumerate(columns)
-        )
+        ),
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        caption=caption,
+        caption_justify="left",
     )
     for row in body:
         table.add_row(*(escape(_text(cell, separators=True)) for cell in row))
-    console().print(table)
+    return table
+
+
+def _for_people(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> None:
+    from tools.console import console
+
+    console().print(table_for_people(columns, body))
 
 
 def _for_programs(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> None:

@@ -163,4 +163,5 @@ def _directory(each: Directory) -> dict[str, Any]:
 def _copy(copy: Copy) -> dict[str, Any]:
     fields = asdict(copy)
     topic, partition = fields.pop("place")
-    return {"topic": topic, "partition": partition, **fields, "bytes": fields.pop("size")}
+    size_of_all = fields.pop("size")
+    return {"topic": topic, "partition": partition, "bytes": size_of_all, **fields}

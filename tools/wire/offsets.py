@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -17,6 +18,12 @@ from tools.wire.refusals import require_done
 LATEST: Final = -1
 EARLIEST: Final = -2
 
+_GONE: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+)
+
 
 def list_offsets(
     cluster: Brokers,
@@ -25,10 +32,12 @@ def list_offsets(
     moment: int = LATEST,
     *,
     read_committed: bool = False,
+    gone_is_fine: bool = False,
 ) -> dict[Place, int]:
     """The offset at this time in milliseconds, or at an end; -1 where there is no such record.
 
-    `read_committed`: the latest is then the last stable offset. Raises CommandError.
+    `read_committed`: the latest is then the last stable offset. `gone_is_fine`: what was deleted a
+    moment ago is left out. Raises CommandError.
     """
     found: dict[Place, int] = {}
     for leader, led in leaders_of(topics, places).items():
@@ -50,6 +59,8 @@ def list_offsets(
         for topic in answer.topics:
             for partition in topic.partitions:
                 place = (topic.name, partition.partition_index)
+                if gone_is_fine and partition.error_code in _GONE:
+                    continue
                 require_done(partition.error_code, what=place_name(place))
                 found[place] = partition.offset
     return found

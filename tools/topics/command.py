@@ -14,7 +14,7 @@ EXAMPLES = """\
   pykafkalog topics --describe orders            partitions, leaders, offsets, bytes
   pykafkalog topics --sizes                      the biggest first
   pykafkalog topics --watch orders --count 3     rates and growth
-  pykafkalog topics --trim orders:0 --before 1200 --dry-run
+  pykafkalog topics --trim orders:0 --before end --dry-run
   pykafkalog topics --trim orders --before 7d    delete what is older
   pykafkalog topics --alter orders --partitions 12     they can only be added
   pykafkalog topics --delete orders

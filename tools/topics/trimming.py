@@ -45,7 +45,7 @@ class Trim:
 
 
 def parse_before(text: str, now_ms: int) -> Before:
-    """`end`, an offset, a date and time, `@` and milliseconds, how long ago. Raises CommandError."""
+    """`end`, an offset, a time, `@` and milliseconds, or how long ago. Raises CommandError."""
     if text in ("end", "latest"):
         return Before()
     if text.isdecimal():

@@ -116,11 +116,11 @@ def _table(found: Sequence[Growth], out: Any) -> Any:
         (
             each.topic,
             round(each.records_per_s),
-            size_per_s(each.bytes_per_s),
+            _signed(each.bytes_per_s),
             each.records,
             size(each.bytes),
             each.new_records,
-            size_per_s(each.grown_bytes),
+            _signed(each.grown_bytes),
         )
         for each in found[:room]
     ]
@@ -128,7 +128,7 @@ def _table(found: Sequence[Growth], out: Any) -> Any:
     return table_for_people(COLUMNS, rows, caption=caption)
 
 
-def size_per_s(amount: float) -> str:
+def _signed(amount: float) -> str:
     """With a sign where it shrinks."""
     from tools.magnitudes import size_of
 

@@ -9,6 +9,7 @@ from tools.connection import (
     refusals_as_sentences,
 )
 from tools.errors import CommandError
+from tools.json_output import print_line
 
 EXAMPLES = """\
   pykafkalog get-offsets orders                         the end of each partition
@@ -28,6 +29,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         default="latest",
         help="latest, earliest, max-timestamp, or milliseconds since the epoch (default: latest)",
     )
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.set_defaults(run=run)
 
 
@@ -58,4 +60,13 @@ def run(args: argparse.Namespace) -> None:
             }
             for place, found in admin.list_offsets(wanted).items():
                 offset = found.result(TIMEOUT_S).offset
-                print(f"{place.topic}:{place.partition}:{'' if offset < 0 else offset}")
+                if args.json:
+                    print_line(
+                        {
+                            "topic": place.topic,
+                            "partition": place.partition,
+                            "offset": None if offset < 0 else offset,
+                        }
+                    )
+                else:
+                    print(f"{place.topic}:{place.partition}:{'' if offset < 0 else offset}")

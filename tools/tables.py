@@ -6,7 +6,7 @@ numbers as they are, `-` where there is nothing.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tools.magnitudes import size_of
@@ -17,6 +17,18 @@ Cell = str | int | None
 
 class Size(int):
     """Bytes: `1.2 MB` for a person, the number as it is for a program."""
+
+
+class Coloured(str):
+    """A word that stands out on a terminal; `colour` as rich names it, "" for none."""
+
+    colour: str
+
+    def __new__(cls, word: str, colour: str) -> "Coloured":
+        """The word, with its colour."""
+        cell = super().__new__(cls, word)
+        cell.colour = colour
+        return cell
 
 
 def size(amount: int | None) -> Size | None:
@@ -68,8 +80,12 @@ def table_for_people(
         caption_justify="left",
     )
     for row in body:
-        table.add_row(*(escape(_text(cell, separators=True)) for cell in row))
+        table.add_row(*(_styled(cell, escape(_text(cell, separators=True))) for cell in row))
     return table
+
+
+def _styled(cell: Cell, text: str) -> str:
+    return f"[{cell.colour}]{text}[/]" if isinstance(cell, Coloured) and cell.colour else text
 
 
 def _for_people(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> None:
@@ -79,6 +95,12 @@ def _for_people(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> None:
 
 
 def _for_programs(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> None:
+    for line in columns_of_blanks(columns, body):
+        print(line)
+
+
+def columns_of_blanks(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    """The lines of a table for programs."""
     lines = [list(columns), *([_text(cell) for cell in row] for row in body)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
     right = [_is_number(body, index) for index in range(len(columns))]
@@ -87,7 +109,7 @@ def _for_programs(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> Non
             text.rjust(width) if to_the_right else text.ljust(width)
             for text, width, to_the_right in zip(line, widths, right, strict=True)
         )
-        print("  ".join(fields).rstrip())
+        yield "  ".join(fields).rstrip()
 
 
 def _text(cell: Cell, *, separators: bool = False) -> str:

@@ -14,8 +14,11 @@ from tools.daemon_module import answer_of
 EXAMPLES = """\
 examples:
   pykafkalog adopt --dry-run server.properties    what would be registered
-  pykafkalog adopt server.properties              register it, then start the broker
-  pykafkalog adopt server.properties --override log.dirs=/disk1,/disk2"""
+  pykafkalog adopt server.properties              then start the broker
+  pykafkalog adopt server.properties --override log.dirs=/disk1,/disk2
+
+exit code: 0 everything is registered; 1 a topic had to be left out, or it
+failed, and standard error says why; 2 wrong arguments"""
 
 NOTABLE_ACTIONS = {"conflict": "red", "adopted": "green", "replaced": "yellow"}
 

@@ -41,7 +41,10 @@ A log is cleaned up to its active segment, or to the first open transaction, or 
 younger than min.compaction.lag.ms; when more than min.cleanable.dirty.ratio of that was written
 since the last cleaning, or when it is older than max.compaction.lag.ms. The dirtiest goes first.
 What only the broker knows is in its metrics: that a partition is being cleaned, or was given up
-(uncleanable-partitions-count)."""
+(uncleanable-partitions-count).
+
+exit code: 0 done; 1 a log could not be read, standard error says why; 2 wrong
+arguments"""
 
 CONFIGS = (
     "cleanup.policy",

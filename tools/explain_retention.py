@@ -27,7 +27,10 @@ examples:
 A segment goes when its newest record is older than retention.ms, when retention.bytes are left
 without it, or when it lies below the log start offset; always with all before it, never with
 records at or above the high watermark. The broker looks every log.retention.check.interval.ms
-(5 minutes)."""
+(5 minutes).
+
+exit code: 0 done; 1 a log could not be read, standard error says why; 2 wrong
+arguments"""
 
 CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes", "segment.ms", "segment.bytes")
 FEW = 12

@@ -12,10 +12,15 @@ from tools.errors import CommandError
 from tools.json_output import print_line
 
 EXAMPLES = """\
-  pykafkalog get-offsets orders                         the end of each partition
+  pykafkalog get-offsets orders                       the ends of partitions
   pykafkalog get-offsets orders --time earliest
-  pykafkalog get-offsets orders --time max-timestamp    the newest record by timestamp
-  pykafkalog get-offsets orders --time 1700000000000    the first record at or after that time"""
+  pykafkalog get-offsets orders --time max-timestamp  the newest record
+  pykafkalog get-offsets orders --time 1700000000000  the first one from then on
+
+A line is topic:partition:offset, as kafka-get-offsets.sh prints it, without an
+offset where there is no such record.
+
+exit code: 0 done; 1 failed, standard error says why; 2 wrong arguments"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -75,6 +75,7 @@ def table_for_people(
         ),
         box=box.SIMPLE_HEAD,
         show_edge=False,
+        padding=(0, 1, 0, 0),
         pad_edge=False,
         caption=caption,
         caption_justify="left",

@@ -10,11 +10,11 @@ from tools.errors import CommandError
 
 EXAMPLES = """\
   pykafkalog configs --topic orders              what is set on the topic itself
-  pykafkalog configs --topic orders --all        everything, and where it comes from
+  pykafkalog configs --topic orders --all        everything, and where from
   pykafkalog configs --topic orders --add retention.ms=60000
   pykafkalog configs --topic orders --delete retention.ms
   pykafkalog configs --broker 0 --changed        what is not at its default
-  pykafkalog configs --broker 0 --no-effect      what is set and does nothing here
+  pykafkalog configs --broker 0 --no-effect      what is set and does nothing
   pykafkalog configs --broker 0 --explain log.retention.ms
   pykafkalog configs --broker 0 --add log.retention.ms=3600000
   pykafkalog configs --cluster-default           what is set for all brokers
@@ -35,6 +35,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "configs",
         text="Show and change settings of topics, brokers and loggers.",
         examples=EXAMPLES,
+    )
+    parser.usage = (
+        "pykafkalog configs\n"
+        "         (--topic TOPIC | --broker ID | --cluster-default | --loggers ID)\n"
+        "         [options]"
     )
     entity = parser.add_mutually_exclusive_group(required=True)
     entity.add_argument("--topic", metavar="TOPIC")

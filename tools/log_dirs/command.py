@@ -9,7 +9,7 @@ from tools.errors import CommandError
 from tools.log_ends import Place
 
 EXAMPLES = """\
-  pykafkalog log-dirs                          every directory, its volume, its logs
+  pykafkalog log-dirs                          directories, their volumes, logs
   pykafkalog log-dirs --topics                 by topic, the biggest first
   pykafkalog log-dirs --partitions orders      by partition
   pykafkalog log-dirs --moving                 which logs are on the way

@@ -9,14 +9,14 @@ from tools.connection import add_command, admin_client, refusals_as_sentences
 from tools.errors import CommandError
 
 EXAMPLES = """\
-  pykafkalog topics                              every topic, a line each
-  pykafkalog topics --create orders --partitions 6 --config retention.ms=86400000
-  pykafkalog topics --describe orders            partitions, leaders, offsets, bytes
-  pykafkalog topics --sizes                      the biggest first
-  pykafkalog topics --watch orders --count 3     rates and growth
+  pykafkalog topics                             every topic, a line each
+  pykafkalog topics --create orders --partitions 6 --config retention.ms=864000
+  pykafkalog topics --describe orders           partitions, offsets, bytes
+  pykafkalog topics --sizes                     the biggest first
+  pykafkalog topics --watch orders --count 3    rates and growth
   pykafkalog topics --trim orders:0 --before end --dry-run
-  pykafkalog topics --trim orders --before 7d    delete what is older
-  pykafkalog topics --alter orders --partitions 12     they can only be added
+  pykafkalog topics --trim orders --before 7d   delete what is older
+  pykafkalog topics --alter orders --partitions 12    they can only be added
   pykafkalog topics --delete orders
 
 --trim deletes at once and for good; look first with --dry-run. --before takes

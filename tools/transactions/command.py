@@ -18,7 +18,7 @@ EXAMPLES = """\
                                                    get no further
   pykafkalog transactions --find-hanging
   pykafkalog transactions --abort orders:0 --start-offset 1200
-  pykafkalog transactions --fence billing          abort what goes on, everywhere
+  pykafkalog transactions --fence billing          abort what goes on
 
 --abort is for a transaction that hangs: it writes the marker that nobody else
 will write. Where the coordinator knows the transaction, --fence aborts it in

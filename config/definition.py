@@ -83,6 +83,10 @@ class Password:
         return HIDDEN
 
 
+NO_EFFECT = "(No effect in this broker yet.)"
+"""How DescribeConfigs says that a setting changes nothing: at the end of its documentation."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKey:
     """One key of a table."""
@@ -105,6 +109,11 @@ class ConfigKey:
     def attribute(self) -> str:
         """The name in Python: dots and dashes become underscores."""
         return self.name.replace(".", "_")
+
+    @property
+    def documentation(self) -> str:
+        """What clients are told it does, or that it does nothing."""
+        return self.doc if self.effective else f"{self.doc} {NO_EFFECT}"
 
     @property
     def sensitive(self) -> bool:

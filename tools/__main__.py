@@ -15,9 +15,12 @@ from typing import Any
 from tools.errors import CommandError
 
 COMMANDS = (
+    "cluster",
     "topics",
     "groups",
     "configs",
+    "transactions",
+    "log_dirs",
     "get_offsets",
     "produce",
     "consume",

@@ -14,8 +14,11 @@ from tools.daemon_module import answer_of
 EXAMPLES = """\
 examples:
   pykafkalog adopt --dry-run server.properties    what would be registered
-  pykafkalog adopt server.properties              register it, then start the broker
-  pykafkalog adopt server.properties --override log.dirs=/disk1,/disk2"""
+  pykafkalog adopt server.properties              then start the broker
+  pykafkalog adopt server.properties --override log.dirs=/disk1,/disk2
+
+exit code: 0 everything is registered; 1 a topic had to be left out, or it
+failed, and standard error says why; 2 wrong arguments"""
 
 NOTABLE_ACTIONS = {"conflict": "red", "adopted": "green", "replaced": "yellow"}
 
@@ -59,8 +62,8 @@ def _adopt(args: argparse.Namespace) -> dict[str, Any]:
 
 def _show(summary: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Column, Table
+
+    from tools.tables import Coloured, print_table
 
     console = Console(highlight=False)
     topics = summary["topics"]
@@ -69,18 +72,17 @@ def _show(summary: dict[str, Any]) -> None:
         f" {_topics(len(topics))} in {', '.join(summary['log_dirs'])}"
     )
     if topics:
-        headers = ("topic", "partitions", "action", "own configs", "remarks")
-        table = Table(*(Column(header, overflow="fold") for header in headers))
-        for topic in topics:
-            style = NOTABLE_ACTIONS.get(topic["action"], "")
-            table.add_row(
+        rows = (
+            (
                 topic["name"],
-                str(topic["partitions"] or len(topic["found"])),
-                f"[{style}]{topic['action']}[/]" if style else topic["action"],
-                escape(_configs(topic)),
-                escape("\n".join(_remarks(topic))),
+                topic["partitions"] or len(topic["found"]),
+                Coloured(topic["action"], NOTABLE_ACTIONS.get(topic["action"], "")),
+                _configs(topic),
+                "; ".join(_remarks(topic)),
             )
-        console.print(table)
+            for topic in topics
+        )
+        print_table(("topic", "partitions", "action", "own configs", "remarks"), rows)
     changed = sum(topic["action"] not in ("known already", "conflict") for topic in topics)
     left_out = sum(topic["action"] == "conflict" for topic in topics)
     done = "to register" if summary["dry_run"] else "registered"
@@ -98,8 +100,8 @@ def _topics(count: int) -> str:
 def _configs(topic: dict[str, Any]) -> str:
     if not topic["config"]:
         return f"none ({topic['config_source']})"
-    lines = [f"{key}={value}" for key, value in sorted(topic["config"].items())]
-    return "\n".join([*lines, f"(from the {topic['config_source']})"])
+    pairs = [f"{key}={value}" for key, value in sorted(topic["config"].items())]
+    return f"{', '.join(pairs)} (from the {topic['config_source']})"
 
 
 def _remarks(topic: dict[str, Any]) -> list[str]:

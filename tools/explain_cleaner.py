@@ -5,6 +5,7 @@ Reads the files; nothing is changed, and a broker may be running on them.
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,7 @@ from tools.console import console, say
 from tools.log_targets import Targets, add_target_arguments, describe
 from tools.magnitudes import duration, moment, size_of
 from tools.progress import progress_bar
+from tools.tables import Coloured, number, print_table
 
 if TYPE_CHECKING:
     from storage.explain.dry_run import JudgedRecord
@@ -39,7 +41,10 @@ A log is cleaned up to its active segment, or to the first open transaction, or 
 younger than min.compaction.lag.ms; when more than min.cleanable.dirty.ratio of that was written
 since the last cleaning, or when it is older than max.compaction.lag.ms. The dirtiest goes first.
 What only the broker knows is in its metrics: that a partition is being cleaned, or was given up
-(uncleanable-partitions-count)."""
+(uncleanable-partitions-count).
+
+exit code: 0 done; 1 a log could not be read, standard error says why; 2 wrong
+arguments"""
 
 CONFIGS = (
     "cleanup.policy",
@@ -117,7 +122,7 @@ def run(args: argparse.Namespace) -> None:
             print(json.dumps(told))
     if left_out and not args.json:
         say()
-        say(f"{left_out:,} partitions are not compacted (--all shows them).")
+        say(f"{number(left_out)} partitions are not compacted (--all shows them).")
 
 
 def _dry_run(
@@ -174,21 +179,19 @@ def _dry_run(
 
 
 def _show_dry_run(stats: CleanerStats, fates: dict[RecordFate, int]) -> None:
-    from rich.table import Table
-
     saved = 1 - stats.bytes_written / stats.bytes_read if stats.bytes_read else 0.0
     say(
-        f"  Cleaned up to {stats.end_offset:,}, it would have {size_of(stats.bytes_written)} "
+        f"  Cleaned up to {number(stats.end_offset)}, it would have {size_of(stats.bytes_written)} "
         f"of {size_of(stats.bytes_read)}: {saved:.0%} less. The map of keys would be "
         f"{stats.map_utilization:.1%} full."
     )
-    table = Table("records", "", "rule")
+    rows = []
     for fate, count in fates.items():
         stays = fate < RecordFate.DROPPED_OLDER
-        table.add_row(
-            f"{count:,}", "stay" if stays else "go", RULES[fate], style="" if stays else "yellow"
+        rows.append(
+            (count, Coloured("stay", "") if stays else Coloured("go", "yellow"), RULES[fate])
         )
-    console().print(table)
+    print_table(("records", "they", "rule"), rows)
 
 
 def _record_as_json(record: "JudgedRecord") -> dict[str, Any]:
@@ -255,8 +258,8 @@ def _reason_as_json(reason: Reason) -> dict[str, Any]:
 def _show(view: PartitionView, found: CleaningVerdict, configs: dict[str, Any], now: int) -> None:
     say()
     say(
-        f"{view.topic_partition}: offsets {found.log_start_offset:,} to "
-        f"{found.log_end_offset:,}, {size_of(found.size)}"
+        f"{view.topic_partition}: offsets {number(found.log_start_offset)} to "
+        f"{number(found.log_end_offset)}, {size_of(found.size)}"
     )
     say("  " + ", ".join(f"{name}={value}" for name, value in configs.items()))
     verdict = found.verdict
@@ -269,10 +272,12 @@ def _show(view: PartitionView, found: CleaningVerdict, configs: dict[str, Any], 
             ("dirty", "yellow", extent.cleanable_bytes, dirty, end),
             ("not yet", "blue", rest, max(end, dirty), found.log_end_offset),
         ):
-            _bar(name, colour, size, found.size, f"{first:,} to {last:,}" if size else "")
+            _bar(
+                name, colour, size, found.size, f"{number(first)} to {number(last)}" if size else ""
+            )
         if extent.reset is not None:
             say(
-                f"  The cleaner's checkpoint, {found.checkpointed:,}, is not believed: "
+                f"  The cleaner's checkpoint, {number(found.checkpointed or 0)}, is not believed: "
                 f"{extent.reset.value}."
             )
     if isinstance(verdict, Due):
@@ -284,12 +289,11 @@ def _show(view: PartitionView, found: CleaningVerdict, configs: dict[str, Any], 
 
 
 def _bar(name: str, colour: str, size: int, total: int, offsets: str) -> None:
-    width = round(_BAR * size / total)
-    if size and not width:
-        width = 1
-    console().print(
-        f"  {name:8}[{colour}]{'█' * width}[/] {size_of(size)}  {offsets}", soft_wrap=True
-    )
+    bar = ""
+    if sys.stdout.isatty():
+        width = max(round(_BAR * size / total), 1 if size else 0)
+        bar = f"[{colour}]{'█' * width}[/] "
+    console().print(f"  {name:8}{bar}{size_of(size)}  {offsets}", soft_wrap=True)
 
 
 def _due(verdict: Due) -> str:
@@ -318,21 +322,20 @@ def sentence(reason: Reason, now: int) -> str:  # noqa: PLR0911 - one for each k
             return text if due is None else f"{text}, or {_when(due, now)}: max.compaction.lag.ms"
         case planner.ActiveSegmentOnly(base_offset=base, size=size, segment_bytes=most):
             return (
-                f"from {base:,} on it is the active segment ({size_of(size)} of "
+                f"from {number(base)} on it is the active segment ({size_of(size)} of "
                 f"{size_of(most)}), which is cleaned once a further one was begun: by size, or "
                 f"{duration(reason.segment_ms)} after its first record (segment.bytes, segment.ms)"
             )
         case planner.LagNotOver(base_offset=base, until_ms=until):
-            return f"the segment at {base:,} has records too young {_when(until, now)}: " + (
+            return f"the segment at {number(base)} has records too young {_when(until, now)}: " + (
                 "min.compaction.lag.ms"
             )
         case planner.NotReplicated(first_offset=first):
-            return f"from {first:,} on it is not replicated: above the high watermark"
+            return f"from {number(first)} on it is not replicated: above the high watermark"
         case planner.OpenTransaction(producer_id=producer, first_offset=first, since_ms=since):
             age = "" if since is None else f" for {duration(now - since)}, since {moment(since)}"
-            return (
-                f"from {first:,} on it waits for the open transaction of producer {producer}{age}"
-            )
+            begin = f"from {number(first)} on it waits for the open transaction of producer "
+            return f"{begin}{producer}{age}"
 
 
 def _when(due_ms: int, now: int) -> str:

@@ -5,14 +5,16 @@ Reads the files; nothing is changed, and a broker may be running on them.
 
 import argparse
 import json
+import sys
 from typing import Any
 
 from storage.explain.opened import OpenedLog
 from storage.explain.retention import RetentionVerdict, explain_retention
 from storage.reader import PartitionView
-from tools.console import console, say
+from tools.console import say
 from tools.log_targets import Targets, add_target_arguments, describe
 from tools.magnitudes import duration, moment, size_of
+from tools.tables import Cell, Coloured, count_of, number, print_table, size
 
 EXAMPLES = """\
 examples:
@@ -25,7 +27,10 @@ examples:
 A segment goes when its newest record is older than retention.ms, when retention.bytes are left
 without it, or when it lies below the log start offset; always with all before it, never with
 records at or above the high watermark. The broker looks every log.retention.check.interval.ms
-(5 minutes)."""
+(5 minutes).
+
+exit code: 0 done; 1 a log could not be read, standard error says why; 2 wrong
+arguments"""
 
 CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes", "segment.ms", "segment.bytes")
 FEW = 12
@@ -89,36 +94,36 @@ def _show(
     *,
     every: bool,
 ) -> None:
-    from rich.table import Table
-
     log = opened.log
     if not log.size:
         say()
-        say(f"{view.topic_partition}: empty, at offset {log.log_end_offset:,}")
+        say(f"{view.topic_partition}: empty, at offset {number(log.log_end_offset)}")
         return
     going = [one for one in verdicts if one.taken_by is not None]
     configs = describe(log.config, CONFIGS)
     say()
     say(
-        f"{view.topic_partition}: offsets {log.log_start_offset:,} to {log.log_end_offset:,}, "
-        f"{_segments(len(verdicts))}, {size_of(log.size)}"
+        f"{view.topic_partition}: offsets {number(log.log_start_offset)} to "
+        f"{number(log.log_end_offset)}, {_segments(len(verdicts))}, {size_of(log.size)}"
     )
     say("  " + ", ".join(f"{name}={value}" for name, value in configs.items()))
-    table = Table("from", "to", "size", "newest record", "what becomes of it")
-    listed = verdicts if every or len(verdicts) <= FEW else _few(verdicts)
+    whole = every or len(verdicts) <= FEW or not sys.stdout.isatty()
+    listed = verdicts if whole else _few(verdicts)
+    rows: list[tuple[Cell, ...]] = []
     for verdict in listed:
         if verdict is None:
-            table.add_row("…", "", "", "", f"{len(verdicts) - FEW:,} more (--all)")
+            rows.append(("…", "", "", "", f"{number(len(verdicts) - FEW)} more (--all)"))
             continue
-        table.add_row(
-            f"{verdict.base_offset:,}",
-            f"{verdict.end_offset:,}",
-            size_of(verdict.size),
-            moment(verdict.largest_timestamp),
-            sentence(verdict, now),
-            style="yellow" if verdict.taken_by is not None else "",
+        rows.append(
+            (
+                verdict.base_offset,
+                verdict.end_offset,
+                size(verdict.size),
+                moment(verdict.largest_timestamp),
+                Coloured(sentence(verdict, now), "yellow" if verdict.taken_by is not None else ""),
+            )
         )
-    console().print(table)
+    print_table(("from", "to", "bytes", "newest record", "what becomes of it"), rows)
     if going:
         freed = sum(one.size for one in going)
         say(f"  The next run takes {_segments(len(going))}, {size_of(freed)}.")
@@ -127,7 +132,7 @@ def _show(
 
 
 def _segments(count: int) -> str:
-    return f"{count:,} segment" + ("" if count == 1 else "s")
+    return count_of(count, "segment")
 
 
 def _few(verdicts: list[RetentionVerdict]) -> list[RetentionVerdict | None]:
@@ -144,10 +149,14 @@ def sentence(verdict: RetentionVerdict, now: int) -> str:
         wait = verdict.due_ms - now
         when = f"in {duration(wait)}" if wait > 0 else "with that one"
         held = verdict.held_back_by
-        why = f"segment {held:,} before it stays so long" if held is not None else "retention.ms"
+        why = (
+            f"segment {number(held)} before it stays so long"
+            if held is not None
+            else "retention.ms"
+        )
         parts.append(f"goes {when} ({why})")
     elif verdict.held_back_by is not None:
-        parts.append(f"stays as long as segment {verdict.held_back_by:,} before it")
+        parts.append(f"stays as long as segment {number(verdict.held_back_by)} before it")
     if verdict.bytes_to_come is not None:
         parts.append(f"goes after {size_of(verdict.bytes_to_come)} more (retention.bytes)")
     if not parts and verdict.kept is not None:

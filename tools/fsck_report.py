@@ -1,6 +1,7 @@
 """What `pykafkalog fsck` says: a table, sentences and advice for people, objects for programs."""
 
 import json
+import sys
 from collections import Counter
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from storage.check.findings import (
     Severity,
     Verdict,
 )
+from tools.tables import Coloured, count_of, number, print_table
 
 MANY: Final = 40
 """From this number of partitions on, sound ones are counted and not listed."""
@@ -101,10 +103,10 @@ def print_text(
     if in_use:
         console.print("A broker is running here: what its clean stop will settle is not counted.")
     listed = verdicts
-    if len(verdicts) > MANY and not every:
+    if len(verdicts) > MANY and not every and sys.stdout.isatty():
         listed = [v for v in verdicts if v.verdict is not Verdict.SOUND]
     if listed:
-        console.print(_table(listed))
+        _show_table(listed)
     for verdict in listed:
         for finding in verdict.findings:
             line("yellow", finding.severity, finding)
@@ -118,37 +120,34 @@ def print_text(
             console.print(f"  * {text}", soft_wrap=True, markup=False)
 
 
-def _table(verdicts: list[PartitionVerdict]) -> Any:
-    from rich.table import Table
-
-    table = Table("partition", "offsets", "batches", "bytes", "verdict", "a restart would")
+def _show_table(verdicts: list[PartitionVerdict]) -> None:
+    rows = []
     for verdict in verdicts:
         word = verdict.verdict
         kinds = sorted({str(action.kind) for action in verdict.actions})
         known = word is not Verdict.BLOCKED or verdict.batches
-        table.add_row(
-            str(verdict.topic_partition),
-            f"{verdict.log_start_offset:,} to {verdict.log_end_offset:,}" if known else "unknown",
-            f"{verdict.batches:,}",
-            f"{verdict.bytes:,}",
-            f"[{_COLOURS[word]}]{word}[/]",
-            "fail" if word is Verdict.BLOCKED else ", ".join(kinds) or "change nothing",
+        begin, end = verdict.log_start_offset, verdict.log_end_offset
+        rows.append(
+            (
+                str(verdict.topic_partition),
+                f"{number(begin)} to {number(end)}" if known else "unknown",
+                verdict.batches,
+                verdict.bytes,
+                Coloured(word, _COLOURS[word]),
+                "fail" if word is Verdict.BLOCKED else ", ".join(kinds) or "change nothing",
+            )
         )
-    return table
+    print_table(("partition", "offsets", "batches", "bytes", "verdict", "a restart would"), rows)
 
 
 def _sum(verdicts: list[PartitionVerdict]) -> str:
     if not verdicts:
         return "No partitions to check."
     counts = Counter(verdict.verdict for verdict in verdicts)
-    parts = [f"{counts[word]:,} {word}" for word in Verdict if counts[word]]
+    parts = [f"{number(counts[word])} {word}" for word in Verdict if counts[word]]
     lost = sum(verdict.loses for verdict in verdicts)
-    tail = f"; a restart would cut {lost:,} bytes of records" if lost else ""
-    return f"{_plural(len(verdicts), 'partition')}: {', '.join(parts)}{tail}."
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+    tail = f"; a restart would cut {number(lost)} bytes of records" if lost else ""
+    return f"{count_of(len(verdicts), 'partition')}: {', '.join(parts)}{tail}."
 
 
 def _advice(findings: list[Finding], verdicts: list[PartitionVerdict]) -> list[str]:

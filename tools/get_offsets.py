@@ -9,12 +9,18 @@ from tools.connection import (
     refusals_as_sentences,
 )
 from tools.errors import CommandError
+from tools.json_output import print_line
 
 EXAMPLES = """\
-  pykafkalog get-offsets orders                         the end of each partition
+  pykafkalog get-offsets orders                       the ends of partitions
   pykafkalog get-offsets orders --time earliest
-  pykafkalog get-offsets orders --time max-timestamp    the newest record by timestamp
-  pykafkalog get-offsets orders --time 1700000000000    the first record at or after that time"""
+  pykafkalog get-offsets orders --time max-timestamp  the newest record
+  pykafkalog get-offsets orders --time 1700000000000  the first one from then on
+
+A line is topic:partition:offset, as kafka-get-offsets.sh prints it, without an
+offset where there is no such record.
+
+exit code: 0 done; 1 failed, standard error says why; 2 wrong arguments"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -28,6 +34,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         default="latest",
         help="latest, earliest, max-timestamp, or milliseconds since the epoch (default: latest)",
     )
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.set_defaults(run=run)
 
 
@@ -58,4 +65,13 @@ def run(args: argparse.Namespace) -> None:
             }
             for place, found in admin.list_offsets(wanted).items():
                 offset = found.result(TIMEOUT_S).offset
-                print(f"{place.topic}:{place.partition}:{'' if offset < 0 else offset}")
+                if args.json:
+                    print_line(
+                        {
+                            "topic": place.topic,
+                            "partition": place.partition,
+                            "offset": None if offset < 0 else offset,
+                        }
+                    )
+                else:
+                    print(f"{place.topic}:{place.partition}:{'' if offset < 0 else offset}")

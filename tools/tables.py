@@ -6,10 +6,34 @@ numbers as they are, `-` where there is nothing.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tools.magnitudes import size_of
 
 Cell = str | int | None
 """What stands in a field; None is shown as `-`."""
+
+
+class Size(int):
+    """Bytes: `1.2 MB` for a person, the number as it is for a program."""
+
+
+class Coloured(str):
+    """A word that stands out on a terminal; `colour` as rich names it, "" for none."""
+
+    colour: str
+
+    def __new__(cls, word: str, colour: str) -> "Coloured":
+        """The word, with its colour."""
+        cell = super().__new__(cls, word)
+        cell.colour = colour
+        return cell
+
+
+def size(amount: int | None) -> Size | None:
+    """A cell; None where it is not known (-1 in Kafka's answers)."""
+    return None if amount is None or amount < 0 else Size(amount)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
@@ -26,28 +50,58 @@ def number(value: int) -> str:
     return f"{value:,}" if sys.stdout.isatty() else str(value)
 
 
+def count_of(count: int, noun: str) -> str:
+    """`1 topic`, `12 topics`."""
+    return f"{number(count)} {noun}" + ("" if count == 1 else "s")
+
+
 def _is_number(body: Sequence[Sequence[Cell]], column: int) -> bool:
     return any(isinstance(row[column], int) for row in body)
 
 
-def _for_people(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> None:
+def table_for_people(
+    columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, caption: str | None = None
+) -> Any:
+    """A table of rich: no edges, so that more of 80 columns are left for what it says."""
+    from rich import box
     from rich.markup import escape
     from rich.table import Column, Table
 
-    from tools.console import console
-
+    body = [list(row) for row in rows]
     table = Table(
         *(
             Column(name, overflow="fold", justify="right" if _is_number(body, index) else "left")
             for index, name in enumerate(columns)
-        )
+        ),
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        caption=caption,
+        caption_justify="left",
     )
     for row in body:
-        table.add_row(*(escape(_text(cell, separators=True)) for cell in row))
-    console().print(table)
+        table.add_row(*(_styled(cell, escape(_text(cell, separators=True))) for cell in row))
+    return table
+
+
+def _styled(cell: Cell, text: str) -> str:
+    return f"[{cell.colour}]{text}[/]" if isinstance(cell, Coloured) and cell.colour else text
+
+
+def _for_people(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> None:
+    from tools.console import console
+
+    console().print(table_for_people(columns, body))
 
 
 def _for_programs(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> None:
+    for line in columns_of_blanks(columns, body):
+        print(line)
+
+
+def columns_of_blanks(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    """The lines of a table for programs."""
     lines = [list(columns), *([_text(cell) for cell in row] for row in body)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
     right = [_is_number(body, index) for index in range(len(columns))]
@@ -56,12 +110,14 @@ def _for_programs(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> Non
             text.rjust(width) if to_the_right else text.ljust(width)
             for text, width, to_the_right in zip(line, widths, right, strict=True)
         )
-        print("  ".join(fields).rstrip())
+        yield "  ".join(fields).rstrip()
 
 
 def _text(cell: Cell, *, separators: bool = False) -> str:
     if cell is None:
         return "-"
+    if isinstance(cell, Size) and separators:
+        return size_of(cell)
     if isinstance(cell, int):
         return f"{cell:,}" if separators else str(cell)
     return cell or "-"

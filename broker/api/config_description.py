@@ -6,15 +6,16 @@ of an entry list all that set it, in that order. Pure.
 Sources: Kafka's `ConfigHelper`, `DescribeConfigsResponse.ConfigSource`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, Protocol
 
 from config.broker_config import BrokerConfig
 from config.broker_keys import BROKER_KEYS
-from config.definition import ConfigKey, ConfigType, format_value
+from config.definition import NO_EFFECT, ConfigKey, ConfigType, format_value
 from config.dynamic import DYNAMIC_ONLY, ConfigLayers, broker_synonyms, may_change
+from config.effects import without_effect
 from config.topic_config import TopicConfig
 from config.topic_keys import TOPIC_KEYS
 
@@ -59,6 +60,8 @@ class ConfigEntry:
         """For DescribeConfigs v0."""
         return self.source is ConfigSource.DEFAULT_CONFIG
 
+
+_UNKNOWN: Final = f"Nothing in this broker reads a setting of this name. {NO_EFFECT}"
 
 _TIMESTAMP_LIMITS: Final = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
 
@@ -110,7 +113,7 @@ def _topic_entry(
         type=key.type,
         read_only=False,
         sensitive=key.sensitive,
-        documentation=key.doc,
+        documentation=key.documentation,
     )
 
 
@@ -120,8 +123,9 @@ def broker_entries(configs: BrokerConfigs) -> list[ConfigEntry]:
     Keys that the table does not know may hold secrets of a plug-in, so their values are not shown.
     """
     entries = [_broker_entry(key, configs) for key in BROKER_KEYS]
+    inert = _inert_names(configs)
     entries += [
-        _unknown_entry(name, _set_texts(name, configs.layers))
+        _unknown_entry(name, _set_texts(name, configs.layers), inert)
         for name in configs.current.originals
         if name not in BROKER_KEYS
     ]
@@ -131,11 +135,12 @@ def broker_entries(configs: BrokerConfigs) -> list[ConfigEntry]:
 def cluster_entries(configs: BrokerConfigs) -> list[ConfigEntry]:
     """What was set for all brokers while they run, and nothing else."""
     entries = []
+    inert = _inert_names(configs)
     for name, text in sorted(configs.layers.cluster.items()):
         key = BROKER_KEYS.get(name)
         source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
         if key is None:
-            entries.append(_unknown_entry(name, [(text, source)]))
+            entries.append(_unknown_entry(name, [(text, source)], inert))
         else:
             shown = _shown(key, text)
             entries.append(_entry(key, shown, (Synonym(name, shown, source),)))
@@ -159,7 +164,14 @@ def logger_entries(levels: Mapping[str, str]) -> list[ConfigEntry]:
     ]
 
 
-def _unknown_entry(name: str, texts: Sequence[tuple[str, ConfigSource]]) -> ConfigEntry:
+def _inert_names(configs: BrokerConfigs) -> frozenset[str]:
+    """What was set beyond the table and changes nothing; a listener's own limits are not of it."""
+    return frozenset((*without_effect(configs.current), *configs.current.unknown))
+
+
+def _unknown_entry(
+    name: str, texts: Sequence[tuple[str, ConfigSource]], inert: Collection[str]
+) -> ConfigEntry:
     key = DYNAMIC_ONLY.get(name)
     if key is not None:
         return _entry(key, texts[0][0], tuple(Synonym(name, *text) for text in texts))
@@ -171,7 +183,7 @@ def _unknown_entry(name: str, texts: Sequence[tuple[str, ConfigSource]]) -> Conf
         type=None,
         read_only=True,
         sensitive=True,
-        documentation=None,
+        documentation=_UNKNOWN if name in inert else None,
     )
 
 
@@ -189,7 +201,7 @@ def _entry(key: ConfigKey, value: str | None, synonyms: tuple[Synonym, ...]) -> 
         type=key.type,
         read_only=not may_change(key),
         sensitive=key.sensitive,
-        documentation=key.doc if key.effective else f"{key.doc} (No effect in this broker yet.)",
+        documentation=key.documentation,
     )
 
 

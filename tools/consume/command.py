@@ -28,6 +28,9 @@ records as text:
   bytes that are not UTF-8 are {"base64": "…"}, a null is null.
   `produce --json` reads it.
 
+--avro needs fastavro (python -m pip install 'pykafkalog[avro]'); filters and
+formats then see JSON, and with --json the value is an object, not text.
+
 --format TEMPLATE:
   {topic} {partition} {offset} {timestamp} {time} {key} {value} {headers}
   {header:NAME}; forms as {value:json}, {value:base64}, {value:hex},
@@ -85,6 +88,13 @@ def _add_output(parser: "argparse._ArgumentGroup") -> None:
     parser.add_argument("--format", metavar="FORMAT", help="text, json or a template")
     parser.add_argument("--json", action="store_true", help="as --format json")
     parser.add_argument("--key-separator", metavar="S", help="print the key and S before the value")
+    parser.add_argument(
+        "--avro", action="store_true", help="values are Avro with a schema's id: print JSON"
+    )
+    parser.add_argument("--avro-key", action="store_true", help="keys are")
+    parser.add_argument(
+        "--schema-registry", metavar="URL", help="with --avro (default: http://localhost:8081)"
+    )
     parser.add_argument("--null-marker", metavar="S", help=r"print a null as S (default: \N)")
 
 
@@ -100,8 +110,9 @@ def run(args: argparse.Namespace) -> None:
     from tools.consume.reading import Reading
 
     _require_sense(args)
-    line = lines.line_format(args)
-    chosen = filters.parse_filters(args.filter)
+    decode, decoded = _decoder(args)
+    line = _after(decode, lines.line_format(args, decoded))
+    chosen = _after(decode if args.filter else None, filters.parse_filters(args.filter))
     admin = admin_client(args)
     with refusals_as_sentences():
         reading = Reading(admin, args, client_settings(args), time.time_ns() // 1_000_000)
@@ -109,6 +120,24 @@ def run(args: argparse.Namespace) -> None:
             _print(reading, args, line, chosen)
         finally:
             reading.close()
+
+
+def _decoder(args: argparse.Namespace) -> tuple[Any, tuple[str, ...]]:
+    """What makes JSON of Avro, and of which fields. Raises CommandError."""
+    fields = ("key",) * args.avro_key + ("value",) * args.avro
+    if not fields:
+        if args.schema_registry is not None:
+            raise CommandError("--schema-registry goes with --avro and --avro-key")
+        return None, ()
+    from tools.avro.decoding import AvroDecoder
+    from tools.avro.registry import DEFAULT_URL, Registry
+
+    return AvroDecoder(Registry(args.schema_registry or DEFAULT_URL).schemas, fields), fields
+
+
+def _after(decode: Any, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function of what was decoded before."""
+    return function if decode is None else lambda record: function(decode(record))
 
 
 def _require_sense(args: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
 """How a record is printed: as text, as JSON or by a template."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tools.errors import CommandError
 from tools.records.json_lines import to_json
@@ -11,13 +11,13 @@ from tools.records.template import NULL, compile_template, readable
 Line = Callable[[Record], bytes]
 
 
-def line_format(args: argparse.Namespace) -> Line:
-    """What the arguments ask for. Raises CommandError."""
+def line_format(args: argparse.Namespace, embedded: Collection[str] = ()) -> Line:
+    """What the arguments ask for; `embedded` as in `to_json`. Raises CommandError."""
     form = args.format
     if args.json or form == "json":
         if form not in (None, "json") or args.key_separator is not None:
             raise CommandError("--json has everything in it: leave out --format, --key-separator")
-        return lambda record: to_json(record).encode() + b"\n"
+        return lambda record: to_json(record, embedded).encode() + b"\n"
     null = NULL if args.null_marker is None else args.null_marker
     if form is None or form == "text":
         return _text(args.key_separator, null.encode())

@@ -2,15 +2,25 @@
 
 import argparse
 import json
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
+from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from tools.chosen import parse_chosen
 from tools.connection import TIMEOUT_S, client_settings
 from tools.errors import CommandError
-from tools.groups.chosen import parse_chosen
 from tools.groups.survey import GroupView, name_members, refuse_members, require_group
 from tools.log_ends import Place, place_name
-from tools.one_request import offset_delete
+from tools.wire.brokers import require_plaintext
+from tools.wire.link import Link
+from tools.wire.refusals import require_done
 
 
 def delete_groups(admin: Any, args: argparse.Namespace) -> None:
@@ -56,7 +66,8 @@ def _committed_places(committed: list[Place], words: list[str], group: str) -> l
 def _delete(args: argparse.Namespace, group: GroupView, places: list[Place]) -> None:
     if group.coordinator is None:
         raise CommandError(f"the coordinator of group {group.name} is not known; try again")
-    results = offset_delete(group.coordinator, client_settings(args), group.name, places)
+    require_plaintext(client_settings(args))
+    results = _offset_delete(Link(group.coordinator), group.name, places)
     refused = {place: code for place, code in results.items() if code is not ErrorCode.NONE}
     if not refused:
         return
@@ -70,3 +81,24 @@ def _delete(args: argparse.Namespace, group: GroupView, places: list[Place]) -> 
         f"{len(refused)} of {len(places)} offsets were not deleted;"
         f" {place_name(place)}: {code.name.lower().replace('_', ' ')}"
     )
+
+
+def _offset_delete(link: Link, group: str, places: Sequence[Place]) -> dict[Place, ErrorCode]:
+    """What came of each partition: the client library has no function for it."""
+    topics = [
+        OffsetDeleteRequestTopic(
+            name=name,
+            partitions=[OffsetDeleteRequestPartition(partition_index=n) for _, n in places_of],
+        )
+        for name, places_of in groupby(sorted(places), key=lambda place: place[0])
+    ]
+    try:
+        answer = link.call(ApiKey.OFFSET_DELETE, OffsetDeleteRequest(group_id=group, topics=topics))
+    finally:
+        link.close()
+    require_done(answer.error_code)
+    return {
+        (topic.name, partition.partition_index): ErrorCode(partition.error_code)
+        for topic in answer.topics
+        for partition in topic.partitions
+    }

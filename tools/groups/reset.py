@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tools.chosen import chosen_places
 from tools.connection import TIMEOUT_S
 from tools.errors import CommandError
-from tools.groups.chosen import chosen_places
 from tools.groups.offsets_file import read_offsets, write_offsets
 from tools.groups.reset_plan import plan_reset
 from tools.groups.reset_target import Kind, Target, parse_target

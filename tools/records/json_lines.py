@@ -12,6 +12,7 @@ tombstone), everything else may be left out.
 import base64
 import binascii
 import json
+from collections.abc import Collection
 from typing import Any, Final
 
 from tools.records.record import Record
@@ -25,8 +26,8 @@ class BadLine(ValueError):
     """What is wrong with a line, for a sentence that names the line."""
 
 
-def to_json(record: Record) -> str:
-    """One line, without its end."""
+def to_json(record: Record, embedded: Collection[str] = ()) -> str:
+    """One line, without its end. `embedded`: of key and value, what is JSON and stands as such."""
     fields = {
         "topic": record.topic,
         "partition": record.partition,
@@ -37,6 +38,9 @@ def to_json(record: Record) -> str:
         "value": encoded(record.value),
         "headers": [[name, encoded(data)] for name, data in record.headers],
     }
+    for name in embedded:
+        data = getattr(record, name)
+        fields[name] = None if data is None else json.loads(data)
     return json.dumps(fields, ensure_ascii=False)
 
 

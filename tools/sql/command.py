@@ -21,7 +21,10 @@ EXAMPLES = """examples:
 
 Each topic is a table: key, value (bytes), topic, partition, offset, timestamp, timestampType,
 headers. The SQL is DuckDB's. Conditions on partition, offset and timestamp decide which parts of
-the log are read; how much that was stands on standard error."""
+the log are read; how much that was stands on standard error.
+
+exit code: 0 done; 1 the query or a log is wrong, standard error says what; 2
+wrong arguments"""
 
 HOUR_MS: Final = 3_600_000
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": HOUR_MS, "d": 24 * HOUR_MS}
@@ -57,6 +60,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="default: table"
     )
+    parser.add_argument("--json", action="store_true", help="as --format json")
     parser.add_argument(
         "--lateness",
         default="1h",
@@ -84,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
     begin = time.monotonic()
     try:
         names, rows = engine.run(query)
-        WRITERS[args.format](names, rows, sys.stdout)
+        WRITERS["json" if args.json else args.format](names, rows, sys.stdout)
         if not args.quiet:
             print(engine.account(time.monotonic() - begin), file=sys.stderr)
     finally:

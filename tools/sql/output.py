@@ -37,6 +37,9 @@ def _plain(value: Any) -> Any:
 
 
 def _as_table(names: list[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
+    if not out.isatty():
+        _as_columns(names, rows, out)
+        return
     try:
         from rich.console import Console
         from rich.table import Table
@@ -50,8 +53,21 @@ def _as_table(names: list[str], rows: Iterator[tuple[Any, ...]], out: TextIO) ->
         table.add_column(Text(name))
     for row in rows:
         table.add_row(*[Text(_text(value)) for value in row])
-    width = None if out.isatty() else 10_000
-    Console(file=out, width=width).print(table)
+    Console(file=out).print(table)
+
+
+def _as_columns(names: list[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
+    """For a pipe or a file: nothing is cut, a null is `-`, a line end within a text is `\\n`."""
+    from tools.tables import columns_of_blanks
+
+    lines = [[_cell(value) for value in row] for row in rows]
+    out.writelines(line + "\n" for line in columns_of_blanks(names, lines))
+
+
+def _cell(value: Any) -> str | int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    return _text(value).replace("\n", "\\n")
 
 
 def _as_json(names: list[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:

@@ -155,11 +155,14 @@ def test_a_file_without_rights_does_not_hide_the_other_partitions(
     assert verdicts(capsys, log_dir) == {"orders-0": "sound", "secret-0": "blocks the start"}
 
 
-def test_many_sound_partitions_are_counted_not_listed(
-    log_dir: Path, capsys: pytest.CaptureFixture[str]
+def test_many_sound_partitions_are_counted_not_listed_on_a_terminal(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(1, 60):
         shutil.copytree(log_dir / "orders-0", log_dir / f"orders-{number}")
+    assert main(["fsck", str(log_dir)]) == 0
+    assert "orders-7" in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert main(["fsck", str(log_dir)]) == 0
     out = capsys.readouterr().out
     assert "60 partitions: 60 sound." in out

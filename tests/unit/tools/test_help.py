@@ -7,7 +7,20 @@ import pytest
 
 from tools.__main__ import build_parser, main
 
-COMMANDS = ("groups", "consume", "produce")
+COMMANDS = (
+    "cluster",
+    "topics",
+    "groups",
+    "configs",
+    "transactions",
+    "log-dirs",
+    "get-offsets",
+    "produce",
+    "consume",
+)
+"""Those that speak to a broker."""
+
+OFFLINE = ("dump-log", "fsck", "adopt", "explain-cleaner", "explain-retention", "sql")
 
 
 def help_of(
@@ -33,7 +46,7 @@ def test_every_example_parses(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     examples = re.findall(
-        r"pykafkalog (\w+ .*?)(?:  +[\w(].*)?$",
+        r"^  pykafkalog ([\w-]+ .*?)(?:  +[\w(].*)?$",
         help_of(command, capsys, monkeypatch).partition("examples:")[2],
         re.MULTILINE,
     )
@@ -41,3 +54,12 @@ def test_every_example_parses(
     for example in examples:
         words = shlex.split(re.split(r" [|<>] ?", example)[0])
         assert build_parser().parse_args(words).command == words[0]
+
+
+@pytest.mark.parametrize("command", (*COMMANDS, *OFFLINE))
+def test_every_command_tells_exit_codes_and_knows_json(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = help_of(command, capsys, monkeypatch)
+    assert "exit code: 0" in text
+    assert "--json" in text

@@ -55,7 +55,7 @@ def test_records_below_the_high_watermark_in_three_formats(
     }
     assert asked(query, log_dir, "--quiet") == 0
     printed = capsys.readouterr()
-    assert "│ k3  │ 2023-11-14 22:16:20+00:00 │" in printed.out
+    assert "\nk3   2023-11-14 22:16:20+00:00  -             3\n" in printed.out
     assert printed.err == ""
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tools.chosen import chosen_places
 from tools.errors import CommandError
-from tools.groups.chosen import chosen_places
 from tools.groups.offsets_file import read_offsets, write_offsets
 from tools.groups.reset_target import Kind, Target, parse_target
 

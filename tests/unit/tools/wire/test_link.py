@@ -1,0 +1,95 @@
+"""One connection: versions that both sides know, and failures told as sentences."""
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from protocol.messages.registry import response_codec
+from tools.errors import CommandError
+from tools.wire.link import Link
+
+Answer = Callable[[int, int], bytes | None]
+"""To an API key and a version: the response's body, None to hang up."""
+
+
+@contextmanager
+def broker(answer: Answer) -> Iterator[tuple[str, int]]:
+    """Answers one connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection, connection.makefile("rb") as file:
+                while size := file.read(4):
+                    frame = file.read(int.from_bytes(size, "big"))
+                    key, version, correlation = struct.unpack_from(">hhi", frame)
+                    body = answer(key, version)
+                    if body is None:
+                        return
+                    head = struct.pack(">i", correlation)
+                    connection.sendall(struct.pack(">i", len(head + body)) + head + body)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()
+        finally:
+            thread.join(5)
+
+
+def versions(served: dict[int, tuple[int, int]], version: int, error: int = 0) -> bytes:
+    response = ApiVersionsResponse(
+        error_code=error,
+        api_keys=[
+            ApiVersion(api_key=key, min_version=low, max_version=high)
+            for key, (low, high) in served.items()
+        ],
+    )
+    body: bytes = response_codec(ApiKey.API_VERSIONS, version).build(response)
+    return body
+
+
+def test_an_older_broker_is_spoken_to_in_what_it_knows() -> None:
+    served = {ApiKey.API_VERSIONS: (0, 2), ApiKey.DESCRIBE_LOG_DIRS: (0, 1)}
+    asked: list[tuple[int, int]] = []
+
+    def answer(key: int, version: int) -> bytes:
+        asked.append((key, version))
+        if key == ApiKey.API_VERSIONS:
+            if version > 2:
+                return versions(served, 0, ErrorCode.UNSUPPORTED_VERSION)
+            return versions(served, version)
+        body: bytes = response_codec(ApiKey.DESCRIBE_LOG_DIRS, version).build(
+            DescribeLogDirsResponse(results=[])
+        )
+        return body
+
+    with broker(answer) as address:
+        link = Link(address)
+        assert (
+            link.call(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=None)).results == []
+        )
+        with pytest.raises(CommandError, match="does not serve DescribeLogDirs version 4"):
+            link.call(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=None), least=4)
+        with pytest.raises(CommandError, match=r"does not serve DescribeProducers$"):
+            link.call(ApiKey.DESCRIBE_PRODUCERS, None)
+        link.close()
+    assert asked == [(18, 4), (18, 2), (35, 1)]
+
+
+def test_one_that_hangs_up_or_is_not_there_is_named() -> None:
+    with (
+        broker(lambda key, version: None) as address,
+        pytest.raises(CommandError, match=f":{address[1]}: it closed the connection"),
+    ):
+        Link(address)
+    with pytest.raises(CommandError, match=r"127\.0\.0\.1:1: Connection refused"):
+        Link(("127.0.0.1", 1))

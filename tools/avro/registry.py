@@ -1,0 +1,81 @@
+"""Schemas from a schema registry, by their ids: Confluent's HTTP API, which others have as well.
+
+A schema never changes under its id, so each is asked for once. What it refers to (`references`) is
+asked for by subject and version, and comes before it.
+"""
+
+import base64
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Final
+
+from tools.errors import CommandError
+
+DEFAULT_URL: Final = "http://localhost:8081"
+TIMEOUT_S: Final = 10.0
+_ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
+
+
+class Registry:
+    """`url` may hold a user and a password (`https://user:password@host`)."""
+
+    def __init__(self, url: str) -> None:
+        """Raises CommandError for what is no URL."""
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise CommandError(f"--schema-registry {url} is not of the form http://HOST:PORT")
+        self._headers: Final = {"Accept": _ACCEPT}
+        if parts.username is not None:
+            words = urllib.parse.unquote(f"{parts.username}:{parts.password or ''}")
+            self._headers["Authorization"] = "Basic " + base64.b64encode(words.encode()).decode()
+        host = parts.netloc.rpartition("@")[2]
+        self._url: Final = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
+
+    def schemas(self, schema_id: int) -> list[Any]:
+        """What the schema refers to, the deepest first, and the schema itself, as parsed JSON.
+
+        Raises CommandError.
+        """
+        found: dict[tuple[str, int], Any] = {}
+        last = self._resolved(self._get(f"/schemas/ids/{schema_id}"), found, schema_id)
+        return [*found.values(), last]
+
+    def _resolved(self, answer: Any, found: dict[tuple[str, int], Any], schema_id: int) -> Any:
+        kind = answer.get("schemaType", "AVRO")
+        if kind != "AVRO":
+            raise CommandError(f"the schema with id {schema_id} is {kind}, not Avro")
+        for reference in answer.get("references") or ():
+            key = (reference["subject"], reference["version"])
+            if key not in found:
+                subject = urllib.parse.quote(key[0], safe="")
+                deeper = self._get(f"/subjects/{subject}/versions/{key[1]}")
+                schema = self._resolved(deeper, found, schema_id)
+                found[key] = schema
+        try:
+            return json.loads(answer["schema"])
+        except (KeyError, TypeError, ValueError):
+            raise CommandError(f"the registry's answer for id {schema_id} has no schema") from None
+
+    def _get(self, path: str) -> Any:
+        request = urllib.request.Request(self._url + path, headers=self._headers)
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+                value = json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                raise CommandError(f"the schema registry at {self._url} has no {path}") from None
+            raise CommandError(
+                f"the schema registry at {self._url} answers {error.code} {error.reason}"
+            ) from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", None) or error
+            said = getattr(reason, "strerror", None) or reason
+            raise CommandError(
+                f"no schema registry answers at {self._url} ({said}). Is it running, and is"
+                " --schema-registry right?"
+            ) from None
+        if not isinstance(value, dict):
+            raise CommandError(f"what answers at {self._url} is no schema registry")
+        return value

@@ -1,0 +1,93 @@
+"""What is wrong with a cluster, from what its brokers tell. Pure.
+
+A replica whose broker or log directory is gone makes its partition under-replicated as well; each
+is named, because each has another remedy.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from tools.log_ends import place_name
+
+
+class Problem(Enum):
+    """The kinds, by what is said of them."""
+
+    NO_CONTROLLER = "no controller"
+    BROKER_AWAY = "broker does not answer"
+    OFFLINE_DIRECTORY = "log directory offline"
+    NO_LEADER = "partition without a leader"
+    OFFLINE_REPLICA = "replica offline"
+    UNDER_REPLICATED = "partition under-replicated"
+
+
+REMEDIES: Final = {
+    Problem.NO_CONTROLLER: "topics cannot be changed until one is elected: start more brokers",
+    Problem.BROKER_AWAY: "start it, or see its log for why it does not answer",
+    Problem.OFFLINE_DIRECTORY: "mend the disk and restart the broker, whose log says what failed",
+    Problem.NO_LEADER: "nobody can read or write it: bring back a broker or directory that has it",
+    Problem.OFFLINE_REPLICA: "bring back the broker or the directory that has it",
+    Problem.UNDER_REPLICATED: "a replica is away or lags: see the brokers that are missing",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong."""
+
+    problem: Problem
+    where: str
+    """A broker, a directory or a partition."""
+    detail: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return REMEDIES[self.problem]
+
+
+def partition_findings(topics: Mapping[str, Any]) -> Iterator[Finding]:
+    """Of partitions, as Metadata describes them."""
+    for name, topic in sorted(topics.items()):
+        for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
+            where = place_name((name, partition.partition_index))
+            if partition.leader_id < 0:
+                replicas = _brokers(partition.replica_nodes)
+                yield Finding(problem=Problem.NO_LEADER, where=where, detail=f"of {replicas}")
+            if partition.offline_replicas:
+                yield Finding(
+                    problem=Problem.OFFLINE_REPLICA,
+                    where=where,
+                    detail=f"on {_brokers(partition.offline_replicas)}",
+                )
+            missing = set(partition.replica_nodes) - set(partition.isr_nodes)
+            if missing:
+                yield Finding(
+                    problem=Problem.UNDER_REPLICATED,
+                    where=where,
+                    detail=f"not in sync: {_brokers(missing)}",
+                )
+
+
+def directory_findings(broker_id: int, directories: Iterable[Any]) -> Iterator[Finding]:
+    """Of a broker's log directories, as DescribeLogDirs tells them."""
+    for directory in directories:
+        if directory.error_code:
+            yield Finding(
+                problem=Problem.OFFLINE_DIRECTORY,
+                where=directory.log_dir or f"broker {broker_id}",
+                detail=f"of broker {broker_id}",
+            )
+
+
+def controller_findings(controller_id: int) -> Iterator[Finding]:
+    """-1 is nobody."""
+    if controller_id < 0:
+        yield Finding(problem=Problem.NO_CONTROLLER, where="cluster")
+
+
+def _brokers(ids: Iterable[int]) -> str:
+    numbers = sorted(ids)
+    return ("broker " if len(numbers) == 1 else "brokers ") + ", ".join(map(str, numbers))

@@ -1,0 +1,145 @@
+"""A cluster shown: tables, or one JSON document."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tools.cluster.api_names import api_name
+from tools.cluster.health import Finding
+from tools.cluster.survey import ClusterView, Feature
+from tools.json_output import print_document
+from tools.tables import count_of, number, print_table, size
+
+Versions = Mapping[int, tuple[int, int]]
+
+
+def show_cluster(view: ClusterView, *, as_json: bool) -> None:
+    """Brokers, counts, features and what is wrong."""
+    if as_json:
+        print_document(
+            {
+                "cluster_id": view.cluster_id,
+                "controller_id": view.controller_id,
+                "brokers": [asdict(broker) for broker in view.brokers],
+                "topics": view.topics,
+                "internal_topics": view.internal_topics,
+                "partitions": view.partitions,
+                "features": [_feature(feature) for feature in view.features],
+                **_health(view.findings),
+            }
+        )
+        return
+    internal = f" and {number(view.internal_topics)} internal" if view.internal_topics else ""
+    print(f"cluster {view.cluster_id}")
+    print(
+        f"{count_of(len(view.brokers), 'broker')}, {count_of(view.topics, 'topic')}{internal},"
+        f" {count_of(view.partitions, 'partition')}"
+    )
+    print_table(
+        ("broker", "address", "rack", "controller", "leads", "replicas", "bytes"),
+        (
+            (
+                broker.broker_id,
+                f"{broker.host}:{broker.port}",
+                broker.rack,
+                "yes" if broker.is_controller else None,
+                broker.leads,
+                broker.replicas,
+                size(broker.data_bytes),
+            )
+            for broker in view.brokers
+        ),
+    )
+    show_features(view.features)
+    show_health(view.findings, as_json=False)
+
+
+def show_features(features: Sequence[Feature]) -> None:
+    """What is finalized, and which levels could be."""
+    if features:
+        print_table(
+            ("feature", "finalized", "supported"),
+            (
+                (
+                    feature.name,
+                    feature.finalized,
+                    "{}-{}".format(*feature.supported) if feature.supported else None,
+                )
+                for feature in features
+            ),
+        )
+
+
+def show_health(findings: Sequence[Finding], *, as_json: bool) -> None:
+    """A line that says that it is healthy, or everything that is wrong."""
+    if as_json:
+        print_document(_health(findings))
+        return
+    if not findings:
+        print("healthy: every partition has a leader and all its replicas in sync")
+        return
+    print(f"{count_of(len(findings), 'problem')}:")
+    print_table(
+        ("problem", "where", "detail"),
+        ((each.problem.value, each.where, each.detail) for each in findings),
+    )
+    for problem in dict.fromkeys(each.problem for each in findings):
+        remedy = next(each.remedy for each in findings if each.problem is problem)
+        print(f"{problem.value}: {remedy}")
+
+
+def show_versions(versions: Mapping[int, Versions], *, as_json: bool) -> None:
+    """The APIs of each broker, one line for those that all have alike."""
+    if as_json:
+        print_document(
+            [
+                {"broker": broker, "apis": [_api(key, *span) for key, span in apis.items()]}
+                for broker, apis in versions.items()
+            ]
+        )
+        return
+    same: dict[tuple[int, tuple[int, int]], list[int]] = {}
+    for broker, apis in versions.items():
+        for key, span in apis.items():
+            same.setdefault((key, span), []).append(broker)
+    print_table(
+        ("key", "API", "versions", "brokers"),
+        (
+            (
+                str(key),
+                api_name(key),
+                f"{oldest}-{newest}" if oldest != newest else str(oldest),
+                "all" if len(owners) == len(versions) else ",".join(map(str, owners)),
+            )
+            for (key, (oldest, newest)), owners in sorted(same.items())
+        ),
+    )
+
+
+def _feature(feature: Feature) -> dict[str, Any]:
+    low, high = feature.supported or (None, None)
+    return {
+        "name": feature.name,
+        "finalized": feature.finalized,
+        "min_supported": low,
+        "max_supported": high,
+    }
+
+
+def _health(findings: Sequence[Finding]) -> dict[str, Any]:
+    return {
+        "healthy": not findings,
+        "problems": [
+            {
+                "problem": each.problem.value,
+                "where": each.where,
+                "detail": each.detail,
+                "remedy": each.remedy,
+            }
+            for each in findings
+        ],
+    }
+
+
+def _api(key: int, oldest: int, newest: int) -> dict[str, Any]:
+    return {"key": key, "name": api_name(key), "min_version": oldest, "max_version": newest}

@@ -1,0 +1,119 @@
+"""What the brokers of a cluster tell: who they are, what they lead, what they can do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from protocol.api_keys import ApiKey
+from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from tools.cluster.health import (
+    Finding,
+    Problem,
+    controller_findings,
+    directory_findings,
+    partition_findings,
+)
+from tools.errors import CommandError
+from tools.wire.brokers import Brokers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerView:
+    """One broker."""
+
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None
+    is_controller: bool
+    leads: int
+    """Partitions."""
+    replicas: int
+    """Copies of partitions, those that it leads among them."""
+    data_bytes: int | None
+    """Of all logs; None where it did not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """What the cluster may use (finalized) and what the broker could (supported)."""
+
+    name: str
+    finalized: int | None
+    supported: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """All of it."""
+
+    cluster_id: str
+    controller_id: int
+    brokers: tuple[BrokerView, ...]
+    topics: int
+    internal_topics: int
+    partitions: int
+    features: tuple[Feature, ...]
+    findings: tuple[Finding, ...]
+
+
+def survey(cluster: Brokers) -> ClusterView:
+    """Asks every broker. One that does not answer is a finding. Raises CommandError."""
+    topics = cluster.topics()
+    controller = cluster.cluster.controller_id
+    findings = list(controller_findings(controller))
+    sizes = {each: _data_bytes(cluster, each, findings) for each in sorted(cluster.addresses)}
+    findings += partition_findings(topics)
+    return ClusterView(
+        cluster_id=cluster.cluster.cluster_id,
+        controller_id=controller,
+        brokers=tuple(
+            BrokerView(
+                broker_id=each.broker_id,
+                host=each.host,
+                port=each.port,
+                rack=each.rack,
+                is_controller=each.broker_id == controller,
+                leads=_count(topics, lambda p, who=each.broker_id: p.leader_id == who),
+                replicas=_count(topics, lambda p, who=each.broker_id: who in p.replica_nodes),
+                data_bytes=sizes[each.broker_id],
+            )
+            for each in sorted(cluster.cluster.brokers, key=lambda broker: broker.broker_id)
+        ),
+        topics=sum(not topic.is_internal for topic in topics.values()),
+        internal_topics=sum(bool(topic.is_internal) for topic in topics.values()),
+        partitions=sum(len(topic.partitions) for topic in topics.values()),
+        features=features_of(cluster.any().api_versions),
+        findings=tuple(findings),
+    )
+
+
+def features_of(api_versions: Any) -> tuple[Feature, ...]:
+    """From an answer to ApiVersions, by name."""
+    finalized = {f.name: f.max_version_level for f in api_versions.finalized_features}
+    supported = {f.name: (f.min_version, f.max_version) for f in api_versions.supported_features}
+    return tuple(
+        Feature(name=name, finalized=finalized.get(name), supported=supported.get(name))
+        for name in sorted(finalized.keys() | supported.keys())
+    )
+
+
+def _data_bytes(cluster: Brokers, broker_id: int, findings: list[Finding]) -> int | None:
+    try:
+        request = DescribeLogDirsRequest(topics=None)
+        directories = cluster.broker(broker_id).call(ApiKey.DESCRIBE_LOG_DIRS, request).results
+    except CommandError as error:
+        where = f"broker {broker_id}"
+        findings.append(Finding(problem=Problem.BROKER_AWAY, where=where, detail=str(error)))
+        return None
+    findings += directory_findings(broker_id, directories)
+    return sum(
+        int(partition.partition_size)
+        for directory in directories
+        for topic in directory.topics
+        for partition in topic.partitions
+    )
+
+
+def _count(topics: Mapping[str, Any], holds: Any) -> int:
+    return sum(holds(partition) for topic in topics.values() for partition in topic.partitions)

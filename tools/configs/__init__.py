@@ -1,0 +1,8 @@
+"""`pykafkalog configs`: settings of topics, brokers, the cluster and loggers.
+
+`command` has the arguments; `settings` asks for values and changes them, `listing` shows.
+"""
+
+from tools.configs.command import add_parser
+
+__all__ = ["add_parser"]

@@ -1,0 +1,198 @@
+"""Settings as brokers describe them (DescribeConfigs), and their changes (IncrementalAlterConfigs).
+
+Over the wire there is no field for "this does nothing here". This project's broker says it at the
+end of a setting's documentation (`config.definition.NO_EFFECT`); other brokers never do.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from config.definition import NO_EFFECT
+from protocol.api_keys import ApiKey
+from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tools.wire.brokers import Brokers
+from tools.wire.link import Link
+from tools.wire.refusals import require_done
+
+SETTLED_S: Final = 2.0
+"""How long a broker is asked for a change that another one took."""
+PAUSE_S: Final = 0.05
+
+
+class Kind(IntEnum):
+    """What has settings, by Kafka's numbers."""
+
+    TOPIC = 2
+    BROKER = 4
+    LOGGERS = 8
+
+
+class Source(IntEnum):
+    """Where a value comes from, by Kafka's numbers."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC = 2
+    DYNAMIC_DEFAULT = 3
+    STATIC = 4
+    DEFAULT = 5
+    LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+    @property
+    def words(self) -> str:
+        """For a person."""
+        return _WORDS.get(self, self.name.lower().replace("_", " "))
+
+
+_WORDS: Final = {
+    Source.DYNAMIC: "broker, dynamic",
+    Source.DYNAMIC_DEFAULT: "cluster, dynamic",
+    Source.STATIC: "server.properties",
+}
+
+OWN: Final = {
+    Kind.TOPIC: (Source.TOPIC,),
+    Kind.BROKER: (Source.DYNAMIC, Source.DYNAMIC_DEFAULT),
+    Kind.LOGGERS: (Source.LOGGER,),
+}
+"""What was set on a thing itself, while its broker runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """A topic, a broker, its loggers; the broker with the empty name stands for all of them."""
+
+    kind: Kind
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting of an entity."""
+
+    name: str
+    value: str | None
+    """None: it has none, or it is secret."""
+    source: Source
+    default: str | None
+    """What holds when nothing is set; None where the broker does not tell."""
+    places: tuple[tuple[str, str, str | None], ...]
+    """All that set it, the winner first: where, under which name, to what."""
+    read_only: bool
+    sensitive: bool
+    documentation: str | None
+
+    @property
+    def without_effect(self) -> bool:
+        """The broker says that it changes nothing."""
+        return self.documentation is not None and self.documentation.endswith(NO_EFFECT)
+
+    @property
+    def changed(self) -> bool:
+        """Somebody has set it, anywhere."""
+        return self.source not in (Source.DEFAULT, Source.UNKNOWN)
+
+
+def describe(cluster: Brokers, entity: Entity) -> list[Setting]:
+    """By name. Raises CommandError."""
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(
+                resource_type=entity.kind, resource_name=entity.name, configuration_keys=None
+            )
+        ],
+        include_synonyms=True,
+        include_documentation=True,
+    )
+    answer = _link(cluster, entity).call(ApiKey.DESCRIBE_CONFIGS, request, least=1)
+    for result in answer.results:
+        require_done(result.error_code, result.error_message)
+    return sorted(
+        (_setting(told) for result in answer.results for told in result.configs),
+        key=lambda setting: setting.name,
+    )
+
+
+def change(
+    cluster: Brokers,
+    entity: Entity,
+    add: Mapping[str, str],
+    delete: Sequence[str],
+    *,
+    validate_only: bool,
+) -> None:
+    """Set and delete, all or nothing. Raises CommandError with the broker's own sentence."""
+    configs = [AlterableConfig(name=k, config_operation=0, value=v) for k, v in add.items()]
+    configs += [AlterableConfig(name=k, config_operation=1, value=None) for k in delete]
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=entity.kind, resource_name=entity.name, configs=configs
+            )
+        ],
+        validate_only=validate_only,
+    )
+    answer = _link(cluster, entity).call(ApiKey.INCREMENTAL_ALTER_CONFIGS, request)
+    for result in answer.responses:
+        require_done(result.error_code, result.error_message)
+
+
+def describe_settled(
+    cluster: Brokers, entity: Entity, add: Mapping[str, str], delete: Sequence[str]
+) -> list[Setting]:
+    """After a change, once the broker knows of it: a controller tells brokers a little later."""
+    deadline = time.monotonic() + SETTLED_S
+    while True:
+        found = describe(cluster, entity)
+        own = {each.name: each.value for each in found if each.source in OWN[entity.kind]}
+        settled = all(name in own for name in add) and (
+            entity.kind is Kind.LOGGERS or not any(name in own for name in delete)
+        )
+        if settled or time.monotonic() > deadline:
+            return found
+        time.sleep(PAUSE_S)
+
+
+def _link(cluster: Brokers, entity: Entity) -> Link:
+    """A broker's own settings are known to it alone."""
+    if entity.kind is Kind.TOPIC or not entity.name:
+        return cluster.any()
+    return cluster.broker(int(entity.name))
+
+
+def _unit(name: str) -> str:
+    """`log.retention.hours` is the default behind `retention.ms`, but its number is another."""
+    last = name.rpartition(".")[2]
+    return last if last in ("ms", "minutes", "hours") else ""
+
+
+def _setting(told: Any) -> Setting:
+    synonyms = [(Source(each.source), each.name, each.value) for each in told.synonyms]
+    defaults = [
+        value
+        for source, name, value in synonyms
+        if source is Source.DEFAULT and _unit(name) == _unit(told.name)
+    ]
+    source = Source(max(told.config_source, 0))
+    if source is Source.DEFAULT and not synonyms:
+        defaults = [told.value]
+    return Setting(
+        name=told.name,
+        value=told.value,
+        source=source,
+        default=defaults[0] if defaults else None,
+        places=tuple((source.words, name, value) for source, name, value in synonyms),
+        read_only=told.read_only,
+        sensitive=told.is_sensitive,
+        documentation=told.documentation,
+    )

@@ -1,0 +1,128 @@
+"""What brokers tell of topics: partitions, offsets, bytes on disk."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tools.errors import CommandError
+from tools.log_dirs.survey import directories
+from tools.log_ends import Place
+from tools.wire.brokers import Brokers
+from tools.wire.offsets import EARLIEST, list_offsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionView:
+    """One partition. None: it has no leader who could tell, or its broker does not say."""
+
+    number: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    start: int | None
+    end: int | None
+    bytes: int | None
+    """On the leader's disk."""
+    bytes_everywhere: int
+    """On the disks of all replicas."""
+
+    @property
+    def records(self) -> int | None:
+        """At most so many: markers of transactions, and what compaction took, have offsets too."""
+        return None if self.start is None or self.end is None else self.end - self.start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicView:
+    """One topic."""
+
+    name: str
+    is_internal: bool
+    partitions: tuple[PartitionView, ...]
+
+    @property
+    def records(self) -> int:
+        """Of all partitions, as far as they tell."""
+        return sum(each.records or 0 for each in self.partitions)
+
+    @property
+    def bytes(self) -> int:
+        """Of the leaders of all partitions."""
+        return sum(each.bytes or 0 for each in self.partitions)
+
+    @property
+    def bytes_everywhere(self) -> int:
+        """Of all replicas."""
+        return sum(each.bytes_everywhere for each in self.partitions)
+
+    @property
+    def ends(self) -> int:
+        """The sum of all ends: it grows by what is written, whatever is deleted."""
+        return sum(each.end or 0 for each in self.partitions)
+
+
+def chosen_topics(topics: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """These topics, or all but the internal ones. Raises CommandError."""
+    missing = [name for name in names if name not in topics]
+    if missing:
+        raise CommandError(f"there is no topic {missing[0]}; `pykafkalog topics` lists them")
+    return sorted(names or (name for name in topics if not topics[name].is_internal))
+
+
+def survey(cluster: Brokers, topics: Mapping[str, Any], names: Sequence[str]) -> list[TopicView]:
+    """These topics, each with its partitions. Raises CommandError."""
+    led = [
+        (name, partition.partition_index)
+        for name in names
+        for partition in topics[name].partitions
+        if partition.leader_id in cluster.addresses
+    ]
+    firsts = list_offsets(cluster, topics, led, EARLIEST, gone_is_fine=True)
+    ends = list_offsets(cluster, topics, led, gone_is_fine=True)
+    sizes = _sizes(cluster, topics, names)
+    return [
+        TopicView(
+            name=name,
+            is_internal=bool(topics[name].is_internal),
+            partitions=tuple(
+                _view((name, partition.partition_index), partition, firsts, ends, sizes)
+                for partition in sorted(topics[name].partitions, key=lambda p: p.partition_index)
+            ),
+        )
+        for name in names
+    ]
+
+
+def _view(
+    place: Place,
+    partition: Any,
+    firsts: Mapping[Place, int],
+    ends: Mapping[Place, int],
+    sizes: Mapping[Place, Mapping[int, int]],
+) -> PartitionView:
+    by_broker = sizes.get(place, {})
+    return PartitionView(
+        number=partition.partition_index,
+        leader=partition.leader_id if partition.leader_id >= 0 else None,
+        replicas=tuple(partition.replica_nodes),
+        in_sync=tuple(partition.isr_nodes),
+        start=firsts.get(place),
+        end=ends.get(place),
+        bytes=by_broker.get(partition.leader_id),
+        bytes_everywhere=sum(by_broker.values()),
+    )
+
+
+def _sizes(
+    cluster: Brokers, topics: Mapping[str, Any], names: Sequence[str]
+) -> dict[Place, dict[int, int]]:
+    """By partition and broker. Copies that a move is filling do not count."""
+    places = [(name, p.partition_index) for name in names for p in topics[name].partitions]
+    found: dict[Place, dict[int, int]] = {}
+    if not places:
+        return found
+    for directory in directories(cluster, sorted(cluster.addresses), places):
+        for copy in directory.copies:
+            if not copy.is_future:
+                found.setdefault(copy.place, {})[copy.broker] = copy.size
+    return found

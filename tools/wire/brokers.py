@@ -1,0 +1,150 @@
+"""The brokers of one cluster: each is asked for what only it knows, over a link that is kept."""
+
+import argparse
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.describe_cluster import DescribeClusterRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tools.connection import client_settings
+from tools.errors import CommandError
+from tools.log_ends import Place, place_name
+from tools.reachability import DEFAULT_PORT, require_broker
+from tools.wire.link import Address, Link
+from tools.wire.refusals import require_done
+
+TRANSACTION: Final = 1
+"""The kind of coordinator that FindCoordinator is asked for; 0 are groups."""
+
+STARTING: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+"""What a coordinator says that will soon be there: it is asked again, for five seconds."""
+TRIES: Final = 25
+PAUSE_S: Final = 0.2
+
+
+class Brokers:
+    """Begins at the first bootstrap server that answers. Every method raises CommandError."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        require_plaintext(settings)
+        self._first: Final = _first_link(str(settings["bootstrap.servers"]))
+        self._links: Final[dict[int, Link]] = {}
+        self.cluster: Final = self._first.call(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest())
+        require_done(self.cluster.error_code, self.cluster.error_message)
+        self.addresses: Final[dict[int, Address]] = {
+            broker.broker_id: (broker.host, broker.port) for broker in self.cluster.brokers
+        }
+
+    def any(self) -> Link:
+        """The broker that was reached first: for what every broker knows."""
+        return self._first
+
+    def broker(self, broker_id: int) -> Link:
+        """This broker."""
+        if broker_id not in self._links:
+            if broker_id not in self.addresses:
+                known = ", ".join(map(str, sorted(self.addresses)))
+                raise CommandError(f"there is no broker {broker_id}; known: {known}")
+            self._links[broker_id] = Link(self.addresses[broker_id])
+        return self._links[broker_id]
+
+    def every(self) -> Iterator[tuple[int, Link]]:
+        """All brokers by their ids."""
+        for broker_id in sorted(self.addresses):
+            yield broker_id, self.broker(broker_id)
+
+    def metadata(self, topics: Iterable[str] | None = None) -> Any:
+        """Of these topics, none of which is made by asking, or of all."""
+        named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+        return self._first.call(ApiKey.METADATA, request, least=4)
+
+    def topics(self) -> dict[str, Any]:
+        """Every topic's part of the metadata, by name."""
+        return {topic.name: topic for topic in self.metadata().topics}
+
+    def coordinator(self, transactional_id: str) -> int:
+        """The broker that a transactional id belongs to."""
+        request = FindCoordinatorRequest(
+            key=transactional_id, key_type=TRANSACTION, coordinator_keys=[transactional_id]
+        )
+        for _ in range(TRIES):
+            answer = self._first.call(ApiKey.FIND_COORDINATOR, request, least=1)
+            found = answer.coordinators[0] if answer.coordinators else answer
+            if found.error_code not in STARTING:
+                break
+            time.sleep(PAUSE_S)
+        require_done(found.error_code, what=f"the coordinator of {transactional_id}")
+        return int(found.node_id)
+
+    def close(self) -> None:
+        """Hang up everywhere."""
+        for link in (self._first, *self._links.values()):
+            link.close()
+
+
+@contextmanager
+def brokers(args: argparse.Namespace) -> Iterator[Brokers]:
+    """The cluster that the arguments name. Raises CommandError when none of its brokers answers."""
+    settings = client_settings(args)
+    require_broker(settings)
+    opened = Brokers(settings)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def require_plaintext(settings: Mapping[str, Any]) -> None:
+    """Raises CommandError where the connection would need TLS or SASL."""
+    protocol = str(settings.get("security.protocol", "plaintext"))
+    if protocol.lower() != "plaintext":
+        raise CommandError(f"this cannot be asked over {protocol} yet: only over plaintext")
+
+
+def leaders_of(topics: Mapping[str, Any], places: Sequence[Place]) -> dict[int, list[Place]]:
+    """The places by the broker that leads them. Raises CommandError for one without a leader."""
+    leaders = {
+        (name, partition.partition_index): partition.leader_id
+        for name, topic in topics.items()
+        for partition in topic.partitions
+    }
+    found: dict[int, list[Place]] = {}
+    for place in places:
+        leader = leaders.get(place)
+        if leader is None:
+            raise CommandError(f"there is no partition {place_name(place)}")
+        if leader < 0:
+            raise CommandError(
+                f"{place_name(place)} has no leader: its broker is not running;"
+                " `pykafkalog cluster --health` says more"
+            )
+        found.setdefault(leader, []).append(place)
+    return found
+
+
+def partitions_of(topics: Mapping[str, Any]) -> dict[str, list[int]]:
+    """Every topic's partitions, as `tools.log_ends.known_partitions` has them."""
+    return {
+        name: sorted(partition.partition_index for partition in topic.partitions)
+        for name, topic in topics.items()
+    }
+
+
+def _first_link(servers: str) -> Link:
+    reasons = []
+    for server in servers.split(","):
+        address = server.strip().rpartition("://")[2]
+        host, colon, port = address.rpartition(":")
+        if not colon:
+            host, port = address, str(DEFAULT_PORT)
+        try:
+            return Link((host.strip("[]"), int(port)))
+        except CommandError as error:
+            reasons.append(str(error))
+    raise CommandError("; ".join(reasons))

@@ -1,0 +1,103 @@
+"""One connection to one broker; each request goes in the newest version that both sides know."""
+
+import socket
+import struct
+from typing import Any, Final
+
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode, ProtocolError
+from protocol.framing import response_header_is_flexible
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.registry import request_codec, response_codec, spec
+from tools.errors import CommandError
+
+Address = tuple[str, int]
+"""Host and port."""
+
+CLIENT_ID: Final = b"pykafkalog"
+TIMEOUT_S: Final = 15.0
+_OLDEST: Final = 0
+"""Every broker reads this version of ApiVersions, and answers newer ones in it when in doubt."""
+
+
+class Link:
+    """Asks the broker at once which versions it speaks. Every method raises CommandError."""
+
+    def __init__(self, address: Address, timeout_s: float = TIMEOUT_S) -> None:
+        self.address: Final = address
+        self._correlation = 0
+        try:
+            self._socket: Final = socket.create_connection(address, timeout_s)
+        except OSError as error:
+            raise self._failure(error.strerror or str(error)) from None
+        self._file: Final = self._socket.makefile("rb")
+        try:
+            self.api_versions: Final = self._ask_versions()
+        except CommandError:
+            self.close()
+            raise
+        self.versions: Final = {
+            api.api_key: (api.min_version, api.max_version) for api in self.api_versions.api_keys
+        }
+        """Of every API that the broker serves, its oldest and newest version."""
+
+    def call(self, key: ApiKey, request: Any, *, least: int = 0) -> Any:
+        """The response. `least`: the version from which on the request can say what is meant."""
+        declared = spec(key)
+        oldest, newest = self.versions.get(key, (0, -1))
+        version = min(newest, declared.max_version)
+        if version < max(oldest, declared.min_version, least):
+            name = declared.message + (f" version {least}" if newest >= 0 else "")
+            raise CommandError(f"the broker at {self} does not serve {name}")
+        return self._exchange(key, version, request)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._file.close()
+        self._socket.close()
+
+    def _ask_versions(self) -> Any:
+        request = ApiVersionsRequest(client_software_name="pykafkalog", client_software_version="0")
+        newest = spec(ApiKey.API_VERSIONS).max_version
+        answer = self._exchange(ApiKey.API_VERSIONS, newest, request, or_oldest=True)
+        if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
+            return answer
+        ranges = {api.api_key: api.max_version for api in answer.api_keys}
+        served = min(newest, ranges.get(ApiKey.API_VERSIONS, _OLDEST))
+        return self._exchange(ApiKey.API_VERSIONS, served, request)
+
+    def _exchange(self, key: ApiKey, version: int, request: Any, *, or_oldest: bool = False) -> Any:
+        self._correlation += 1
+        header = struct.pack(">hhih", key, version, self._correlation, len(CLIENT_ID)) + CLIENT_ID
+        if spec(key).flexible(version):
+            header += b"\0"
+        try:
+            body: bytes = request_codec(key, version).build(request)
+        except ProtocolError as error:
+            raise CommandError(f"{spec(key).message}: {error}") from None
+        try:
+            self._socket.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
+            frame = self._exactly(int.from_bytes(self._exactly(4), "big"))
+        except TimeoutError:
+            raise self._failure(f"no answer within {self._socket.gettimeout():.0f} s") from None
+        except OSError as error:
+            raise self._failure(error.strerror or str(error)) from None
+        start = 5 if response_header_is_flexible(key, version) else 4
+        if or_oldest and frame[4:6] == struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION):
+            version = _OLDEST
+        try:
+            return response_codec(key, version).parse(frame[start:])
+        except ProtocolError as error:
+            raise self._failure(f"an answer that is none ({error})") from None
+
+    def _exactly(self, size: int) -> bytes:
+        data: bytes = self._file.read(size)
+        if len(data) < size:
+            raise self._failure("it closed the connection")
+        return data
+
+    def _failure(self, reason: str) -> CommandError:
+        return CommandError(f"the broker at {self}: {reason}")
+
+    def __str__(self) -> str:
+        return f"{self.address[0]}:{self.address[1]}"

@@ -29,6 +29,7 @@ from broker.replication.batch_opening import BatchOpener
 from broker.replication.partition import LATEST_PRODUCE_VERSION, THREADED_APPEND_BYTES, Partition
 from broker.replication.purgatory import Purgatory, PurgatoryStatistics
 from broker.replication.topic_statistics import BrokerTopicStatistics, TopicStatistics
+from broker.world.turns import at_once
 from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -343,13 +344,7 @@ class ReplicaManager:
 
     def statistics(self) -> ReplicaManagerStatistics:
         """Gauges and counters, all at once."""
-        steps = self.statistics_in_steps()
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                statistics: ReplicaManagerStatistics = end.value
-                return statistics
+        return at_once(self.statistics_in_steps())
 
     def statistics_in_steps(self) -> Generator[None, None, ReplicaManagerStatistics]:
         """The same, some partitions a step: for metrics."""

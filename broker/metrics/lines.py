@@ -1,0 +1,54 @@
+"""A family of very many samples, kept as the lines of Prometheus' text format.
+
+`prometheus_client` takes five microseconds for a sample, and there are about twenty per partition.
+Here the labels of a partition are escaped once, and a sample is one formatted string. The format:
+https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
+"""
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+LINES_A_CHUNK: Final = 1000
+"""Joined in one go: some hundred microseconds."""
+
+Kind = Literal["counter", "gauge", "untyped"]
+_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+def labels(**values: str) -> str:
+    """The labels of a sample as they stand between the braces."""
+    return ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in values.items())
+
+
+class Lines:
+    """One family. A counter's `name` is that of its samples, with `_total` where it has one."""
+
+    __slots__ = ("_kind", "_lines", "_text", "name")
+
+    def __init__(self, name: str, kind: Kind, text: str) -> None:
+        self.name = name
+        self._kind = kind
+        self._text = text
+        self._lines: list[str] = []
+
+    def add(self, labels: str, value: float) -> None:
+        """A sample. `labels`: as `labels` returns them, or empty."""
+        self._lines.append(
+            f"{self.name}{{{labels}}} {value}\n" if labels else f"{self.name} {value}\n"
+        )
+
+    @property
+    def kind(self) -> str:
+        """As TYPE says it."""
+        return self._kind
+
+    @property
+    def documentation(self) -> str:
+        """As HELP says it."""
+        return self._text
+
+    def chunks(self) -> Iterator[bytes]:
+        """The text, some lines at a time."""
+        yield f"# HELP {self.name} {self._text}\n# TYPE {self.name} {self._kind}\n".encode()
+        for start in range(0, len(self._lines), LINES_A_CHUNK):
+            yield "".join(self._lines[start : start + LINES_A_CHUNK]).encode()

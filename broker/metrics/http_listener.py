@@ -148,9 +148,7 @@ async def _head(stream: Stream) -> bytes:
     return received
 
 
-def _message(
-    code: int, reason: str, body: list[bytes], *, with_body: bool = True
-) -> list[bytes]:
+def _message(code: int, reason: str, body: list[bytes], *, with_body: bool = True) -> list[bytes]:
     head = (
         f"HTTP/1.1 {code} {reason}\r\nContent-Type: {CONTENT_TYPE}\r\n"
         f"Content-Length: {sum(map(len, body))}\r\nConnection: close\r\n\r\n"

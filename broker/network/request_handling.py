@@ -157,9 +157,7 @@ class RequestHandling:
         except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
             reply = self.error_reply(route, context, request, error)
         finished = self._activity.last = self._monotonic()
-        return Waiting(
-            route, context, request, reply, finished, started - now, finished - started
-        )
+        return Waiting(route, context, request, reply, finished, started - now, finished - started)
 
     async def answer_in_turns(
         self, route: Route, context: RequestContext, request: Any, reply: Any, room: ReplyRoom

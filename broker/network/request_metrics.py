@@ -8,9 +8,9 @@ Kafka's RequestMetrics. The phases of one request, which add up to its total:
 * send: encoding and writing what leaves together.
 
 The connection hands each phase's seconds to `note_…`, which is the `append` of a deque: counting
-them (`storage.distribution`) is left for some hundred at a time. Most requests are never parked, and
-most replies leave alone: only what took time there is noted, and `fold` counts a zero for each of
-the others.
+them (`storage.distribution`) is left for a thousand at a time. Most requests are never parked, and
+most replies leave alone: only what took time there is noted, and `fold` counts a zero for each
+of the others.
 """
 
 from collections.abc import Sequence

@@ -151,6 +151,11 @@ class ReplicaManager:
         """All of them, offline ones too."""
         return iter(list(self._partitions.values()))
 
+    def high_watermark_of(self, topic: str, index: int) -> int | None:
+        """Of a partition that is led from here; None for others."""
+        found = self._partitions.get((topic, index))
+        return None if found is None or found.unavailable else found.log.high_watermark
+
     # ------------------------------------------------------------------ append
 
     def append(

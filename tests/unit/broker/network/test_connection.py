@@ -80,7 +80,9 @@ def test_s_net_1_a_parked_request_holds_back_the_replies_behind_it(net: Net) -> 
             assert not pending.complete(HeartbeatResponse(throttle_time_ms=4))
             assert (await client.response(HEARTBEAT, 4, 1)).throttle_time_ms == 3
             assert (await client.response(HEARTBEAT, 4, 2)).throttle_time_ms == 5
-            assert harness.channel.statistics().requests["Heartbeat"].phases["remote"].total_s > 0.04
+            assert (
+                harness.channel.statistics().requests["Heartbeat"].phases["remote"].total_s > 0.04
+            )
 
     net.run(main)
 

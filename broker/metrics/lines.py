@@ -5,6 +5,7 @@ Here the labels of a partition are escaped once, and a sample is one formatted s
 https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final, Literal
 
@@ -13,6 +14,7 @@ LINES_A_CHUNK: Final = 1000
 hundred thousand strings at once would take ten milliseconds."""
 
 Kind = Literal["counter", "gauge", "untyped"]
+_LABEL: Final = re.compile(r'[{,](\w+)="')
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
@@ -53,6 +55,11 @@ class Lines:
     def documentation(self) -> str:
         """As HELP says it."""
         return self._text
+
+    def label_names(self) -> set[str]:
+        """Of the samples so far."""
+        text = b"".join(self._done).decode() + "".join(self._lines)
+        return set(_LABEL.findall(text))
 
     def chunks(self) -> Iterator[bytes]:
         """The text, some lines at a time."""

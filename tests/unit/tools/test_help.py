@@ -7,7 +7,7 @@ import pytest
 
 from tools.__main__ import build_parser, main
 
-COMMANDS = ("groups", "consume", "produce")
+COMMANDS = ("groups", "consume", "produce", "perf")
 
 
 def help_of(

@@ -13,6 +13,7 @@ import trio
 from broker.broker_state import BrokerState
 from broker.parts import Parts
 from broker.world.clock import Clock
+from broker.world.process_limits import disk_bytes
 from broker.world.transport import BindError, Transport
 
 logger = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ async def start_metrics(
     from broker.metrics.exposition import ProcessFamilies, render
     from broker.metrics.families import Sources, all_families
     from broker.metrics.http_listener import MetricsListener, parse_address
+    from broker.metrics.recent import Recent
 
     sources = Sources(
         broker_state=broker_state,
@@ -42,9 +44,14 @@ async def start_metrics(
         logs=parts.log_manager.all_logs,
         log_manager=parts.log_manager.statistics,
         cleaner=parts.log_cleaner.statistics if parts.log_cleaner.is_enabled else lambda: None,
-        controller=parts.controller.statistics,
-        groups=parts.group_coordinator.statistics,
-        transactions=parts.transaction_coordinator.statistics,
+        partitions=parts.replica_manager.partitions,
+        topics=parts.image.topics,
+        brokers=parts.image.brokers,
+        controller=parts.controller.statistics_in_steps,
+        groups=parts.group_coordinator.statistics_in_steps,
+        group_offsets=parts.group_coordinator.groups_at_a_time,
+        high_watermark=parts.replica_manager.high_watermark_of,
+        transactions=parts.transaction_coordinator.statistics_in_steps,
         fetch_sessions=parts.fetch_sessions.statistics,
         sockets=parts.socket_server.statistics,
         channel=parts.channel.statistics,
@@ -52,10 +59,12 @@ async def start_metrics(
         deadlines=parts.deadlines.statistics,
         opening=parts.replica_manager.opener.statistics,
         loop=parts.watch.statistics,
+        disk=disk_bytes,
+        recent=Recent(clock.monotonic),
     )
     process = ProcessFamilies()
 
-    async def text() -> bytes:
+    async def text() -> list[bytes]:
         return await render(chain(all_families(sources), process.collect()))
 
     address = parse_address(config.metrics_http_listener)

@@ -34,6 +34,7 @@ from storage import log_tasks
 from storage.cleaner.checkpoints import CleanerCheckpoints
 from storage.cleaner.manager import LogCleanerManager
 from storage.clock import Clock
+from storage.distribution import FOLD, Distribution, DistributionSnapshot
 from storage.errors import OutOfResources, StorageError, is_shortage
 from storage.filesystem import FileSystem
 from storage.jobs import Steps, Task, perform, perform_all
@@ -91,6 +92,8 @@ class LogManagerStatistics:
     """Segments that have files open."""
     closed_segments: int = 0
     """How often one had to let go of its files for others."""
+    flushes: DistributionSnapshot
+    """How long syncs of logs took (Kafka's LogFlushRateAndTimeMs)."""
 
 
 class LogManager:
@@ -125,6 +128,8 @@ class LogManager:
         self._table = table = LogTable(self._connect)
         self._configs = LogConfigs(table)
         self._checkpoints = checkpoints = Checkpoints(fs, random, directories, table)
+        self._clock = clock
+        self._flushes = Distribution()
         self._flusher = flusher = Flusher(table, clock)
         self._tails = Tails(table, clock, checkpoints, flusher)
         self.repairs = Repairs()
@@ -163,7 +168,13 @@ class LogManager:
             openings=self.open_files,
             in_doubt=self.repairs.note,
             damaged=self.repairs.count,
+            flushed=self._note_flush,
         )
+
+    def _note_flush(self, took_s: float) -> None:
+        self._flushes.note(took_s)
+        if len(self._flushes.waiting) >= FOLD:
+            self._flushes.fold(self._clock.monotonic())
 
     def _before_new_log(self, log_dir: str, topic_partition: TopicPartition) -> None:
         """No checkpoint may say of it what was true of another log of that name."""
@@ -223,6 +234,7 @@ class LogManager:
             open_segments=0 if self.open_files is None else len(self.open_files),
             closed_segments=0 if self.open_files is None else self.open_files.closed,
             damaged_indexes=self.repairs.found,
+            flushes=self._flushes.snapshot(self._clock.monotonic()),
         )
 
     # Starting.

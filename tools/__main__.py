@@ -24,6 +24,7 @@ COMMANDS = (
     "get_offsets",
     "produce",
     "consume",
+    "perf",
     "dump_log",
     "fsck",
     "adopt",

@@ -17,7 +17,7 @@ Kafka's `KafkaController` and `AdminZkClient`.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
@@ -34,6 +34,7 @@ from broker.cluster.image import (
 )
 from broker.cluster.internal_topics import internal_topic
 from broker.cluster.leadership import (
+    ElectionStatistics,
     LogEpochs,
     Replicas,
     above_the_logs,
@@ -75,7 +76,7 @@ from broker.cluster.tree_values import (
     topic_config_path,
     topic_path,
 )
-from broker.world.turns import Turns
+from broker.world.turns import Turns, at_once
 from config.broker_config import BrokerConfig
 from config.listener import Listener
 from config.topic_config import TopicConfig
@@ -94,6 +95,8 @@ _TOPICS_A_TURN: Final = 16
 """To plan a topic with configs of its own takes a good part of a millisecond."""
 
 _PARTITIONS_PER_LOOK: Final = 64
+_PARTITIONS_A_STEP: Final = 2000
+"""Counted before others have their turn: about half a millisecond."""
 
 
 class Logs(LogConfigs, LogEpochs, Protocol):
@@ -108,7 +111,11 @@ class ControllerStatistics:
     global_topic_count: int
     global_partition_count: int
     offline_partitions_count: int
+    preferred_replica_imbalance_count: int
+    """Partitions that another replica leads than the first of them."""
     topics_to_delete_count: int
+    elections: ElectionStatistics
+    """Of this start."""
 
 
 class Controller:
@@ -129,6 +136,7 @@ class Controller:
         self._store = store
         self._image = image
         self._broker_id = broker_id
+        self._elections = ElectionStatistics()
         self._replicas = replicas
         self._logs = log_configs
         self._log_configs = TopicLogConfigs(image, config, log_configs)
@@ -157,7 +165,9 @@ class Controller:
         )
         for topic in await read_topics(self._store):
             if topic.name not in self._deletions:
-                self._image.set_topic(elected(topic, self._broker_id))
+                led = elected(topic, self._broker_id)
+                self._elections = self._elections.with_topic(topic, led)
+                self._image.set_topic(led)
 
     def topic_config(self, name: str) -> TopicConfig:
         """The configuration of a topic's logs; the broker's defaults for an unknown topic."""
@@ -490,18 +500,28 @@ class Controller:
             await self._store.apply(operations)
 
     def statistics(self) -> ControllerStatistics:
-        """Gauges for metrics."""
-        offline = sum(
-            partition.leader == NO_LEADER
-            for topic in self._image.topics()
-            for partition in topic.partitions.values()
-        )
+        """Gauges for metrics, all at once."""
+        return at_once(self.statistics_in_steps())
+
+    def statistics_in_steps(self) -> Generator[None, None, ControllerStatistics]:
+        """The same, some partitions a step."""
+        offline = imbalanced = partitions = 0
+        for topic in list(self._image.topics()):
+            for partition in topic.partitions.values():
+                offline += partition.leader == NO_LEADER
+                imbalanced += partition.leader not in (NO_LEADER, partition.replicas[0])
+            partitions += len(topic.partitions)
+            if partitions >= _PARTITIONS_A_STEP:
+                yield
+                partitions = 0
         return ControllerStatistics(
             active_controller_count=1,
             global_topic_count=self._image.topic_count(),
             global_partition_count=self._image.partition_count(),
             offline_partitions_count=offline,
+            preferred_replica_imbalance_count=imbalanced,
             topics_to_delete_count=len(self._deletions),
+            elections=self._elections,
         )
 
 

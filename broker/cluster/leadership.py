@@ -8,7 +8,7 @@ serves on. After Kafka's `PartitionStateMachine`.
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import trio
@@ -76,6 +76,28 @@ def elected(topic: TopicImage, broker_id: int) -> TopicImage:
             for index, partition in topic.partitions.items()
         },
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionStatistics:
+    """What the elections of a start have changed."""
+
+    isr_shrinks: int = 0
+    """Partitions whose ISR has lost replicas: those on other brokers, which are not there."""
+    isr_expands: int = 0
+    """Partitions whose ISR has more replicas than before: one that had none has this broker."""
+    unclean: int = 0
+    """Partitions whose ISR had replicas, and this broker was not among them."""
+
+    def with_topic(self, before: TopicImage, after: TopicImage) -> "ElectionStatistics":
+        """Count `elected`'s changes in."""
+        shrinks, expands, unclean = self.isr_shrinks, self.isr_expands, self.unclean
+        for index, partition in after.partitions.items():
+            was = before.partitions[index].isr
+            shrinks += len(partition.isr) < len(was)
+            expands += len(partition.isr) > len(was)
+            unclean += bool(was) and not set(partition.isr) <= set(was)
+        return ElectionStatistics(isr_shrinks=shrinks, isr_expands=expands, unclean=unclean)
 
 
 def above_the_logs(topic: TopicImage, logs: LogEpochs) -> TopicImage:

@@ -15,43 +15,16 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 
 from broker.metrics.cleaner_families import cleaner_families
+from broker.metrics.group_families import HighWatermark, group_families, lag_families
+from broker.metrics.lines import Lines
+from broker.metrics.partition_families import cluster_families, log_families, partition_families
+from broker.metrics.recent import Recent
+from broker.metrics.request_families import request_families, summary
+from broker.metrics.socket_families import socket_families
+from broker.metrics.topic_families import topic_families
 from broker.metrics.transaction_families import transaction_families
 
 Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily
-
-SAMPLES_A_STEP = 200
-"""Made in one go: about a millisecond."""
-QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-_TOPIC_COUNTERS = {
-    "messages_in": "messagesin",
-    "bytes_in": "bytesin",
-    "bytes_out": "bytesout",
-    "bytes_rejected": "bytesrejected",
-    "replication_bytes_in": "replicationbytesin",
-    "replication_bytes_out": "replicationbytesout",
-    "total_produce_requests": "totalproducerequests",
-    "total_fetch_requests": "totalfetchrequests",
-    "failed_produce_requests": "failedproducerequests",
-    "failed_fetch_requests": "failedfetchrequests",
-    "produce_message_conversions": "producemessageconversions",
-    "fetch_message_conversions": "fetchmessageconversions",
-    "invalid_message_crc_records": "invalidmessagecrcrecords",
-    "no_key_compacted_topic_records": "nokeycompactedtopicrecords",
-    "invalid_offset_or_sequence_records": "invalidoffsetorsequencerecords",
-}
-_TIMES = {
-    "queue_s": "requestqueuetimems",
-    "local_s": "localtimems",
-    "remote_s": "remotetimems",
-    "send_s": "responsesendtimems",
-}
-_GROUP_STATES = {
-    "Empty": "numgroupsempty",
-    "PreparingRebalance": "numgroupspreparingrebalance",
-    "CompletingRebalance": "numgroupscompletingrebalance",
-    "Stable": "numgroupsstable",
-    "Dead": "numgroupsdead",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +42,21 @@ class Sources:
     """`LogManagerStatistics`"""
     cleaner: Callable[[], Any]
     """`LogCleanerStatistics`; None where there is none."""
-    controller: Callable[[], Any]
-    """`ControllerStatistics`"""
-    groups: Callable[[], Any]
-    """`GroupStatistics`"""
-    transactions: Callable[[], Any]
-    """`TransactionStatistics`"""
+    partitions: Callable[[], Iterable[Any]]
+    """Every `Partition`."""
+    topics: Callable[[], Iterable[Any]]
+    """Every `TopicImage`."""
+    brokers: Callable[[], Iterable[Any]]
+    """Every `BrokerImage`."""
+    controller: Callable[[], Generator[None, None, Any]]
+    """`ControllerStatistics`, in steps."""
+    groups: Callable[[], Generator[None, None, Any]]
+    """`GroupStatistics`, in steps."""
+    group_offsets: Callable[[], Iterable[Any]]
+    """`GroupOffsets`, group by group."""
+    high_watermark: HighWatermark
+    transactions: Callable[[], Generator[None, None, Any]]
+    """`TransactionStatistics`, in steps."""
     fetch_sessions: Callable[[], Any]
     """`FetchSessionStatistics`"""
     sockets: Callable[[], Any]
@@ -89,48 +71,36 @@ class Sources:
     """`OpeningStatistics`"""
     loop: Callable[[], Any]
     """`LoopStatistics`"""
+    disk: Callable[[], tuple[int, int]]
+    """Bytes that this process had read from disks, and written to them."""
+    recent: Recent
 
 
-def all_families(sources: Sources) -> Iterator[Family | None]:
+def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
     """Every family, one after the other; None: others may have their turn."""
     yield from _server(sources)
-    yield from _replicas((yield from sources.replicas()))
-    yield from _logs(sources)
+    state = yield from sources.controller()
+    yield from _controller(state)
+    replicas = yield from sources.replicas()
+    yield from topic_families(replicas)
+    yield from _replica_manager(replicas, state.elections)
+    yield from log_families(sources.logs())
+    yield from _log_manager(sources.log_manager())
+    yield from partition_families(sources.partitions())
+    yield from cluster_families(sources.topics(), sources.brokers())
     yield from cleaner_families(sources.cleaner())
-    yield from _requests(sources.channel())
+    yield from request_families(sources.channel(), sources.recent)
     yield from _opening(sources.opening())
-    yield from _sockets(sources.sockets())
-    yield from _groups(sources.groups())
-    yield from transaction_families(sources.transactions())
+    yield from socket_families(sources.sockets(), sources.loop(), sources.recent)
+    yield from group_families((yield from sources.groups()))
+    yield from lag_families(sources.group_offsets(), sources.high_watermark)
+    yield from transaction_families((yield from sources.transactions()))
     yield from _background(sources)
 
 
 def gauge(name: str, text: str, value: float) -> Family:
     """A family of one number."""
     return GaugeMetricFamily(name, text, value=value)
-
-
-def _many(
-    kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
-    name: str,
-    text: str,
-    labels: tuple[str, ...],
-    samples: Iterable[tuple[tuple[str, ...], float]],
-    *,
-    total: float | None = None,
-) -> Iterator[Family | None]:
-    """A family with a sample per topic or partition, in steps.
-
-    As the JMX exporter has it, a `total` has no label.
-    """
-    family = kind(name, text, labels=labels)
-    if total is not None:
-        family.add_sample(name + "_total", {}, total)
-    for count, (values, number) in enumerate(samples, start=1):
-        family.add_metric(values, number)
-        if count % SAMPLES_A_STEP == 0:
-            yield None
-    yield family
 
 
 def _labelled(
@@ -169,53 +139,75 @@ def _server(sources: Sources) -> Iterator[Family]:
         "Partitions in incremental fetch sessions",
         sessions.partitions_cached,
     )
-    yield CounterMetricFamily(
+    yield from _twice(
         prefix + "incrementalfetchsessionevictions",
         "Fetch sessions evicted for others",
-        value=sessions.evictions,
+        sessions.evictions,
     )
-    state = sources.controller()
+    prefix = "kafka_server_kafkaserver_linux_disk_"
+    for name, value in zip(("read_bytes", "write_bytes"), sources.disk(), strict=True):
+        yield gauge(prefix + name, "Bytes of this process, as the kernel counts them", value)
+
+
+def _twice(name: str, text: str, value: float) -> Iterator[Family]:
+    """A counter under the names that Strimzi's and Confluent's rules make of `…PerSec`."""
+    yield CounterMetricFamily(name, text, value=value)
+    yield gauge(name + "persec", text + ": the same number", value)
+
+
+def _controller(state: Any) -> Iterator[Family]:
     prefix = "kafka_controller_kafkacontroller_"
-    for attribute in (
-        "active_controller_count",
-        "global_topic_count",
-        "global_partition_count",
-        "offline_partitions_count",
-        "topics_to_delete_count",
-    ):
-        name = attribute.replace("_", "")
-        yield gauge(prefix + name, attribute.replace("_", " "), getattr(state, attribute))
-
-
-def _replicas(statistics: Any) -> Iterator[Family | None]:
-    prefix = "kafka_server_brokertopicmetrics_"
-    for attribute, name in _TOPIC_COUNTERS.items():
-        yield from _many(
-            CounterMetricFamily,
-            prefix + name,
-            attribute.replace("_", " "),
-            ("topic",),
-            (
-                ((topic,), getattr(counters, attribute))
-                for topic, counters in statistics.topics.items()
-            ),
-            total=getattr(statistics.all_topics, attribute),
-        )
-    prefix = "kafka_server_replicamanager_"
-    for name, value in (
-        ("partitioncount", statistics.partition_count),
-        ("leadercount", statistics.leader_count),
-        ("offlinereplicacount", statistics.offline_replica_count),
-        ("underreplicatedpartitions", statistics.under_replicated_partitions),
-        ("underminisrpartitioncount", statistics.under_min_isr_partition_count),
-        ("atminisrpartitioncount", statistics.at_min_isr_partition_count),
-        ("produceridcount", statistics.producer_id_count),
+    for attribute, text in (
+        ("active_controller_count", "1: this broker is the controller"),
+        ("global_topic_count", "Topics"),
+        ("global_partition_count", "Partitions"),
+        ("offline_partitions_count", "Partitions without a leader"),
         (
-            "partitionswithlatetransactionscount",
-            statistics.partitions_with_late_transactions_count,
+            "preferred_replica_imbalance_count",
+            "Partitions that another replica leads than the first",
+        ),
+        ("topics_to_delete_count", "Topics whose deletion is not finished"),
+    ):
+        yield gauge(prefix + attribute.replace("_", ""), text, getattr(state, attribute))
+    yield from _twice(
+        "kafka_controller_controllerstats_uncleanleaderelections",
+        "Partitions that this broker leads since its start, though it was not in their ISR",
+        state.elections.unclean,
+    )
+
+
+def _replica_manager(statistics: Any, elections: Any) -> Iterator[Family]:
+    prefix = "kafka_server_replicamanager_"
+    for attribute, text in (
+        ("partition_count", "Partitions on this broker"),
+        ("leader_count", "Partitions that this broker leads"),
+        ("offline_replica_count", "Partitions on a log directory that failed"),
+        ("under_replicated_partitions", "Partitions with fewer replicas in the ISR than assigned"),
+        (
+            "under_min_isr_partition_count",
+            "Partitions with fewer replicas in the ISR than min.insync.replicas",
+        ),
+        (
+            "at_min_isr_partition_count",
+            "Partitions with as many replicas in the ISR as min.insync.replicas",
+        ),
+        ("producer_id_count", "Producers that partitions remember"),
+        (
+            "partitions_with_late_transactions_count",
+            "Partitions with a transaction that should have been over",
         ),
     ):
-        yield gauge(prefix + name, f"ReplicaManager {name}", value)
+        yield gauge(prefix + attribute.replace("_", ""), text, getattr(statistics, attribute))
+    yield from _twice(
+        prefix + "isrshrinks",
+        "Partitions whose ISR this start made smaller",
+        elections.isr_shrinks,
+    )
+    yield from _twice(
+        prefix + "isrexpands",
+        "Partitions whose ISR this start made larger",
+        elections.isr_expands,
+    )
     purgatories = {"Produce": statistics.produce_purgatory, "Fetch": statistics.fetch_purgatory}
     prefix = "kafka_server_delayedoperationpurgatory_"
     for name, attribute in (("purgatorysize", "watchers"), ("numdelayedoperations", "parked")):
@@ -235,27 +227,13 @@ def _replicas(statistics: Any) -> Iterator[Family | None]:
     )
 
 
-def _logs(sources: Sources) -> Iterator[Family | None]:
-    found = []
-    for count, log in enumerate(list(sources.logs()), start=1):
-        topic, partition = log.topic_partition
-        found.append(((topic, str(partition)), log.statistics()))
-        if count % SAMPLES_A_STEP == 0:
-            yield None
-    for name, attribute in (
-        ("size", "size"),
-        ("logendoffset", "log_end_offset"),
-        ("logstartoffset", "log_start_offset"),
-        ("numlogsegments", "segment_count"),
-    ):
-        yield from _many(
-            GaugeMetricFamily,
-            f"kafka_log_log_{name}",
-            f"Per partition: {attribute.replace('_', ' ')}",
-            ("topic", "partition"),
-            ((labels, getattr(statistics, attribute)) for labels, statistics in found),
-        )
-    manager = sources.log_manager()
+def _log_manager(manager: Any) -> Iterator[Family]:
+    yield summary(
+        "kafka_log_logflushstats_logflushrateandtimems",
+        "Milliseconds that a sync of a log took",
+        {"": manager.flushes},
+        label=None,
+    )
     yield gauge(
         "kafka_log_logmanager_offlinelogdirectorycount",
         "Log directories that failed",
@@ -290,50 +268,6 @@ def _logs(sources: Sources) -> Iterator[Family | None]:
     )
 
 
-def _requests(statistics: Any) -> Iterator[Family]:
-    requests = dict(statistics.requests)
-    if "Fetch" in requests:
-        # Kafka counts fetches under both names; dashboards ask for the second.
-        requests["FetchConsumer"] = requests["Fetch"]
-    prefix = "kafka_network_requestmetrics_"
-    for name, attribute in (("requests", "requests"), ("errors", "errors")):
-        yield _labelled(
-            CounterMetricFamily,
-            prefix + name,
-            f"{name} by API",
-            ("request",),
-            [((api,), getattr(times, attribute)) for api, times in requests.items()],
-        )
-    total = SummaryMetricFamily(
-        prefix + "totaltimems", "Milliseconds from arrival to the sent reply", labels=("request",)
-    )
-    for api, times in requests.items():
-        for quantile in QUANTILES:
-            total.add_sample(
-                prefix + "totaltimems",
-                {"request": api, "quantile": str(quantile)},
-                times.quantile_ms(quantile),
-            )
-        total.add_metric((api,), times.requests, times.total_s * 1000)
-    yield total
-    for attribute, name in _TIMES.items():
-        family = SummaryMetricFamily(prefix + name, f"Milliseconds: {name}", labels=("request",))
-        for api, times in requests.items():
-            family.add_metric((api,), times.requests, getattr(times, attribute) * 1000)
-        yield family
-    pool = statistics.pool
-    yield gauge("kafka_network_requestchannel_requestqueuesize", "Queued requests", pool.queued)
-    prefix = "kafka_server_kafkarequesthandlerpool_"
-    yield gauge(prefix + "handlers", "Handler workers", pool.workers)
-    yield gauge(prefix + "handlersbusy", "Handler workers at work", pool.busy)
-    yield CounterMetricFamily(
-        prefix + "busyseconds", "Working time of all handler workers", value=pool.busy_s
-    )
-    yield gauge(
-        prefix + "asides", "Requests in tasks of their own, beside the workers", statistics.asides
-    )
-
-
 def _opening(statistics: Any) -> Iterator[Family]:
     prefix = "kafka_server_batchopening_"
     yield _labelled(
@@ -352,73 +286,6 @@ def _opening(statistics: Any) -> Iterator[Family]:
         prefix + "waiting",
         "Produced batches that wait for the child process, or are in it",
         statistics.waiting,
-    )
-
-
-def _sockets(statistics: Any) -> Iterator[Family]:
-    prefix = "kafka_server_socketservermetrics_"
-    yield _labelled(
-        GaugeMetricFamily,
-        prefix + "connection_count",
-        "Connections now",
-        ("listener",),
-        [((name,), count) for name, count in statistics.connections.items()],
-    )
-    yield CounterMetricFamily(
-        prefix + "connection_creation", "Connections accepted", value=statistics.accepted
-    )
-    yield _labelled(
-        CounterMetricFamily,
-        prefix + "connection_refused",
-        "Connections closed because of a limit",
-        ("reason",),
-        [((refusal.value,), count) for refusal, count in statistics.refused.items()],
-    )
-    for name, value in (
-        ("expired_connections_killed_count", statistics.idle_closed),
-        ("accept_errors", statistics.accept_errors),
-        ("cold_reads", statistics.cold_reads),
-        ("overdue_connections_killed_count", statistics.overdue_closed),
-    ):
-        yield CounterMetricFamily(prefix + name, name.replace("_", " "), value=value)
-    frames = statistics.frames
-    yield gauge(prefix + "incomplete_request_bytes", "Bytes of unfinished requests", frames.held)
-    yield gauge(
-        prefix + "muted_connections",
-        "Connections that are not read, for want of memory",
-        frames.waiting,
-    )
-    buffers = statistics.buffers
-    yield gauge(prefix + "memorypoolused", "Bytes of receive buffers in use", buffers.bytes_in_use)
-    yield gauge(
-        prefix + "memorypoolavailable", "Bytes of receive buffers kept free", buffers.bytes_free
-    )
-    if statistics.memory is not None:
-        pool = "kafka_network_socketserver_memorypool"
-        yield gauge(pool + "available", "Bytes left for requests", statistics.memory.available)
-        yield gauge(pool + "used", "Bytes that requests take", statistics.memory.used)
-
-
-def _groups(statistics: Any) -> Iterator[Family]:
-    prefix = "kafka_coordinator_group_groupmetadatamanager_"
-    yield gauge(prefix + "numgroups", "Groups", sum(statistics.groups.values()))
-    counts = {str(state).replace("_", "").lower(): n for state, n in statistics.groups.items()}
-    for state, name in _GROUP_STATES.items():
-        yield gauge(prefix + name, f"Groups in state {state}", counts.get(state.lower(), 0))
-    yield gauge(prefix + "numoffsets", "Committed offsets", statistics.offsets)
-    prefix = "kafka_coordinator_group_groupcoordinatormetrics_"
-    for name, value in (
-        ("offset_commit", statistics.commits),
-        ("offset_expiration", statistics.expired_offsets),
-        ("offset_deletion", statistics.deleted_offsets),
-        ("group_completed_rebalance", statistics.completed_rebalances),
-    ):
-        yield CounterMetricFamily(prefix + name, name.replace("_", " "), value=value)
-    loading = statistics.loading
-    yield gauge(
-        prefix + "partition_load_time_max",
-        "Milliseconds, the longest load",
-        loading.load_time_max_ms,
     )
 
 

@@ -30,7 +30,8 @@ _CONNECTIONS = 64
 _BACKLOG = 128
 """Scrapers come one by one, seconds apart."""
 
-Render = Callable[[], Awaitable[bytes]]
+Render = Callable[[], Awaitable[list[bytes]]]
+"""The text of a scrape, in pieces."""
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -117,16 +118,17 @@ class MetricsListener:
         except Exception:
             logger.exception("A scrape of the metrics failed")
         else:
-            await send_all(stream, response)
+            for piece in response:
+                await send_all(stream, piece)
 
-    async def _response(self, head: bytes) -> bytes:
+    async def _response(self, head: bytes) -> list[bytes]:
         words = head.split(b"\r\n", 1)[0].split(b" ")
         if len(words) != 3 or not words[2].startswith(b"HTTP/1"):
-            return _message(400, "Bad Request", b"")
+            return _message(400, "Bad Request", [])
         if words[0] not in (b"GET", b"HEAD"):
-            return _message(405, "Method Not Allowed", b"")
+            return _message(405, "Method Not Allowed", [])
         if words[1].split(b"?", 1)[0] not in (b"/metrics", b"/"):
-            return _message(404, "Not Found", b"see /metrics\n")
+            return _message(404, "Not Found", [b"see /metrics\n"])
         body = await self._render()
         return _message(200, "OK", body, with_body=words[0] == b"GET")
 
@@ -146,9 +148,9 @@ async def _head(stream: Stream) -> bytes:
     return received
 
 
-def _message(code: int, reason: str, body: bytes, *, with_body: bool = True) -> bytes:
+def _message(code: int, reason: str, body: list[bytes], *, with_body: bool = True) -> list[bytes]:
     head = (
         f"HTTP/1.1 {code} {reason}\r\nContent-Type: {CONTENT_TYPE}\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        f"Content-Length: {sum(map(len, body))}\r\nConnection: close\r\n\r\n"
     )
-    return head.encode() + (body if with_body else b"")
+    return [head.encode(), *(piece for piece in body if piece and with_body)]

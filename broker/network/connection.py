@@ -307,7 +307,7 @@ class Connection:
 
         `room` is what a large request takes; while its reply is parked it takes none.
         """
-        route, context, request, reply, _ = waiting
+        route, context, request, reply = waiting[:4]
         replies = self._replies
         if replies.turn:
             try:
@@ -320,6 +320,9 @@ class Connection:
             return await self._finish_large(waiting, end, now)
         if reply.__class__ in WAITS:
             reply, end = await self._outcome(waiting, end, room)
+        else:
+            route.metrics.note_queue(waiting.queue_s)
+            route.metrics.note_local(waiting.local_s)
         self._activity.last = self._monotonic()
         if context.large or reply.__class__ is LargeReply:
             with self._channel.large.reply_room(self.abort) as reply_room:
@@ -339,16 +342,17 @@ class Connection:
 
         What is done or completed may have to be waited for again (`broker.request`).
         """
-        route, context, request, reply, since = waiting
+        route, context, request, reply, since, queue, local = waiting
         metrics, monotonic = route.metrics, self._monotonic
+        remote = 0.0
         what = partial(named, route, context)
         while (kind := reply.__class__) in WAITS:
             error = None
             if kind is CoroutineType:
                 work = await self._channel.send(reply, route, what)
-                metrics.queue += work.started - since
+                queue += work.started - since
                 since = monotonic()
-                metrics.local += since - work.started
+                local += since - work.started
                 reply, error = work.reply, work.error
             else:
                 pending = reply if kind is Pending else self._channel.begin(reply, what)
@@ -356,12 +360,15 @@ class Connection:
                     await self._wait_parked(pending, end, room)
                     end = 0
                     parked, since = since, monotonic()
-                    metrics.remote += since - parked
+                    remote += since - parked
                 reply = pending.reply
                 if kind is Aside:
                     error = pending.error
             if error is not None:
                 reply = self._handling.error_reply(route, context, request, error)
+        metrics.note_queue(queue)
+        metrics.note_local(local)
+        metrics.note_remote(remote)
         return reply, end
 
     async def _wait_parked(self, reply: Pending, end: int, room: Room | None) -> None:

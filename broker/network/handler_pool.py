@@ -27,7 +27,7 @@ class HandlerPoolStatistics:
     queued: int
     """Requests that wait for a worker."""
     busy_s: float
-    """Working time of all workers since the start."""
+    """Working time of all workers since the start, with that of the requests in work."""
 
 
 class HandlerPool:
@@ -41,8 +41,9 @@ class HandlerPool:
         self._nursery: trio.Nursery | None = None
         self._clock = clock
         self._send, self._receive = trio.open_memory_channel[Work](queued_max)
-        self._busy = 0
+        self._at_work: dict[Work, None] = {}
         self._busy_s = 0.0
+        """Of finished work."""
 
     async def submit(self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]) -> Work:
         """Queue it (waits while the queue is full) and wait until it is finished."""
@@ -86,11 +87,11 @@ class HandlerPool:
 
     async def _worker(self) -> None:
         async for work in self._receive:
-            self._busy += 1
+            self._at_work[work] = None
             try:
                 await work.perform(self._clock, self._watch)
             finally:
-                self._busy -= 1
+                del self._at_work[work]
                 self._busy_s += self._clock.monotonic() - work.started
             if self._surplus > 0:
                 self._surplus -= 1
@@ -98,9 +99,10 @@ class HandlerPool:
 
     def statistics(self) -> HandlerPoolStatistics:
         """A snapshot."""
+        now = self._clock.monotonic()
         return HandlerPoolStatistics(
             workers=self._workers,
-            busy=self._busy,
+            busy=len(self._at_work),
             queued=self._send.statistics().current_buffer_used,
-            busy_s=self._busy_s,
+            busy_s=self._busy_s + sum(now - work.started for work in self._at_work if work.started),
         )

@@ -32,6 +32,7 @@ class Replies:
         "_disk",
         "_monotonic",
         "_out",
+        "_ready",
         "_send",
         "_slices",
         "_stream",
@@ -48,6 +49,8 @@ class Replies:
         self._slices = False  # some of them may be slices of files
         self.turn: list[RequestMetrics] = []
         """Whose replies these are, also where there was nothing to reply."""
+        self._ready: list[float] = []
+        """When the handler of each was through, monotonic seconds."""
 
     def append(self, route: Route, correlation_id: int, reply: Any) -> None:
         """Encode a reply behind those of this turn; None is no reply.
@@ -73,6 +76,7 @@ class Replies:
                 body = b"".join(pieces)
                 out.append(_frame_head(route, len(body), correlation_id) + body)
         self.turn.append(route.metrics)
+        self._ready.append(self._activity.last)
 
     async def append_in_turns(
         self, route: Route, correlation_id: int, reply: Any, turns: Turns, room: ReplyRoom
@@ -84,6 +88,7 @@ class Replies:
         if reply is None or route.may_carry_files:
             self.append(route, correlation_id, reply)
             return
+        ready = self._activity.last
         body = bytearray(_frame_head(route, 0, correlation_id))
         head = len(body)
         for count, _ in enumerate(route.codec_of_reply.build_steps(reply, body.extend)):
@@ -95,6 +100,7 @@ class Replies:
         room.built(len(body))
         self._out.append(body)
         self.turn.append(route.metrics)
+        self._ready.append(ready)
 
     def send_nowait(self, received: float) -> bool:
         """Send what the peer takes at once; False when `send` must go on.
@@ -117,8 +123,9 @@ class Replies:
         activity = self._activity
         done = activity.last
         activity.last = now = self._monotonic()
-        note_sent(self.turn, received, done, now)
+        note_sent(self.turn, self._ready, received, done, now)
         self.turn.clear()
+        self._ready.clear()
         return True
 
     async def send(self, received: float) -> None:
@@ -134,8 +141,9 @@ class Replies:
         activity.state = State.BUSY
         self._out.clear()
         self._note_progress()
-        note_sent(self.turn, received, done, activity.last)
+        note_sent(self.turn, self._ready, received, done, activity.last)
         self.turn.clear()
+        self._ready.clear()
 
     def _note_progress(self) -> None:
         self._activity.last = self._monotonic()

@@ -194,10 +194,11 @@ class RequestChannel:
 
     def statistics(self) -> RequestChannelStatistics:
         """A snapshot."""
+        now = self.clock.monotonic()
         return RequestChannelStatistics(
             pool=self.pool.statistics(),
             asides=self.asides.working,
-            requests={m.name: m.snapshot() for m in self._metrics.values()},
+            requests={m.name: m.snapshot(now) for m in self._metrics.values()},
         )
 
     def _make_route(self, key: int, version: int) -> Route | None:

@@ -49,6 +49,10 @@ class Waiting(NamedTuple):
     """Any kind but a ready message, or a `LargeRequest`; of a large request anything."""
     since: float
     """Monotonic seconds at which the handler returned it."""
+    queue_s: float = 0.0
+    """Seconds until the handler's turn came."""
+    local_s: float = 0.0
+    """Seconds that the handler was at work so far."""
 
     def discard(self) -> None:
         """Nobody will wait for it."""
@@ -117,12 +121,13 @@ class RequestHandling:
         activity = self._activity
         started, finished = activity.last, self._monotonic()
         activity.last = finished
-        metrics.queue += started - now
-        metrics.local += finished - started
-        if finished - started >= NOTED_S:
+        local = finished - started
+        if local >= NOTED_S:
             self._channel.watch.note(started, finished, partial(named, route, context))
         if reply.__class__ in _NOT_READY:
-            return Waiting(route, context, request, reply, finished)
+            return Waiting(route, context, request, reply, finished, started - now, local)
+        metrics.note_queue(started - now)
+        metrics.note_local(local)
         self.answer(route, context, request, reply)
         return None
 
@@ -133,7 +138,7 @@ class RequestHandling:
 
         Raises ProtocolError.
         """
-        route, context, _, where, now = waiting
+        route, context, _, where, now = waiting[:5]
         turns = Turns(self._channel.clock)
         steps = route.codec.parse_steps(buffer, view, where.start, where.end, route.most_elements)
         request = None
@@ -152,9 +157,7 @@ class RequestHandling:
         except Exception as error:  # noqa: BLE001 - a bug of one handler is answered (decision 7)
             reply = self.error_reply(route, context, request, error)
         finished = self._activity.last = self._monotonic()
-        metrics.queue += started - now
-        metrics.local += finished - started
-        return Waiting(route, context, request, reply, finished)
+        return Waiting(route, context, request, reply, finished, started - now, finished - started)
 
     async def answer_in_turns(
         self, route: Route, context: RequestContext, request: Any, reply: Any, room: ReplyRoom

@@ -1,59 +1,54 @@
-"""What a request cost, by API: counts, times by phase, and a distribution of the total.
+"""What a request cost, by API: how many there were, and how long each phase of them took.
 
-Kafka's RequestMetrics, cut down to what is worth a microsecond per request: plain sums, and a
-histogram by powers of two of microseconds from which a scrape computes quantiles. The phases:
+Kafka's RequestMetrics. The phases of one request, which add up to its total:
 
 * queue: from the arrival of the frame until its turn comes (behind others, or for a worker);
 * local: parsing and the handler at work;       * remote: parked until the reply was ready;
-* send: encoding and writing the reply.
+* response queue: the reply waits for those of the other requests that came with it;
+* send: encoding and writing what leaves together.
 
-The connection adds to these fields directly; whoever reads takes `snapshot()`.
+The connection hands each phase's seconds to `note_…`, which is the `append` of a deque: counting
+them (`storage.distribution`) is left for a thousand at a time. Most requests are never parked, and
+most replies leave alone: only what took time there is noted, and `fold` counts a zero for each
+of the others.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-BUCKETS = 28
-"""Bucket n counts totals below 2**n microseconds; the last one (134 s) also everything above."""
+from storage.distribution import FOLD, Distribution, DistributionSnapshot
+
+PHASES: Final = ("queue", "local", "remote", "response_queue", "send", "total")
+_OFTEN_ZERO: Final = ("remote", "response_queue")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTimes:
-    """One API's numbers since the start; times are sums in seconds."""
+    """One API's numbers since the start."""
 
     requests: int
+    """That were parsed, whatever became of them."""
     errors: int
-    queue_s: float
-    local_s: float
-    remote_s: float
-    send_s: float
-    total_s: float
-    histogram: tuple[int, ...]
-
-    def quantile_ms(self, quantile: float) -> float:
-        """Upper bound of the bucket in which the quantile lies; 0 without requests."""
-        count = sum(self.histogram)
-        rank, seen = quantile * count, 0
-        for bucket, number in enumerate(self.histogram):
-            seen += number
-            if number and seen >= rank:
-                return float(1 << bucket) / 1000
-        return 0.0
+    phases: dict[str, DistributionSnapshot]
+    """By the names of `PHASES`; of requests that were answered."""
 
 
 class RequestMetrics:
     """Counters of one API. Written by connections only."""
 
     __slots__ = (
+        "_distributions",
         "errors",
-        "histogram",
-        "local",
         "name",
-        "queue",
-        "remote",
+        "note_local",
+        "note_queue",
+        "note_remote",
+        "note_response_queue",
+        "note_send",
+        "note_total",
         "requests",
-        "send",
-        "total",
+        "waiting",
     )
 
     def __init__(self, name: str) -> None:
@@ -61,34 +56,53 @@ class RequestMetrics:
         self.requests = 0
         self.errors = 0
         """Requests that ended in an exception no handler foresaw, or in bad bytes."""
-        self.queue = 0.0
-        self.local = 0.0
-        self.remote = 0.0
-        self.send = 0.0
-        self.total = 0.0
-        self.histogram = [0] * BUCKETS
+        self._distributions = found = {phase: Distribution() for phase in PHASES}
+        self.note_queue = found["queue"].note
+        self.note_local = found["local"].note
+        self.note_remote = found["remote"].note
+        self.note_response_queue = found["response_queue"].note
+        self.note_send = found["send"].note
+        self.note_total = found["total"].note
+        self.waiting = found["total"].waiting
+        """Totals that are not counted yet: at `FOLD` of them `fold` is due."""
 
-    def snapshot(self) -> RequestTimes:
-        """A frozen copy."""
+    def fold(self, now: float) -> None:
+        """Count what was noted; `now` is in monotonic seconds."""
+        found = self._distributions
+        for distribution in found.values():
+            distribution.fold(now)
+        answered = found["total"].count
+        for phase in _OFTEN_ZERO:
+            zeros = answered - found[phase].count
+            if zeros > 0:
+                found[phase].note_many(0.0, zeros, now)
+
+    def snapshot(self, now: float) -> RequestTimes:
+        """A frozen copy; `now` is in monotonic seconds."""
+        self.fold(now)
         return RequestTimes(
             requests=self.requests,
             errors=self.errors,
-            queue_s=self.queue,
-            local_s=self.local,
-            remote_s=self.remote,
-            send_s=self.send,
-            total_s=self.total,
-            histogram=tuple(self.histogram),
+            phases={name: found.snapshot(now) for name, found in self._distributions.items()},
         )
 
 
-def note_sent(turn: Sequence[RequestMetrics], received: float, done: float, sent: float) -> None:
-    """The replies of one turn have left: all arrived at `received`, their handlers were through by
-    `done`, and they were sent at `sent`."""
-    total = sent - received
-    bucket = min(int(total * 1e6).bit_length(), BUCKETS - 1)
-    sending = (sent - done) / len(turn)
+def note_sent(
+    turn: Sequence[RequestMetrics],
+    ready: Sequence[float],
+    received: float,
+    done: float,
+    sent: float,
+) -> None:
+    """The replies of one turn have left, all together: their requests arrived at `received`, the
+    handler of each was through at its `ready`, that of the last at `done`, and they were sent at
+    `sent`."""
+    total, sending = sent - received, sent - done
     for metrics in turn:
-        metrics.total += total
-        metrics.send += sending
-        metrics.histogram[bucket] += 1
+        metrics.note_total(total)
+        metrics.note_send(sending)
+        if len(metrics.waiting) >= FOLD:
+            metrics.fold(sent)
+    if ready[0] != done:  # they are in order: the first waited longest, the last not at all
+        for metrics, finished in zip(turn, ready, strict=True):
+            metrics.note_response_queue(done - finished)

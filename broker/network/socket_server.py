@@ -11,6 +11,7 @@ and parked ones end at once, requests in work get a deadline.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -76,7 +77,12 @@ class SocketServerStatistics:
 
     connections: Mapping[str, int]
     """Now, by listener."""
-    accepted: int
+    replying: int
+    """Connections whose replies wait for a slow client, or for the disk."""
+    accepted: Mapping[str, int]
+    """Since the start, by listener."""
+    closed: Mapping[str, int]
+    """Of those, the ones that have ended."""
     refused: Mapping[Refusal, int]
     idle_closed: int
     accept_errors: int
@@ -121,7 +127,7 @@ class SocketServer:
         self._accepting = trio.CancelScope()
         self._last_one_gone = trio.Event()
         self._number = 0
-        self._accepted = 0
+        self._accepted: Counter[str] = Counter()
         self._refused = dict.fromkeys(Refusal, 0)
         self._idle_closed = 0
         self._overdue_closed = 0
@@ -202,12 +208,17 @@ class SocketServer:
     def statistics(self) -> SocketServerStatistics:
         """A snapshot."""
         memory = self._services.memory
-        connections = dict.fromkeys((listener.name for listener in self.bound), 0)
+        names = [listener.name for listener in self.bound]
+        connections = dict.fromkeys(names, 0)
+        replying = 0
         for connection in self._connections:
             connections[connection.info.listener_name] += 1
+            replying += connection.state is State.SENDING
         return SocketServerStatistics(
             connections=connections,
-            accepted=self._accepted,
+            replying=replying,
+            accepted={name: self._accepted[name] for name in names},
+            closed={name: self._accepted[name] - connections[name] for name in names},
             refused=dict(self._refused),
             idle_closed=self._idle_closed,
             accept_errors=self._accept_errors,
@@ -251,7 +262,7 @@ class SocketServer:
                 )
             stream.close()
             return
-        self._accepted += 1
+        self._accepted[bound.name] += 1
         self._number += 1
         info = ConnectionInfo(
             connection_id=f"{local.host}:{local.port}-{peer.host}:{peer.port}-{self._number}",

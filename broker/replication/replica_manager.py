@@ -29,6 +29,7 @@ from broker.replication.batch_opening import BatchOpener
 from broker.replication.partition import LATEST_PRODUCE_VERSION, THREADED_APPEND_BYTES, Partition
 from broker.replication.purgatory import Purgatory, PurgatoryStatistics
 from broker.replication.topic_statistics import BrokerTopicStatistics, TopicStatistics
+from broker.world.turns import at_once
 from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -149,6 +150,11 @@ class ReplicaManager:
     def partitions(self) -> Iterator[Partition]:
         """All of them, offline ones too."""
         return iter(list(self._partitions.values()))
+
+    def high_watermark_of(self, topic: str, index: int) -> int | None:
+        """Of a partition that is led from here; None for others."""
+        found = self._partitions.get((topic, index))
+        return None if found is None or found.unavailable else found.log.high_watermark
 
     # ------------------------------------------------------------------ append
 
@@ -343,13 +349,7 @@ class ReplicaManager:
 
     def statistics(self) -> ReplicaManagerStatistics:
         """Gauges and counters, all at once."""
-        steps = self.statistics_in_steps()
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                statistics: ReplicaManagerStatistics = end.value
-                return statistics
+        return at_once(self.statistics_in_steps())
 
     def statistics_in_steps(self) -> Generator[None, None, ReplicaManagerStatistics]:
         """The same, some partitions a step: for metrics."""

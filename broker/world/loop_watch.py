@@ -54,6 +54,8 @@ class LoopStatistics:
     """Above `LONG_TURN_S`, since the start."""
     long_turns_s: float
     """What they took together."""
+    idle_s: float | None
+    """How long the loop has waited for something to do, since the start; None: not measured."""
 
 
 class LoopWatch(Instrument):
@@ -75,12 +77,16 @@ class LoopWatch(Instrument):
         self._long_turns_s = 0.0
         self._next_line = 0.0
         self._untold = 0
+        self._ended: float | None = None
+        self._idle_s = 0.0
 
     # ---- trio's hooks
 
     def after_io_wait(self, timeout: float) -> None:
         """A turn begins."""
-        self._began = self.monotonic()
+        self._began = now = self.monotonic()
+        if self._ended is not None:
+            self._idle_s += now - self._ended
 
     def begin_turn(self) -> None:
         """Begin to measure here: what this turn has done so far does not count."""
@@ -89,7 +95,7 @@ class LoopWatch(Instrument):
 
     def before_io_wait(self, timeout: float) -> None:
         """A turn ends."""
-        now = self.monotonic()
+        self._ended = now = self.monotonic()
         if now - self._began >= _MEASURED_S:
             self._measure(now - self._began, now)
 
@@ -127,6 +133,7 @@ class LoopWatch(Instrument):
             longest_turn_s=max(self._longest_s, self._longest_before_s),
             long_turns=self._long_turns,
             long_turns_s=self._long_turns_s,
+            idle_s=None if self._ended is None else self._idle_s,
         )
 
     def _measure(self, took: float, now: float) -> None:

@@ -44,3 +44,16 @@ def _tell(budget: DescriptorBudget, before: int) -> None:
         if budget.limit < LOW
         else "",
     )
+
+
+_BLOCK_BYTES = 512
+"""What getrusage counts in, whatever the file system has."""
+
+
+def disk_bytes() -> tuple[int, int]:
+    """(read, written): bytes that this process made the kernel read from disks and write to them.
+
+    What /proc/self/io calls read_bytes and write_bytes.
+    """
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_inblock * _BLOCK_BYTES, usage.ru_oublock * _BLOCK_BYTES

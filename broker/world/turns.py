@@ -14,13 +14,17 @@ What is read before a `next` may be different after it: look things up again, ne
 over a table that others change.
 """
 
-from typing import Final
+from collections.abc import Generator, Iterator, Sequence
+from typing import Final, TypeVar
 
 import trio
 
 from storage.clock import Clock
 
 _QUEUE: Final[trio.lowlevel.RunVar[trio.Lock]] = trio.lowlevel.RunVar("queue of long work")
+
+Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 TURN_S: Final = 0.002
 """Work between two checkpoints. A tenth of it would cost ten times as many switches, and no client
@@ -43,6 +47,21 @@ async def wait_for_turn() -> None:
         _QUEUE.set(queue)
     async with queue:
         pass  # the next one is woken, and runs in the next pass
+
+
+def at_once(steps: Generator[None, None, Result]) -> Result:
+    """What a generator returns that would let others have their turns, without that."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+
+def in_slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """`size` items at a time."""
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _no_time() -> float:

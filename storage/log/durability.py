@@ -21,7 +21,7 @@ A flush in steps is a job (`FlushJob`) that sees paths and numbers; all state is
 the loop. Only `Log` and its parts use this.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from storage.epochs import LeaderEpochCache
@@ -39,6 +39,10 @@ SEGMENTS_A_STEP: Final = 64
 """Some 200 files: about as many syncs as a slow disk makes in two seconds."""
 
 
+def _nobody(took_s: float) -> None:
+    """Whom a log tells that is no broker's."""
+
+
 class Durability:
     """The recovery point of one log, and what is not synced yet. Times are milliseconds."""
 
@@ -50,6 +54,7 @@ class Durability:
         "_producers",
         "_running",
         "_store",
+        "flushed",
         "last_flush_ms",
         "recovery_point",
     )
@@ -80,6 +85,8 @@ class Durability:
             bases = store.segments.base_offsets
             self._marks = frozenset(base for base in bases if base >= unsynced_from)
         self._running: tuple[FlushJob, ...] = ()
+        self.flushed: Callable[[float], None] = _nobody
+        """Told how long each step of a flush took, seconds."""
 
     def note_change(self, segment: LogSegment) -> None:
         """Files of `segment`, or names, were changed: the next flush has to sync them."""
@@ -140,6 +147,7 @@ class Durability:
             taken=marks,
             snapshots=snapshots,
             goes_on=goes_on,
+            clock=store.clock,
         )
         self._marks -= marks
         self._running += (job,)
@@ -189,6 +197,7 @@ class Durability:
         """All was synced but the epochs, or that failed. Raises StorageError."""
         if error is not None or job.generation != self._store.generation:
             return self._give_back(job, error)
+        self.flushed(job.took_s)
         if job.epochs is None:
             return self._settle(job)
         try:

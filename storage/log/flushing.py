@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from storage.clock import Clock
 from storage.epochs import EpochFlush
 from storage.filesystem import FileSystem
 from storage.jobs import Job
@@ -39,9 +40,13 @@ class FlushJob:
     """As `SnapshotFiles.unsynced` has named them."""
     goes_on: bool
     """It is one step of a flush of more segments."""
+    clock: Clock
+    took_s: float = 0.0
+    """How long `run` took."""
 
     def run(self) -> OSError | None:
         """See `storage.jobs`."""
+        began = self.clock.monotonic()
         try:
             sync_files(self.fs, self.paths)
             for directory in self.directories:
@@ -50,6 +55,7 @@ class FlushJob:
                 self.epochs.replacement.write()
         except OSError as error:
             return error
+        self.took_s = self.clock.monotonic() - began
         return None
 
     def complete(self, error: OSError | None, /) -> Job[Any] | None:

@@ -182,8 +182,11 @@ class Log:
         openings: Openings | None = None,
         in_doubt: InDoubt | None = None,
         damaged: Callable[[IndexKind], None] | None = None,
+        flushed: Callable[[float], None] | None = None,
     ) -> None:
         """Tell the log whom to tell."""
+        if flushed is not None:
+            self._durability.flushed = flushed
         self._store.connect(openings)
         self._mender.noted = None if in_doubt is None else partial(in_doubt, self)
         if damaged is not None:

@@ -62,6 +62,10 @@ class GroupMetadataManager:
     def __len__(self) -> int:
         return len(self._groups)
 
+    def ids(self) -> list[str]:
+        """The names of all groups."""
+        return list(self._groups)
+
     def __iter__(self) -> Iterator[Group]:
         return iter(list(self._groups.values()))
 

@@ -1,7 +1,9 @@
 """The group coordinator in numbers, for metrics and tests."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from broker.coordinator.group.offsets import CommittedOffset
 from broker.coordinator.runtime import LoadStatistics
 
 
@@ -27,6 +29,16 @@ class GroupStatistics:
     completed_rebalances: int
     timers: int
     loading: LoadStatistics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOffsets:
+    """What one group has committed."""
+
+    group_id: str
+    members: int
+    offsets: Mapping[str, Mapping[int, CommittedOffset]]
+    """By topic and partition. The coordinator's own: read it before others have their turn."""
 
 
 class Counters:

@@ -17,6 +17,7 @@ COMMANDS = (
     "get-offsets",
     "produce",
     "consume",
+    "perf",
 )
 """Those that speak to a broker."""
 

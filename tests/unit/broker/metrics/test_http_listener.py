@@ -15,9 +15,9 @@ from tests.support.networks import MemoryNet, Net
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-async def text() -> bytes:
+async def text() -> list[bytes]:
     await trio.lowlevel.checkpoint()
-    return b"metric 1\n"
+    return [b"metric", b" 1\n"]
 
 
 @asynccontextmanager

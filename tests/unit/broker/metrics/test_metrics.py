@@ -1,6 +1,5 @@
 """The scrape: names that dashboards know, text that Prometheus' own parser reads, a small HTTP."""
 
-from collections.abc import Generator
 from types import SimpleNamespace as Stub
 from typing import Any
 
@@ -9,121 +8,26 @@ import trio
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
+from broker.coordinator.group.statistics import GroupOffsets
 from broker.metrics.exposition import CHUNK, ProcessFamilies, render
-from broker.metrics.families import SAMPLES_A_STEP, Sources, all_families
+from broker.metrics.families import all_families
 from broker.metrics.http_listener import parse_address
-from broker.network.request_metrics import RequestMetrics, note_sent
-from broker.replication.batch_opening import OpeningStatistics
+from broker.metrics.lines import LINES_A_CHUNK, Lines
+from broker.metrics.partition_families import PARTITIONS_A_STEP
+from broker.metrics.recent import APART_S, Recent
 from broker.replication.topic_statistics import (
     TOPICS_A_STEP,
     BrokerTopicStatistics,
-    TopicStatistics,
 )
 from config.definition import ConfigError
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
+from tests.support.metric_sources import committed, led, sources
 from tests.support.transaction_harness import T0, T1, TransactionHarness
 
 
-def sources(**changes: Any) -> Sources:
-    purgatory = Stub(watchers=3, parked=2, expired=1)
-    produce = RequestMetrics("Produce")
-    produce.requests = 2
-    note_sent([produce, produce], 10.0, 10.001, 10.002)
-    log = Stub(
-        topic_partition=TopicPartition("t", 0),
-        statistics=lambda: Stub(size=7, log_end_offset=9, log_start_offset=2, segment_count=1),
-    )
-    values: dict[str, Any] = {
-        "broker_state": lambda: 3,
-        "cluster_id": "c",
-        "broker_id": 1,
-        "replicas": lambda: at_once(
-            all_topics=TopicStatistics(messages_in=5),
-            topics={"t": TopicStatistics(messages_in=4)},
-            partition_count=1,
-            leader_count=1,
-            offline_replica_count=0,
-            under_replicated_partitions=0,
-            under_min_isr_partition_count=0,
-            at_min_isr_partition_count=0,
-            producer_id_count=6,
-            partitions_with_late_transactions_count=1,
-            produce_purgatory=purgatory,
-            fetch_purgatory=purgatory,
-        ),
-        "logs": lambda: [log],
-        "log_manager": lambda: Stub(
-            live_dirs=("/a",),
-            offline_dirs=("/b",),
-            damaged_indexes={"time": 2},
-            open_segments=1,
-            closed_segments=0,
-        ),
-        "cleaner": lambda: Stub(
-            max_buffer_utilization_percent=41,
-            cleaner_recopy_percent=42,
-            max_clean_time_s=43,
-            max_compaction_delay_s=44,
-            dead_thread_count=0,
-            manager=Stub(
-                uncleanable_partitions={"/a": 1, "/b": 0},
-                uncleanable_bytes={"/a": 45, "/b": 0},
-                max_dirty_percent=46,
-                time_since_last_run_ms=47,
-            ),
-        ),
-        "controller": lambda: Stub(
-            active_controller_count=1,
-            global_topic_count=1,
-            global_partition_count=1,
-            offline_partitions_count=0,
-            topics_to_delete_count=0,
-        ),
-        "groups": lambda: Stub(
-            groups={"Stable": 2, "PreparingRebalance": 1},
-            offsets=4,
-            commits=5,
-            expired_offsets=0,
-            deleted_offsets=0,
-            completed_rebalances=1,
-            loading=Stub(load_time_max_ms=1.5),
-        ),
-        "transactions": lambda: TransactionHarness().coordinator.statistics(),
-        "fetch_sessions": lambda: Stub(sessions=1, partitions_cached=2, evictions=0),
-        "sockets": lambda: Stub(
-            connections={"PLAINTEXT": 3},
-            accepted=4,
-            refused={},
-            idle_closed=0,
-            overdue_closed=0,
-            frames=Stub(held=7, waiting=0),
-            accept_errors=0,
-            cold_reads=0,
-            memory=Stub(available=90, used=10),
-            buffers=Stub(bytes_in_use=0, bytes_free=131072),
-        ),
-        "channel": lambda: Stub(
-            requests={"Produce": produce.snapshot()},
-            pool=Stub(workers=8, busy=0, queued=0, busy_s=0.5),
-            asides=3,
-        ),
-        "background": lambda: Stub(tasks={"x": Stub(runs=1, failures=0, seconds=0.1)}),
-        "deadlines": lambda: Stub(active=1, failed=0),
-        "opening": lambda: OpeningStatistics(in_threads=9, in_processes=4, too_much=2, waiting=1),
-        "loop": lambda: Stub(longest_turn_s=0.06, long_turns=2, long_turns_s=0.11),
-    }
-    return Sources(**{**values, **changes})
-
-
-def at_once(**fields: Any) -> Generator[None, None, Any]:
-    """What is gathered in steps, in one."""
-    yield
-    return Stub(**fields)
-
-
 def test_the_cleaners_gauges_have_kafkas_names() -> None:
-    found = parse(trio.run(render, all_families(sources())))
+    found = parse(b"".join(trio.run(render, all_families(sources()))))
     cleaner, manager = "kafka_log_logcleaner_", "kafka_log_logcleanermanager_"
     in_a, in_b = (("logDirectory", "/a"),), (("logDirectory", "/b"),)
     assert {
@@ -144,7 +48,7 @@ def test_the_cleaners_gauges_have_kafkas_names() -> None:
 
 
 def test_without_a_cleaner_there_are_no_gauges_of_it() -> None:
-    found = parse(trio.run(render, all_families(sources(cleaner=lambda: None))))
+    found = parse(b"".join(trio.run(render, all_families(sources(cleaner=lambda: None)))))
     assert not [name for name, _ in found if "logcleaner" in name]
 
 
@@ -157,7 +61,7 @@ def parse(text: bytes) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 
 def test_names_that_dashboards_for_kafka_ask_for() -> None:
-    found = parse(trio.run(render, all_families(sources())))
+    found = parse(b"".join(trio.run(render, all_families(sources()))))
     messages = "kafka_server_brokertopicmetrics_messagesin_total"
     assert found[messages, ()] == 5
     assert found[messages, (("topic", "t"),)] == 4
@@ -186,14 +90,14 @@ def test_names_that_dashboards_for_kafka_ask_for() -> None:
 
 
 def test_the_loop_is_measured() -> None:
-    found = parse(trio.run(render, all_families(sources())))
+    found = parse(b"".join(trio.run(render, all_families(sources()))))
     assert found["kafka_server_eventloop_longestturn_seconds", ()] == 0.06
     assert found["kafka_server_eventloop_longturns_total", ()] == 2
     assert found["kafka_server_eventloop_longturns_seconds_total", ()] == 0.11
 
 
 def test_what_is_done_aside_is_measured() -> None:
-    found = parse(trio.run(render, all_families(sources())))
+    found = parse(b"".join(trio.run(render, all_families(sources()))))
     assert found["kafka_server_kafkarequesthandlerpool_asides", ()] == 3
     prefix = "kafka_server_batchopening_"
     assert found[prefix + "opened_total", (("where", "thread"),)] == 9
@@ -220,7 +124,7 @@ def test_ten_thousand_partitions_are_gathered_in_short_steps() -> None:
         most = max(most, len(read) - before)
         before = len(read)
     assert len(read) == count
-    assert most <= SAMPLES_A_STEP
+    assert most <= PARTITIONS_A_STEP
 
 
 def test_what_topics_have_counted_is_copied_in_steps() -> None:
@@ -252,8 +156,8 @@ def test_transactions_are_measured() -> None:
     broker.add(broker.owner("open"), T0, transactional_id="open")
     broker.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
     broker.init("fails")
-    statistics = broker.coordinator.statistics
-    found = parse(trio.run(render, all_families(sources(transactions=statistics))))
+    statistics = broker.coordinator.statistics_in_steps
+    found = parse(b"".join(trio.run(render, all_families(sources(transactions=statistics)))))
     prefix = "kafka_coordinator_transaction_transactionstatemanager_"
     assert found[prefix + "append_errors_total", ()] == 1
     assert found[prefix + "transactionalids", (("state", "Ongoing"),)] == 1
@@ -266,8 +170,8 @@ def test_transactions_are_measured() -> None:
     prefix = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
     assert found[prefix + "written_total", ()] == 1
     broker.log.fail_with = ErrorCode.NONE
-    statistics = broker.restarted().coordinator.statistics
-    found = parse(trio.run(render, all_families(sources(transactions=statistics))))
+    statistics = broker.restarted().coordinator.statistics_in_steps
+    found = parse(b"".join(trio.run(render, all_families(sources(transactions=statistics)))))
     prefix = "kafka_server_transaction_coordinator_metrics_"
     assert found[prefix + "loaded_records_total", ()] > 0
     assert found[prefix + "partition_load_time_max", ()] >= 0
@@ -275,7 +179,7 @@ def test_transactions_are_measured() -> None:
 
 
 def test_the_process_is_described() -> None:
-    found = parse(trio.run(render, ProcessFamilies().collect()))
+    found = parse(b"".join(trio.run(render, ProcessFamilies().collect())))
     assert found["process_resident_memory_bytes", ()] > 1_000_000
 
 
@@ -284,7 +188,7 @@ def test_a_large_family_is_rendered_in_parts_with_one_header() -> None:
     count = CHUNK * 3 + 17
     for number in range(count):
         family.add_metric((str(number),), number)
-    text = trio.run(render, [family])
+    text = b"".join(trio.run(render, [family]))
     assert text.count(b"# TYPE") == 1
     assert len(parse(text)) == count
 
@@ -299,3 +203,161 @@ def test_addresses() -> None:
     assert parse_address("127.0.0.1:9404") == ("127.0.0.1", 9404)
     assert parse_address("[::1]:9404") == ("::1", 9404)
     assert parse_address(":9404") == ("", 9404)
+
+
+def test_each_phase_of_a_request_has_quantiles() -> None:
+    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    prefix = "kafka_network_requestmetrics_"
+    for phase, low, high in (
+        ("totaltimems", 2, 2.5),
+        ("requestqueuetimems", 0.2, 0.25),
+        ("localtimems", 0.4, 0.5),
+        ("remotetimems", 0, 0.001),
+        ("responsequeuetimems", 0.5, 0.625),
+        ("responsesendtimems", 1, 1.25),
+    ):
+        key = (("quantile", "0.99"), ("request", "Produce"))
+        assert low <= found[prefix + phase, key] <= high, phase
+        assert found[prefix + phase + "_count", key[1:]] == 2
+    sums = {
+        phase: found[f"{prefix}{phase}timems_sum", (("request", "Produce"),)]
+        for phase in ("total", "requestqueue", "local", "remote", "responsequeue", "responsesend")
+    }
+    assert sums["total"] == pytest.approx(4)
+    assert sums["responsequeue"] == pytest.approx(0.5)
+
+
+def test_partitions_have_the_names_of_kafka_and_of_its_exporter() -> None:
+    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    first, second = ((("partition", index), ("topic", "t")) for index in "01")
+    for name, values in (
+        ("kafka_cluster_partition_underreplicated", (0, 1)),
+        ("kafka_cluster_partition_insyncreplicascount", (1, 1)),
+        ("kafka_cluster_partition_underminisr", (0, 1)),
+        ("kafka_cluster_partition_atminisr", (1, 0)),
+        ("kafka_cluster_partition_replicascount", (1, 2)),
+        ("kafka_cluster_partition_laststableoffsetlag", (2, 2)),
+        ("kafka_topic_partition_current_offset", (10, 10)),
+        ("kafka_topic_partition_oldest_offset", (2, 2)),
+        ("kafka_topic_partition_replicas", (1, 2)),
+        ("kafka_topic_partition_in_sync_replica", (1, 1)),
+        ("kafka_topic_partition_under_replicated_partition", (0, 1)),
+        ("kafka_topic_partition_leader", (1, 1)),
+        ("kafka_topic_partition_leader_is_preferred", (1, 0)),
+    ):
+        assert (found[name, first], found[name, second]) == values, name
+    assert found["kafka_topic_partitions", (("topic", "t"),)] == 2
+    assert found["kafka_brokers", ()] == 1
+    assert found["kafka_broker_info", (("address", "h:9092"), ("id", "1"))] == 1
+
+
+def test_a_partition_whose_disk_failed_has_its_log_only() -> None:
+    gone = led("t", 0, isr=(1,))
+    gone.unavailable = ErrorCode.KAFKA_STORAGE_ERROR
+    found = parse(b"".join(trio.run(render, all_families(sources(partitions=lambda: [gone])))))
+    assert not [name for name, _ in found if name.startswith("kafka_cluster_partition_")]
+
+
+def test_how_far_groups_are_behind() -> None:
+    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    group = ("consumergroup", 'a "group"')
+
+    def of(name: str, partition: str) -> float | None:
+        key = (group, ("partition", partition), ("topic", "t"))
+        return found.get((f"kafka_consumergroup_{name}", key))
+
+    assert [of("current_offset", index) for index in "012"] == [3, 9, -1]
+    assert [of("lag", index) for index in "012"] == [7, 0, None], "nobody leads the last here"
+    assert found["kafka_consumergroup_lag_sum", (group, ("topic", "t"))] == 7
+    assert found["kafka_consumergroup_members", (group,)] == 2
+
+
+def test_an_offset_that_was_committed_as_unknown_has_no_lag() -> None:
+    groups = [GroupOffsets(group_id="g", members=0, offsets={"t": committed(-1)})]
+    found = parse(b"".join(trio.run(render, all_families(sources(group_offsets=lambda: groups)))))
+    key = (("consumergroup", "g"), ("partition", "0"), ("topic", "t"))
+    assert found["kafka_consumergroup_lag", key] == -1
+    assert found["kafka_consumergroup_lag_sum", (key[0], key[2])] == 0
+
+
+def test_counters_have_the_names_of_both_rules() -> None:
+    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    for name, value in (
+        ("kafka_server_replicamanager_isrshrinks", 3),
+        ("kafka_server_replicamanager_isrexpands", 4),
+        ("kafka_controller_controllerstats_uncleanleaderelections", 5),
+        ("kafka_server_brokertopicmetrics_messagesin", 5),
+        ("kafka_server_fetchsessioncache_incrementalfetchsessionevictions", 0),
+    ):
+        assert found[name + "_total", ()] == found[name + "persec", ()] == value, name
+
+
+def test_what_is_idle_shows_from_the_second_scrape_on() -> None:
+    now = 100.0
+    recent = Recent(lambda: now)
+    idle = "kafka_network_socketserver_networkprocessoravgidle_percent"
+    workers = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
+    closing = "kafka_server_socketservermetrics_connection_close_rate"
+
+    def scrape(idle_s: float, busy_s: float, closed: int) -> dict[Any, float]:
+        was = sources()
+        loop, channel, sockets = was.loop(), was.channel(), was.sockets()
+        loop.idle_s, channel.pool.busy_s, sockets.closed = idle_s, busy_s, {"PLAINTEXT": closed}
+        changed = sources(
+            recent=recent, loop=lambda: loop, channel=lambda: channel, sockets=lambda: sockets
+        )
+        return parse(b"".join(trio.run(render, all_families(changed))))
+
+    assert (idle, ()) not in scrape(10, 8, 3)
+    now += 10
+    found = scrape(14, 48, 23)
+    assert found[idle, ()] == pytest.approx(0.4)
+    assert found[workers, ()] == pytest.approx(0.5), "40 s of the 80 that 8 workers have"
+    assert found[closing, (("listener", "PLAINTEXT"),)] == pytest.approx(2)
+
+
+def test_a_rate_is_of_the_last_minute_whoever_scrapes() -> None:
+    now = 0.0
+    recent = Recent(lambda: now)
+    assert recent.rate("x", total=0) is None
+    for second in range(1, 200):
+        now = float(second)
+        rate = recent.rate("x", total=10 * second if second <= 100 else 1000)
+        if second == 100:
+            assert rate == pytest.approx(10)
+    assert now > 100 + 2 * APART_S
+    assert rate == 0
+
+
+def test_syncs_are_timed() -> None:
+    found = parse(b"".join(trio.run(render, all_families(sources()))))
+    name = "kafka_log_logflushstats_logflushrateandtimems"
+    assert found[name + "_count", ()] == 1
+    assert 4 <= found[name, (("quantile", "0.99"),)] <= 5
+
+
+def test_many_lines_are_made_a_chunk_at_a_time() -> None:
+    family = Lines("many", "gauge", "lines")
+    for number in range(3 * LINES_A_CHUNK):
+        family.add(f'n="{number}"', number)
+    chunks = list(family.chunks())
+    assert max(chunk.count(b"\n") for chunk in chunks) == LINES_A_CHUNK
+    assert len(parse(b"".join(chunks))) == 3 * LINES_A_CHUNK
+
+
+def test_a_hundred_thousand_groups_are_gathered_in_short_steps() -> None:
+    count = 20_000
+    read = 0
+
+    def groups() -> Any:
+        nonlocal read
+        for number in range(count):
+            read += 1
+            yield GroupOffsets(group_id=f"g{number}", members=0, offsets={"t": committed(1)})
+
+    most = before = 0
+    for _ in all_families(sources(group_offsets=groups)):
+        most = max(most, read - before)
+        before = read
+    assert read == count
+    assert most <= 200

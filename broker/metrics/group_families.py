@@ -1,0 +1,87 @@
+"""Consumer groups: the coordinator's gauges, and how far each group is behind.
+
+The lag has kafka_exporter's names: high watermark less committed offset, -1 where the offset of a
+partition was committed as unknown. A partition that is not led from here has no lag, only what was
+committed.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from broker.metrics.lines import Lines, labels
+
+SAMPLES_A_STEP: Final = 500
+"""About half a millisecond."""
+_STATES: Final = {
+    "Empty": "numgroupsempty",
+    "PreparingRebalance": "numgroupspreparingrebalance",
+    "CompletingRebalance": "numgroupscompletingrebalance",
+    "Stable": "numgroupsstable",
+    "Dead": "numgroupsdead",
+}
+
+HighWatermark = Callable[[str, int], int | None]
+"""Of a topic's partition; None where it is not led from here."""
+
+
+def group_families(statistics: Any) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+    """From a `GroupStatistics`."""
+    prefix = "kafka_coordinator_group_groupmetadatamanager_"
+    yield GaugeMetricFamily(prefix + "numgroups", "Groups", value=sum(statistics.groups.values()))
+    counts = {str(state).replace("_", "").lower(): n for state, n in statistics.groups.items()}
+    for state, name in _STATES.items():
+        value = counts.get(state.lower(), 0)
+        yield GaugeMetricFamily(prefix + name, f"Groups in state {state}", value=value)
+    yield GaugeMetricFamily(prefix + "numoffsets", "Committed offsets", value=statistics.offsets)
+    prefix = "kafka_coordinator_group_groupcoordinatormetrics_"
+    for name, text, value in (
+        ("offset_commit", "Offsets committed", statistics.commits),
+        ("offset_expiration", "Committed offsets that expired", statistics.expired_offsets),
+        ("offset_deletion", "Committed offsets deleted", statistics.deleted_offsets),
+        ("group_completed_rebalance", "Rebalances completed", statistics.completed_rebalances),
+    ):
+        yield CounterMetricFamily(prefix + name, text, value=value)
+    yield GaugeMetricFamily(
+        prefix + "partition_load_time_max",
+        "Milliseconds: the longest load of a partition of __consumer_offsets",
+        value=statistics.loading.load_time_max_ms,
+    )
+
+
+def lag_families(groups: Iterable[Any], high_watermark: HighWatermark) -> Iterator[Lines | None]:
+    """Of every group, `GroupOffsets` after `GroupOffsets`."""
+    prefix = "kafka_consumergroup_"
+    members = Lines(prefix + "members", "gauge", "Members of a group")
+    current = Lines(prefix + "current_offset", "gauge", "The offset that was committed")
+    current_sum = Lines(prefix + "current_offset_sum", "gauge", "The same, summed over partitions")
+    lag = Lines(prefix + "lag", "gauge", "Records between the committed offset and the end")
+    lag_sum = Lines(prefix + "lag_sum", "gauge", "The same, summed over partitions")
+    samples = 0
+    for group in groups:
+        name = labels(consumergroup=group.group_id)
+        members.add(name, group.members)
+        samples += 1
+        for topic, partitions in list(group.offsets.items()):
+            label = f"{name},{labels(topic=topic)}"
+            offsets = behind = 0
+            for partition, committed in list(partitions.items()):
+                one = f'{label},partition="{partition}"'
+                current.add(one, committed.offset)
+                offsets += committed.offset
+                end = high_watermark(topic, partition)
+                if end is not None:
+                    late = -1 if committed.offset == -1 else max(end - committed.offset, 0)
+                    lag.add(one, late)
+                    behind += max(late, 0)
+                samples += 2
+                if samples >= SAMPLES_A_STEP:
+                    samples = 0
+                    yield None
+            current_sum.add(label, offsets)
+            lag_sum.add(label, behind)
+        if samples >= SAMPLES_A_STEP:
+            samples = 0
+            yield None
+    yield from (members, current, current_sum, lag, lag_sum)

@@ -1,0 +1,113 @@
+"""What there is to say of each partition, under the names of three programs.
+
+* `kafka_log_log_…` and `kafka_cluster_partition_…`: of Kafka's MBeans, by the JMX exporter;
+* `kafka_topic_…`, `kafka_broker…`: those of kafka_exporter, which asks a broker over the wire.
+
+A partition that is not led from here (its disk failed) has no sample but those of its log.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from broker.metrics.lines import Lines, labels
+
+PARTITIONS_A_STEP: Final = 100
+"""Some twenty samples each: about half a millisecond."""
+
+_LOG: Final = (
+    ("size", "size", "Bytes of its record files"),
+    ("logendoffset", "log_end_offset", "The offset that the next record gets"),
+    ("logstartoffset", "log_start_offset", "The first offset that there is"),
+    ("numlogsegments", "segment_count", "Segments"),
+)
+_CLUSTER: Final = (
+    ("underreplicated", "1: its ISR has fewer replicas than are assigned"),
+    ("insyncreplicascount", "Replicas in its ISR"),
+    ("underminisr", "1: its ISR has fewer replicas than min.insync.replicas"),
+    ("atminisr", "1: its ISR has as many replicas as min.insync.replicas"),
+    ("replicascount", "Replicas that are assigned"),
+    ("laststableoffsetlag", "Offsets between the last stable one and the high watermark"),
+)
+_EXPORTER: Final = (
+    ("current_offset", "The high watermark: the offset after the last that consumers see"),
+    ("oldest_offset", "The first offset that there is"),
+    ("replicas", "Replicas that are assigned"),
+    ("in_sync_replica", "Replicas in its ISR"),
+    ("under_replicated_partition", "1: its ISR has fewer replicas than are assigned"),
+    ("leader", "The id of the broker that leads it"),
+    ("leader_is_preferred", "1: its leader is the first of its replicas"),
+)
+
+
+def log_families(logs: Iterable[Any]) -> Iterator[Lines | None]:
+    """Of all open logs; each has `topic_partition` and `statistics()`."""
+    families = [Lines(f"kafka_log_log_{name}", "gauge", text) for name, _, text in _LOG]
+    for count, log in enumerate(list(logs), start=1):
+        topic, partition = log.topic_partition
+        label = labels(topic=topic, partition=str(partition))
+        statistics = log.statistics()
+        for family, (_, attribute, _) in zip(families, _LOG, strict=True):
+            family.add(label, getattr(statistics, attribute))
+        if count % PARTITIONS_A_STEP == 0:
+            yield None
+    yield from families
+
+
+def partition_families(partitions: Iterable[Any]) -> Iterator[Lines | None]:
+    """Of all that are led from here: `Partition`s of the replication room."""
+    cluster = [Lines(f"kafka_cluster_partition_{name}", "gauge", text) for name, text in _CLUSTER]
+    exporter = [Lines(f"kafka_topic_partition_{name}", "gauge", text) for name, text in _EXPORTER]
+    for count, partition in enumerate(list(partitions), start=1):
+        if count % PARTITIONS_A_STEP == 0:
+            yield None
+        if partition.unavailable:
+            continue
+        topic, index = partition.topic_partition
+        label = labels(topic=topic, partition=str(index))
+        log, replicas, isr = partition.log, len(partition.replicas), len(partition.isr)
+        minimum = partition.effective_min_isr
+        watermark = log.high_watermark
+        under = int(isr < replicas)
+        values = (
+            under,
+            isr,
+            int(isr < minimum),
+            int(isr == minimum),
+            replicas,
+            watermark - log.last_stable_offset,
+        )
+        for family, value in zip(cluster, values, strict=True):
+            family.add(label, value)
+        leader, preferred = partition.broker_id, partition.replicas[0]
+        offsets = (
+            watermark,
+            log.log_start_offset,
+            replicas,
+            isr,
+            under,
+            leader,
+            int(leader == preferred),
+        )
+        for family, value in zip(exporter, offsets, strict=True):
+            family.add(label, value)
+    yield from cluster
+    yield from exporter
+
+
+def cluster_families(topics: Iterable[Any], brokers: Iterable[Any]) -> Iterator[Lines | None]:
+    """kafka_exporter's view of the cluster; values of `broker.cluster.image`."""
+    count = Lines("kafka_topic_partitions", "gauge", "Partitions of a topic")
+    for number, topic in enumerate(list(topics), start=1):
+        count.add(labels(topic=topic.name), len(topic.partitions))
+        if number % (10 * PARTITIONS_A_STEP) == 0:
+            yield None
+    yield count
+    known = list(brokers)
+    how_many = Lines("kafka_brokers", "gauge", "Live brokers")
+    how_many.add("", len(known))
+    yield how_many
+    info = Lines("kafka_broker_info", "gauge", "Always 1: a live broker; where it is, as labels")
+    for broker in known:
+        address = next((f"{at.host}:{at.port}" for at in broker.endpoints), "")
+        info.add(labels(id=str(broker.broker_id), address=address), 1)
+    yield info

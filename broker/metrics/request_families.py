@@ -1,0 +1,109 @@
+"""Requests by API, phase by phase: Kafka's `RequestMetrics`, and who is busy with them.
+
+Quantiles are of the last minute or two, bounds of buckets (`storage.distribution`); NaN while there
+was no such request. `count` and `sum` of a phase are since the start.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+
+from broker.metrics.recent import Recent
+
+Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily
+
+QUANTILES: Final = {
+    "0.50": 0.5,
+    "0.75": 0.75,
+    "0.95": 0.95,
+    "0.98": 0.98,
+    "0.99": 0.99,
+    "0.999": 0.999,
+}
+"""As the JMX exporter writes them, and what they are."""
+_PREFIX: Final = "kafka_network_requestmetrics_"
+_PHASES: Final = (
+    ("total", "totaltimems", "Milliseconds from the arrival of a request to its sent reply"),
+    ("queue", "requestqueuetimems", "Milliseconds until the turn of a request came"),
+    ("local", "localtimems", "Milliseconds that its handler was at work"),
+    ("remote", "remotetimems", "Milliseconds that it was parked"),
+    (
+        "response_queue",
+        "responsequeuetimems",
+        "Milliseconds that its reply waited for those which leave with it",
+    ),
+    ("send", "responsesendtimems", "Milliseconds to encode and send the reply"),
+)
+
+
+def summary(
+    name: str, text: str, found: Mapping[str, Any], label: str | None = "request"
+) -> SummaryMetricFamily:
+    """`DistributionSnapshot`s by the value of `label`, in milliseconds."""
+    family = SummaryMetricFamily(name, text, labels=() if label is None else (label,))
+    for key, snapshot in found.items():
+        own = {} if label is None else {label: key}
+        for quantile, value in zip(
+            QUANTILES, snapshot.quantiles_s(QUANTILES.values()), strict=True
+        ):
+            family.add_sample(name, {**own, "quantile": quantile}, value * 1000)
+        family.add_metric(tuple(own.values()), snapshot.count, snapshot.total_s * 1000)
+    return family
+
+
+def request_families(statistics: Any, recent: Recent) -> Iterator[Family | None]:
+    """From a `RequestChannelStatistics`."""
+    requests = dict(statistics.requests)
+    if "Fetch" in requests:
+        # Kafka counts fetches under both names; dashboards ask for either.
+        requests["FetchConsumer"] = requests["Fetch"]
+    for family in (
+        CounterMetricFamily(_PREFIX + "requests", "Requests by API", labels=("request",)),
+        GaugeMetricFamily(
+            _PREFIX + "requestspersec", "Requests by API: the same number", labels=("request",)
+        ),
+    ):
+        for api, times in requests.items():
+            family.add_metric((api,), times.requests)
+        yield family
+    errors = CounterMetricFamily(
+        _PREFIX + "errors", "Requests that failed for a fault of the broker", labels=("request",)
+    )
+    for api, times in requests.items():
+        errors.add_metric((api,), times.errors)
+    yield errors
+    for phase, name, text in _PHASES:
+        found = {api: times.phases[phase] for api, times in requests.items()}
+        yield summary(_PREFIX + name, text, found)
+        yield None
+    yield from _pool(statistics, recent)
+
+
+def _pool(statistics: Any, recent: Recent) -> Iterator[Family]:
+    pool = statistics.pool
+    yield GaugeMetricFamily(
+        "kafka_network_requestchannel_requestqueuesize",
+        "Requests that wait for a handler worker",
+        value=pool.queued,
+    )
+    prefix = "kafka_server_kafkarequesthandlerpool_"
+    yield GaugeMetricFamily(prefix + "handlers", "Handler workers", value=pool.workers)
+    yield GaugeMetricFamily(prefix + "handlersbusy", "Handler workers at work", value=pool.busy)
+    yield CounterMetricFamily(
+        prefix + "busyseconds", "Working time of all handler workers", value=pool.busy_s
+    )
+    yield GaugeMetricFamily(
+        prefix + "asides",
+        "Requests in tasks of their own, beside the workers",
+        value=statistics.asides,
+    )
+    busy = recent.rate("handlers", total=pool.busy_s)
+    if busy is not None:
+        idle = min(max(1 - busy / pool.workers, 0.0), 1.0)
+        for name in ("avgidle_percent", "avgidlepercent_oneminuterate"):
+            yield GaugeMetricFamily(
+                prefix + "requesthandler" + name,
+                "Share of their time, 0 to 1, that the handler workers were free lately",
+                value=idle,
+            )

@@ -1,0 +1,112 @@
+"""Connections, by listener; what they hold; how idle the one task that serves them all is.
+
+Strimzi's rules name the MBean `socket-server-metrics` with underscores, Confluent's without: what
+dashboards ask for of either is under both.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from broker.metrics.recent import Recent
+
+Family = CounterMetricFamily | GaugeMetricFamily
+
+_CONFLUENT: Final = "kafka_server_socketservermetrics_"
+_STRIMZI: Final = "kafka_server_socket_server_metrics_"
+
+
+def socket_families(statistics: Any, loop: Any, recent: Recent) -> Iterator[Family]:
+    """From a `SocketServerStatistics` and a `LoopStatistics`."""
+    for prefix in (_CONFLUENT, _STRIMZI):
+        yield _by_listener(
+            GaugeMetricFamily, prefix + "connection_count", "Connections", statistics.connections
+        )
+    yield from _rates(statistics, recent)
+    refused = CounterMetricFamily(
+        _CONFLUENT + "connection_refused",
+        "Connections closed because of a limit",
+        labels=("reason",),
+    )
+    for refusal, count in statistics.refused.items():
+        refused.add_metric((refusal.value,), count)
+    yield refused
+    for name, text, value in (
+        (
+            "expired_connections_killed_count",
+            "Connections closed by connections.max.idle.ms",
+            statistics.idle_closed,
+        ),
+        ("accept_errors", "Connections that could not be accepted", statistics.accept_errors),
+        ("cold_reads", "Replies that had to wait for the disk", statistics.cold_reads),
+        (
+            "overdue_connections_killed_count",
+            "Connections closed because their request came too slowly",
+            statistics.overdue_closed,
+        ),
+    ):
+        yield CounterMetricFamily(_CONFLUENT + name, text, value=value)
+    yield from _memory(statistics)
+    yield GaugeMetricFamily(
+        "kafka_network_requestchannel_responsequeuesize",
+        "Connections whose replies wait for a slow client, or for the disk",
+        value=statistics.replying,
+    )
+    if loop.idle_s is not None:
+        idle = recent.rate("loop", total=loop.idle_s)
+        if idle is not None:
+            for name in ("avgidle_percent", "avgidlepercent"):
+                yield GaugeMetricFamily(
+                    "kafka_network_socketserver_networkprocessor" + name,
+                    "Share of its time, 0 to 1, that the event loop had nothing to do lately",
+                    value=min(max(idle, 0.0), 1.0),
+                )
+
+
+def _by_listener(
+    kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    name: str,
+    text: str,
+    values: Mapping[str, float],
+) -> Family:
+    family = kind(name, text, labels=("listener",))
+    for listener, value in values.items():
+        family.add_metric((listener,), value)
+    return family
+
+
+def _rates(statistics: Any, recent: Recent) -> Iterator[Family]:
+    for name, text, totals in (
+        ("connection_creation", "Connections accepted", statistics.accepted),
+        ("connection_close", "Connections that ended", statistics.closed),
+    ):
+        yield _by_listener(CounterMetricFamily, _CONFLUENT + name, text, totals)
+        rates = {
+            listener: rate
+            for listener, total in totals.items()
+            if (rate := recent.rate(name, listener, total=total)) is not None
+        }
+        if rates:
+            yield _by_listener(
+                GaugeMetricFamily, _CONFLUENT + name + "_rate", text + " per second, lately", rates
+            )
+
+
+def _memory(statistics: Any) -> Iterator[Family]:
+    frames, buffers = statistics.frames, statistics.buffers
+    for name, text, value in (
+        ("incomplete_request_bytes", "Bytes of unfinished requests", frames.held),
+        ("muted_connections", "Connections not read, for want of memory", frames.waiting),
+        ("memorypoolused", "Bytes of receive buffers in use", buffers.bytes_in_use),
+        ("memorypoolavailable", "Bytes of receive buffers kept free", buffers.bytes_free),
+    ):
+        yield GaugeMetricFamily(_CONFLUENT + name, text, value=value)
+    if statistics.memory is not None:
+        pool = "kafka_network_socketserver_memorypool"
+        yield GaugeMetricFamily(
+            pool + "available", "Bytes left for requests", value=statistics.memory.available
+        )
+        yield GaugeMetricFamily(
+            pool + "used", "Bytes that requests take", value=statistics.memory.used
+        )

@@ -1,0 +1,48 @@
+"""`pykafkalog perf` against a real broker."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.support.command_in_process import in_process
+
+
+def perf(bootstrap: str, *words: str) -> Any:
+    done = in_process("perf", *words, "-b", bootstrap, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.output)
+
+
+def test_what_is_produced_is_consumed(bootstrap: str, topic: str) -> None:
+    sent = perf(bootstrap, "produce", topic, "--records", "5000", "--size", "100")
+    assert (sent["records"], sent["bytes"], sent["failed"]) == (5000, 500_000, 0)
+    assert 0 < sent["latency_ms"]["p50"] <= sent["latency_ms"]["p99"] <= sent["latency_ms"]["max"]
+    read = perf(bootstrap, "consume", topic)
+    assert (read["records"], read["bytes"]) == (5000, 500_000)
+    assert perf(bootstrap, "consume", topic, "--records", "10")["records"] == 10
+
+
+def test_a_rate_is_kept(bootstrap: str, topic: str) -> None:
+    sent = perf(bootstrap, "produce", topic, "--records", "200", "--rate", "400")
+    assert 0.45 < sent["seconds"] < 3
+    assert sent["records"] == 200
+
+
+def test_end_to_end(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    picture = tmp_path / "latency.svg"
+    found = perf(bootstrap, "latency", topic, "--records", "50", "--plot", str(picture))
+    assert found["records"] == 50
+    assert found["latency_ms"]["p50"] > 0
+    assert picture.read_text().startswith("<?xml")
+
+
+def test_a_topic_without_records_is_said(bootstrap: str, topic: str) -> None:
+    done = in_process("perf", "consume", "not-there", "-b", bootstrap)
+    assert done.returncode == 1
+    assert "not-there" in done.stderr
+
+
+def test_no_broker_is_said() -> None:
+    done = in_process("perf", "produce", "t", "-b", "127.0.0.1:1")
+    assert done.returncode == 1
+    assert "cannot connect to 127.0.0.1:1" in done.stderr

@@ -1,0 +1,24 @@
+"""The metric families that a broker can have, and the page about them."""
+
+from prometheus_client.metrics_core import Metric
+
+from broker.metrics.documentation import render
+from broker.metrics.families import all_families
+from broker.metrics.lines import Lines
+from broker.metrics.recent import Recent
+from tests.support.metric_sources import sources
+
+
+def all_kinds() -> list[Metric | Lines]:
+    """One of each: those of a second scrape, which knows what idles."""
+    now = 0.0
+    recent = Recent(lambda: now)
+    for _ in all_families(sources(recent=recent)):
+        pass
+    now = 1.0
+    return [family for family in all_families(sources(recent=recent)) if family is not None]
+
+
+def page() -> str:
+    """docs/metrics.md as it should be."""
+    return render(all_kinds())

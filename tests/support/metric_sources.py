@@ -1,0 +1,161 @@
+"""What the metric families are made from, with a number for each of them."""
+
+from collections.abc import Generator
+from types import SimpleNamespace as Stub
+from typing import Any
+
+from broker.cluster.image import BrokerImage, TopicImage
+from broker.cluster.leadership import ElectionStatistics
+from broker.coordinator.group.offsets import CommittedOffset
+from broker.coordinator.group.statistics import GroupOffsets
+from broker.metrics.families import Sources
+from broker.metrics.recent import Recent
+from broker.network.connection_limits import Refusal
+from broker.network.request_metrics import RequestMetrics, note_sent
+from broker.replication.batch_opening import OpeningStatistics
+from broker.replication.topic_statistics import TopicStatistics
+from config.listener import Listener
+from protocol.errors import ErrorCode
+from protocol.types import TopicPartition
+from storage.distribution import Distribution
+from tests.support.transaction_harness import TransactionHarness
+
+
+def sources(**changes: Any) -> Sources:
+    purgatory = Stub(watchers=3, parked=2, expired=1)
+    flushes = Distribution()
+    flushes.note(0.004)
+    produce = RequestMetrics("Produce")
+    produce.requests = 2
+    for seconds in (0.0001, 0.0002):
+        produce.note_queue(seconds)
+        produce.note_local(0.0004)
+    note_sent([produce, produce], [10.0005, 10.001], 10.0, 10.001, 10.002)
+    log = Stub(
+        topic_partition=TopicPartition("t", 0),
+        statistics=lambda: Stub(size=7, log_end_offset=9, log_start_offset=2, segment_count=1),
+    )
+    values: dict[str, Any] = {
+        "broker_state": lambda: 3,
+        "cluster_id": "c",
+        "broker_id": 1,
+        "replicas": lambda: at_once(
+            all_topics=TopicStatistics(messages_in=5),
+            topics={"t": TopicStatistics(messages_in=4)},
+            partition_count=1,
+            leader_count=1,
+            offline_replica_count=0,
+            under_replicated_partitions=0,
+            under_min_isr_partition_count=0,
+            at_min_isr_partition_count=0,
+            producer_id_count=6,
+            partitions_with_late_transactions_count=1,
+            produce_purgatory=purgatory,
+            fetch_purgatory=purgatory,
+        ),
+        "logs": lambda: [log],
+        "log_manager": lambda: Stub(
+            live_dirs=("/a",),
+            offline_dirs=("/b",),
+            damaged_indexes={"time": 2},
+            open_segments=1,
+            closed_segments=0,
+            flushes=flushes.snapshot(60.0),
+        ),
+        "cleaner": lambda: Stub(
+            max_buffer_utilization_percent=41,
+            cleaner_recopy_percent=42,
+            max_clean_time_s=43,
+            max_compaction_delay_s=44,
+            dead_thread_count=0,
+            manager=Stub(
+                uncleanable_partitions={"/a": 1, "/b": 0},
+                uncleanable_bytes={"/a": 45, "/b": 0},
+                max_dirty_percent=46,
+                time_since_last_run_ms=47,
+            ),
+        ),
+        "partitions": lambda: [led("t", 0, isr=(1,)), led("t", 1, replicas=(2, 1), isr=(1,))],
+        "topics": lambda: [TopicImage(name="t", topic_id=b"", partitions={0: None, 1: None})],
+        "brokers": lambda: [BrokerImage(broker_id=1, endpoints=(LISTENER,))],
+        "controller": lambda: at_once(
+            active_controller_count=1,
+            global_topic_count=1,
+            global_partition_count=1,
+            offline_partitions_count=0,
+            preferred_replica_imbalance_count=2,
+            elections=ElectionStatistics(isr_shrinks=3, isr_expands=4, unclean=5),
+            topics_to_delete_count=0,
+        ),
+        "groups": lambda: at_once(
+            groups={"Stable": 2, "PreparingRebalance": 1},
+            offsets=4,
+            commits=5,
+            expired_offsets=0,
+            deleted_offsets=0,
+            completed_rebalances=1,
+            loading=Stub(load_time_max_ms=1.5),
+        ),
+        "group_offsets": lambda: [
+            GroupOffsets(group_id='a "group"', members=2, offsets={"t": committed(3, 9, -1)})
+        ],
+        "high_watermark": lambda topic, index: (10, 9)[index] if index < 2 else None,
+        "transactions": lambda: TransactionHarness().coordinator.statistics_in_steps(),
+        "fetch_sessions": lambda: Stub(sessions=1, partitions_cached=2, evictions=0),
+        "sockets": lambda: Stub(
+            connections={"PLAINTEXT": 3},
+            replying=5,
+            accepted={"PLAINTEXT": 4},
+            closed={"PLAINTEXT": 1},
+            refused={Refusal.IP_LIMIT: 1},
+            idle_closed=0,
+            overdue_closed=0,
+            frames=Stub(held=7, waiting=0),
+            accept_errors=0,
+            cold_reads=0,
+            memory=Stub(available=90, used=10),
+            buffers=Stub(bytes_in_use=0, bytes_free=131072),
+        ),
+        "channel": lambda: Stub(
+            requests={"Produce": produce.snapshot(60.0)},
+            pool=Stub(workers=8, busy=0, queued=0, busy_s=0.5),
+            asides=3,
+        ),
+        "background": lambda: Stub(tasks={"x": Stub(runs=1, failures=0, seconds=0.1)}),
+        "deadlines": lambda: Stub(active=1, failed=0),
+        "opening": lambda: OpeningStatistics(in_threads=9, in_processes=4, too_much=2, waiting=1),
+        "loop": lambda: Stub(longest_turn_s=0.06, long_turns=2, long_turns_s=0.11, idle_s=30.0),
+        "disk": lambda: (4096, 8192),
+        "recent": Recent(lambda: 1.0),
+    }
+    return Sources(**{**values, **changes})
+
+
+LISTENER = Listener(name="PLAINTEXT", host="h", port=9092, protocol="PLAINTEXT")
+
+
+def led(topic: str, index: int, *, replicas: tuple[int, ...] = (1,), isr: tuple[int, ...]) -> Any:
+    """A partition as its families see it."""
+    return Stub(
+        topic_partition=TopicPartition(topic, index),
+        unavailable=ErrorCode.NONE,
+        broker_id=1,
+        replicas=replicas,
+        isr=isr,
+        effective_min_isr=len(replicas),
+        log=Stub(high_watermark=10, last_stable_offset=8, log_start_offset=2),
+    )
+
+
+def committed(*offsets: int) -> dict[int, CommittedOffset]:
+    """By partition."""
+    return {
+        index: CommittedOffset(offset=offset, commit_timestamp_ms=0)
+        for index, offset in enumerate(offsets)
+    }
+
+
+def at_once(**fields: Any) -> Generator[None, None, Any]:
+    """What is gathered in steps, in one."""
+    yield
+    return Stub(**fields)

@@ -1,0 +1,79 @@
+"""Records and their latencies while they come, second by second.
+
+Every latency is kept, four bytes each, so percentiles are exact. What is done per record is one
+`append`; the rest is done once a second.
+"""
+
+from array import array
+from dataclasses import dataclass
+from typing import Final
+
+INTERVAL_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """What came within about a second."""
+
+    end_s: float
+    """Since the start."""
+    seconds: float
+    records: int
+    size: int
+    """Bytes of values."""
+    first_latency: int
+    """Its latencies are those from here on, up to the next interval's first."""
+
+
+class Measure:
+    """One run. Times are monotonic seconds."""
+
+    def __init__(self, now: float) -> None:
+        self.began: Final = now
+        self.latencies: Final = array("f")
+        """Milliseconds, in the order in which records were acknowledged or read."""
+        self.note_ms: Final = self.latencies.append
+        self.records = 0
+        self.size = 0
+        self.failed = 0
+        self.failure: str | None = None
+        """Why the first of the failed was."""
+        self.intervals: list[Interval] = []
+        self._at = now
+        self._records = 0
+        self._size = 0
+        self._latencies = 0
+
+    def note(self, records: int, size: int) -> None:
+        """So many records, of so many bytes, have come through."""
+        self.records += records
+        self.size += size
+
+    def note_failure(self, reason: str) -> None:
+        """A record has not."""
+        self.failed += 1
+        if self.failure is None:
+            self.failure = reason
+
+    def tick(self, now: float) -> Interval | None:
+        """The interval that is over with this call, if one is."""
+        return self.end_interval(now) if now - self._at >= INTERVAL_S else None
+
+    def end_interval(self, now: float) -> Interval:
+        """End the one that runs."""
+        interval = Interval(
+            end_s=now - self.began,
+            seconds=now - self._at,
+            records=self.records - self._records,
+            size=self.size - self._size,
+            first_latency=self._latencies,
+        )
+        self.intervals.append(interval)
+        self._at, self._records, self._size = now, self.records, self.size
+        self._latencies = len(self.latencies)
+        return interval
+
+    @property
+    def is_interval_open(self) -> bool:
+        """Something came since the last one ended."""
+        return self.records > self._records

@@ -8,7 +8,8 @@ shows what this prints, one JSON object:
     {"dry_run": false, "cluster_id": "…", "broker_id": 1, "log_dirs": […], "topics": [
       {"name": "t", "action": "adopted", "topic_id": "…", "partitions": 3, "found": [0, 1, 2],
        "missing": [], "config": {…}, "config_source": "KRaft metadata log", "dropped_configs": [],
-       "reason": ""}, …]}
+       "reason": ""}, …],
+     "start_refused": "Invalid value … for configuration zookeeper.connect: …" or null}
 
 The directories are locked for the time. Exit code 0, or 1 with one line on standard error; topics
 in conflict are part of the answer and no failure. A dry run writes nothing but the lock files, and
@@ -34,7 +35,7 @@ from broker.directory_identity import locate_store, settle_identity
 from broker.world.metadata_medium import MetadataMedium, TransientMedium
 from broker.world.sqlite_medium import SqliteMedia
 from broker.world.workers import InlineWorkers
-from config.broker_config import BrokerConfig, load_broker_config
+from config.broker_config import BrokerConfig, load_for_adoption
 from config.definition import ConfigError
 from config.properties import parse_override
 from protocol.types import uuid_to_text
@@ -144,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         overrides = dict(parse_override(text) for text in args.override)
-        config = load_broker_config(args.properties, overrides)
+        config, hindrance = load_for_adoption(args.properties, overrides)
         dry_run: bool = args.dry_run
 
         async def run() -> dict[str, Any]:
@@ -154,6 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _OPERATOR_ERRORS as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    summary["start_refused"] = hindrance
     sys.stdout.write(json.dumps(summary) + "\n")
     return 0
 

@@ -73,6 +73,8 @@ async def start_metrics(
         await services.start(listener.serve)
     except BindError as error:
         raise BindError(
-            f"Cannot listen on {config.metrics_http_listener} for metrics: {error}"
+            f"Cannot listen on {config.metrics_http_listener} for metrics: {error}.",
+            errno=error.errno,
+            for_metrics=True,
         ) from error
     logger.info("Metrics on %s, port %d", listener.host, listener.port)

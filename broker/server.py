@@ -25,30 +25,23 @@ from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.identity import random_uuid
 from broker.cluster.leadership import led_partitions
-from broker.cluster.metadata_store import MetadataStoreError
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC
 from broker.deadlines import Deadlines
 from broker.directory_identity import Identity, locate_store, settle_identity
+from broker.exposure import tell_of_open_listeners
 from broker.loaded_logs import note_producer_ids, tell_unserved
 from broker.log_loading import load_all_logs
 from broker.metrics_export import start_metrics
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
+from broker.start_advice import OPERATOR_ERRORS, explained
 from broker.world.loop_watch import LoopWatch
-from broker.world.transport import BindError, BoundListener
+from broker.world.transport import BoundListener
 from broker.world.workers import perform_all
 from broker.world.world import World
 from config.broker_config import BrokerConfig
-from config.definition import ConfigError
 from config.listener import Listener
-from storage.errors import (
-    DirectoryLocked,
-    InconsistentBrokerId,
-    InconsistentClusterId,
-    InconsistentMetaProperties,
-    StorageError,
-)
 from storage.jobs import Steps, Task
 from storage.log_manager import LogManager, OfflineDir
 from storage.open_files import OpenFiles
@@ -57,18 +50,6 @@ logger = logging.getLogger(__name__)
 
 STOP_REQUESTS_S = 10.0
 """How long requests in work may take at shutdown."""
-
-_OPERATOR_ERRORS = (
-    ConfigError,
-    BindError,
-    DirectoryLocked,
-    InconsistentBrokerId,
-    InconsistentClusterId,
-    InconsistentMetaProperties,
-    MetadataStoreError,
-    StorageError,
-)
-"""Reasons not to start that a person can do something about: told without a traceback."""
 
 
 class BrokerServer:
@@ -134,8 +115,8 @@ class BrokerServer:
             with self._starting:
                 await self._start(services)
         except Exception as error:
-            known = isinstance(error, _OPERATOR_ERRORS)
-            self.failure = _explained(error)
+            known = isinstance(error, OPERATOR_ERRORS)
+            self.failure = explained(error)
             logger.critical(
                 "Fatal error during KafkaServer startup. Prepare to shutdown: %s",
                 error,
@@ -243,6 +224,7 @@ class BrokerServer:
             self._world.clock,
             lambda: self.state.state,
         )
+        tell_of_open_listeners(bound)
         self._announce(bound)
 
     def _at_stop(
@@ -345,20 +327,6 @@ class BrokerServer:
             listener(lost.path)
         if lost.last:
             self._fail(f"All log dirs have failed, the last one {lost.path}: {lost.error}.")
-
-
-def _explained(error: Exception) -> str:
-    """The error, and what a person may do about it."""
-    hint = ""
-    if isinstance(error, BindError):
-        hint = (
-            " Is another broker running? --override listeners=PLAINTEXT://:PORT takes another port."
-        )
-    elif isinstance(error, DirectoryLocked):
-        hint = " Stop it, or take another directory: --override log.dirs=DIR."
-    elif not isinstance(error, _OPERATOR_ERRORS):
-        hint = " This is a bug: the log has the details."
-    return f"{error}{hint}"
 
 
 def _with_identity(config: BrokerConfig, identity: Identity) -> BrokerConfig:

@@ -14,7 +14,7 @@ Some keep a resolved value:
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigError, ConfigKey
@@ -32,6 +32,16 @@ from config.resolution import (
 from config.startup_checks import Endpoints, check_values
 
 LISTENER_PREFIX = "listener.name."
+
+_NOT_FOR_ADOPTION: Final = frozenset(
+    {
+        *("zookeeper.connect", "authorizer.class.name", "remote.log.storage.system.enable"),
+        *("listeners", "advertised.listeners", "listener.security.protocol.map"),
+        *("inter.broker.listener.name", "security.inter.broker.protocol"),
+        *("controller.listener.names", "control.plane.listener.name"),
+    }
+)
+"""What a file of Kafka's may say that this broker refuses, and that adoption does not ask for."""
 
 
 class BrokerConfig:
@@ -109,6 +119,7 @@ class BrokerConfig:
         max_connections_per_ip_overrides: str
         max_incremental_fetch_session_cache_slots: int
         message_max_bytes: int
+        metadata_log_dir: str | None
         metrics_http_listener: str
         min_insync_replicas: int
         node_id: int
@@ -237,6 +248,32 @@ def load_broker_config(
 
     Raises ConfigError also for a file that is missing or cannot be read.
     """
+    return BrokerConfig.parse(_properties(path, overrides, read_bytes))
+
+
+def load_for_adoption(
+    path: str,
+    overrides: Mapping[str, str] | None = None,
+    read_bytes: Callable[[str], bytes] = _read_file,
+) -> tuple[BrokerConfig, str | None]:
+    """A file that is Kafka's still, and why a broker does not start on it as it is (None: it does).
+
+    Adoption opens no listener and joins no cluster, so settings of those may be what they are.
+    Raises ConfigError for any other.
+    """
+    props = _properties(path, overrides, read_bytes)
+    try:
+        return BrokerConfig.parse(props), None
+    except ConfigError as error:
+        usable = {name: text for name, text in props.items() if name not in _NOT_FOR_ADOPTION}
+        if len(usable) == len(props):
+            raise
+        return BrokerConfig.parse(usable), error.message
+
+
+def _properties(
+    path: str, overrides: Mapping[str, str] | None, read_bytes: Callable[[str], bytes]
+) -> dict[str, str]:
     from config.properties import load_properties
 
     try:
@@ -244,4 +281,4 @@ def load_broker_config(
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError(f"Cannot read the configuration file {path}: {reason}") from None
-    return BrokerConfig.parse({**load_properties(text), **(overrides or {})})
+    return {**load_properties(text), **(overrides or {})}

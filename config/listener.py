@@ -63,9 +63,19 @@ def parse_endpoint(key: str, text: str, protocols: dict[str, str]) -> Listener:
     if name not in protocols:
         raise ConfigError(
             f"Error creating broker listeners from '{text}': "
-            f"No security protocol defined for listener {name}"
+            f"No security protocol defined for listener {name}{_about(name)}"
         )
     return Listener(name=name, host=found[2], port=port, protocol=protocols[name])
+
+
+def _about(name: str) -> str:
+    """What a name without a protocol may be."""
+    if "CONTROLLER" in name:
+        return (
+            ". A KRaft controller's listener is named in controller.listener.names, and not opened"
+            " here: name it there, or take it out of listeners"
+        )
+    return f"; listener.security.protocol.map gives it one: {name}:PLAINTEXT"
 
 
 def parse_listeners(

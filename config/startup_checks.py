@@ -1,7 +1,8 @@
 """Rules between keys, checked once at start; worded as Kafka's `KafkaConfig.validateValues`.
 
-After Kafka's own rules come the refusals of this broker: a value that asks for protection or for
-a cluster that is not there must stop the start, not be ignored.
+Among Kafka's own rules are the refusals of this broker: a value that asks for protection or for a
+cluster that is not there must stop the start, not be ignored. They come before the rules about
+listeners, which would be broken by what is refused and lead a reader astray.
 """
 
 from typing import Any, NamedTuple
@@ -30,9 +31,9 @@ def check_values(values: dict[str, Any], endpoints: Endpoints) -> None:
     _check_id(values)
     _check_log(values)
     _check_replication(values)
-    _check_listeners(endpoints)
-    _check_connections(values, endpoints)
     _check_supported(values, endpoints.listeners)
+    _check_listeners(values, endpoints)
+    _check_connections(values, endpoints)
 
 
 def _check_id(values: dict[str, Any]) -> None:
@@ -88,7 +89,12 @@ def _check_replication(values: dict[str, Any]) -> None:
     )
 
 
-def _check_listeners(endpoints: Endpoints) -> None:
+def _check_listeners(values: dict[str, Any], endpoints: Endpoints) -> None:
+    _require(
+        bool(endpoints.listeners),
+        "Every listener is a controller's (controller.listener.names): this is the file of a KRaft "
+        "controller. This broker needs none; give it a broker's server.properties.",
+    )
     names = [listener.name for listener in endpoints.listeners]
     advertised = [listener.name for listener in endpoints.advertised] or names
     _require(
@@ -150,7 +156,10 @@ def _check_connections(values: dict[str, Any], endpoints: Endpoints) -> None:
 
 def _check_supported(values: dict[str, Any], listeners: tuple[Listener, ...]) -> None:
     for name, why in (
-        ("zookeeper.connect", "this broker cannot join a cluster yet; leave it out to run alone"),
+        (
+            "zookeeper.connect",
+            "this broker keeps its metadata itself and joins no cluster; take the line out",
+        ),
         ("authorizer.class.name", "this broker has no authorizer yet and would let everyone in"),
         ("remote.log.storage.system.enable", "this broker has no tiered storage"),
     ):
@@ -160,5 +169,6 @@ def _check_supported(values: dict[str, Any], listeners: tuple[Listener, ...]) ->
         _require(
             listener.protocol == "PLAINTEXT",
             f"Listener {listener} needs {listener.protocol}, and this broker can open PLAINTEXT "
-            "listeners only so far",
+            f"listeners only so far: listeners=PLAINTEXT://{listener.host}:{listener.port}, with "
+            "nothing that reaches it but who may use it",
         )

@@ -1,14 +1,14 @@
 """Arguments that several subcommands share, and the session and settings that they ask for."""
 
 import argparse
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from config.environment import bootstrap_help, default_bootstrap
 from pipeline.errors import PipelineError
-
-DEFAULT_BOOTSTRAP = "localhost:9092"
 
 
 def add_command(
@@ -34,9 +34,9 @@ def add_broker_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-b",
         "--bootstrap-server",
-        default=DEFAULT_BOOTSTRAP,
+        default=default_bootstrap(os.environ),
         metavar="HOST:PORT",
-        help=f"where to connect first (default: {DEFAULT_BOOTSTRAP})",
+        help=bootstrap_help(os.environ),
     )
     group.add_argument(
         "--kafka-option",

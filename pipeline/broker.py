@@ -1,9 +1,11 @@
 """What the broker has, asked once before Spark is started: a mistake is told in a second."""
 
+import os
 import re
 import socket
 from typing import Any, Final
 
+from config.environment import is_it_right
 from pipeline.errors import PipelineError
 
 TIMEOUT_S: Final = 10.0
@@ -21,8 +23,8 @@ def partitions_of_topics(bootstrap: str, client: dict[str, Any] | None = None) -
         topics = admin.list_topics(timeout=TIMEOUT_S).topics
     except KafkaException as error:
         raise PipelineError(
-            f"no broker answers at {bootstrap} ({error.args[0].str()}); is it running, and is"
-            " --bootstrap-server right?"
+            f"no broker answers at {bootstrap} ({error.args[0].str()})."
+            f" {is_it_right(os.environ, bootstrap)}"
         ) from None
     return {name: len(topic.partitions) for name, topic in topics.items()}
 
@@ -40,7 +42,7 @@ def require_listener(bootstrap: str) -> None:
             reasons.append(f"cannot connect to {host}:{port}: {error.strerror or error}")
         else:
             return
-    raise PipelineError(f"{'; '.join(reasons)}; is a broker running there?")
+    raise PipelineError(f"{'; '.join(reasons)}. {is_it_right(os.environ, bootstrap)}")
 
 
 def matching(topics: dict[str, int], names: list[str], pattern: str | None) -> list[str]:

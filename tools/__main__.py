@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from tools.errors import CommandError
+from tools.usage import CommandParser
 
 COMMANDS = (
     "cluster",
@@ -31,6 +32,7 @@ COMMANDS = (
     "explain_cleaner",
     "explain_retention",
     "sql",
+    "completion",
 )
 
 
@@ -59,7 +61,7 @@ def build_parser(
     further: Sequence[FurtherCommand] = (), meant: str | None = None
 ) -> argparse.ArgumentParser:
     """The whole command line; of the further commands, the one that is meant has its arguments."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="pykafkalog",
         description="Look at and work with a Kafka broker and its files.",
         epilog="`pykafkalog COMMAND --help` shows examples of each command.",
@@ -69,10 +71,11 @@ def build_parser(
     for name in COMMANDS:
         import_module(f".{name}", __package__).add_parser(commands)
     for command in further:
-        if command.name == meant:
+        if meant in (command.name, "completion"):  # which is about all of them
             command.load().add_parser(commands)
         else:
             commands.add_parser(command.name, help=command.text)
+    parser.set_defaults(whole=parser)
     return parser
 
 

@@ -9,6 +9,7 @@ import argparse
 import json
 from typing import Any
 
+from tools.console import say
 from tools.daemon_module import answer_of
 
 EXAMPLES = """\
@@ -91,6 +92,9 @@ def _show(summary: dict[str, Any]) -> None:
         + (f", [red]{left_out} left out[/]" if left_out else "")
         + (". Nothing was changed: this was a dry run." if summary["dry_run"] else ".")
     )
+    if summary["start_refused"]:
+        reason = summary["start_refused"].rstrip(".")
+        say(f"The broker does not start on this file as it is: {reason}.")
 
 
 def _topics(count: int) -> str:

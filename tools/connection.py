@@ -1,15 +1,16 @@
 """How commands reach a broker: shared arguments, clients, and failures turned into sentences."""
 
 import argparse
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from config.environment import bootstrap_help, default_bootstrap, is_it_right
 from tools.errors import CommandError
 from tools.reachability import require_broker
 
-DEFAULT_BOOTSTRAP = "localhost:9092"
 TIMEOUT_S = 15.0
 
 
@@ -37,9 +38,9 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-b",
         "--bootstrap-server",
-        default=DEFAULT_BOOTSTRAP,
+        default=default_bootstrap(os.environ),
         metavar="HOST:PORT",
-        help=f"where to connect first (default: {DEFAULT_BOOTSTRAP})",
+        help=bootstrap_help(os.environ),
     )
     parser.add_argument(
         "--command-config",
@@ -75,7 +76,7 @@ def admin_client(args: argparse.Namespace) -> Any:
     except KafkaException as error:
         raise CommandError(
             f"no broker answers at {args.bootstrap_server} ({error.args[0].str()}). "
-            "Is it running, and is --bootstrap-server right?"
+            f"{is_it_right(os.environ, args.bootstrap_server)}"
         ) from None
     return admin
 

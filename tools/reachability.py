@@ -4,9 +4,11 @@ librdkafka tries again for as long as it may, and says in the end that there was
 who mistyped a port wants to know now. Plain sockets; with TLS or SASL only the connection is tried.
 """
 
+import os
 import socket
 from typing import Any
 
+from config.environment import is_it_right
 from tools.errors import CommandError
 from tools.healthcheck import answers
 
@@ -22,9 +24,8 @@ def require_broker(settings: dict[str, Any]) -> None:
         if reason is None:
             return
         reasons.append(reason)
-    raise CommandError(
-        f"{'; '.join(reasons)}. Is a broker running, and is --bootstrap-server right?"
-    )
+    question = is_it_right(os.environ, settings["bootstrap.servers"])
+    raise CommandError(f"{'; '.join(reasons)}. {question}")
 
 
 def _unreachable(server: str, protocol: str) -> str | None:
@@ -36,6 +37,8 @@ def _unreachable(server: str, protocol: str) -> str | None:
         return f"{server!r} is not of the form HOST:PORT"
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+    except socket.gaierror as error:
+        return f"no machine is known as {host} ({error.strerror})"
     except OSError as error:
         return f"cannot connect to {host}:{port}: {error.strerror or error}"
     if protocol.lower() == "plaintext" and not answers(f"{host}:{port}", CONNECT_S):

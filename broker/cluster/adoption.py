@@ -135,8 +135,11 @@ class TopicVerdict:
         return logging.WARNING if self.config_source is ConfigSource.NONE else logging.INFO, text
 
 
-def scan(fs: FileSystem, log_dirs: Iterable[str]) -> Found:
-    """Read the names and ids of all live partition directories. Raises OSError."""
+def scan(fs: FileSystem, log_dirs: Iterable[str], metadata_log_dir: str | None = None) -> Found:
+    """Read the names and ids of all live partition directories. Raises OSError.
+
+    The metadata log lies in `metadata_log_dir`, or in one of `log_dirs`.
+    """
     result = Found()
     for log_dir in log_dirs:
         for name in sorted(fs.list_dir(log_dir)):
@@ -152,6 +155,10 @@ def scan(fs: FileSystem, log_dirs: Iterable[str]) -> Found:
             result.topics.setdefault(topic, {}).setdefault(index, []).append(found)
         kraft = read_kraft_metadata(fs, log_dir)
         result.kraft = result.kraft or kraft
+    if metadata_log_dir is not None:
+        kraft = read_kraft_metadata(fs, metadata_log_dir)
+        result.kraft = kraft or result.kraft
+        result.foreign = result.foreign or kraft is not None
     return result
 
 
@@ -336,7 +343,7 @@ async def take_over(
 
     Raises OSError, MetadataStoreError.
     """
-    found = scan(fs, log_dirs)
+    found = scan(fs, log_dirs, config.metadata_log_dir)
     known = {topic.name: topic for topic in await read_topics(store)}
     deleting = await store.children(DELETE_TOPICS)
     verdicts = plan(found, known, deleting, config, broker_id, new_uuid)

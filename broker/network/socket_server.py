@@ -164,7 +164,8 @@ class SocketServer:
         except BindError as error:
             raise BindError(
                 f"Socket server failed to bind to {listener.host or '0.0.0.0'}:{listener.port}: "
-                f"{error}."
+                f"{error}.",
+                errno=error.errno,
             ) from error
 
     def unbind(self) -> None:

@@ -67,7 +67,8 @@ class MemoryNetwork:
         if address.host == _EVERY_HOST:
             taken = any(address.port == port for _, port in self._ports)
         if taken:
-            raise BindError(f"[Errno {errno.EADDRINUSE}] Address already in use")
+            number = errno.EADDRINUSE
+            raise BindError(f"[Errno {number}] Address already in use", errno=number)
         self._ports[address.host, address.port] = listening
 
     def give_back(self, address: Address) -> None:
@@ -101,7 +102,7 @@ class MemoryTransport:
     ) -> "MemoryListening":
         """See `Transport`. There is room for one client at least in the backlog."""
         if self._process.killed:
-            raise BindError("the process was killed")
+            raise BindError("the process was killed", errno=errno.ESRCH)
         address = _address(listener.host, listener.port or self.network.free_port())
         listening = MemoryListening(
             self.network,

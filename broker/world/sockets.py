@@ -42,12 +42,12 @@ class SocketTransport:
         self, listener: Listener, *, backlog: int, send_buffer: int, receive_buffer: int
     ) -> "SocketListening":
         """See `Transport`. The sizes may be `SYSTEM_DEFAULT`, which leaves automatic tuning on."""
-        reasons = []
+        reasons: list[OSError] = []
         for family, address in _addresses(listener):
             try:
                 sock = _listen(family, address, backlog, receive_buffer)
             except OSError as error:
-                reasons.append(str(error))
+                reasons.append(error)
                 continue
             bound = BoundListener(
                 name=listener.name,
@@ -56,7 +56,7 @@ class SocketTransport:
                 protocol=listener.protocol,
             )
             return SocketListening(sock, bound, send_buffer=send_buffer, ceiling=self._ceiling)
-        raise BindError("; ".join(dict.fromkeys(reasons)))
+        raise BindError("; ".join(dict.fromkeys(map(str, reasons))), errno=reasons[-1].errno)
 
 
 class SocketListening:
@@ -162,7 +162,9 @@ def _addresses(listener: Listener) -> list[tuple[int, tuple[str, int]]]:
     try:
         found = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise BindError(f"Cannot resolve the host of listener {listener}: {error}") from error
+        raise BindError(
+            f"Cannot resolve the host of listener {listener}: {error.strerror or error}"
+        ) from error
     ordered = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
     return [(family, (str(address[0]), listener.port)) for family, _, _, _, address in ordered]
 

@@ -11,7 +11,7 @@ send files it says so.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from config.listener import Listener
 
@@ -38,6 +38,14 @@ class BoundListener:
 
 class BindError(Exception):
     """A listener's address cannot be used; the message is for the operator."""
+
+    def __init__(
+        self, message: str, *, errno: int | None = None, for_metrics: bool = False
+    ) -> None:
+        """`errno` is the system's; None where the host has no address."""
+        super().__init__(message)
+        self.errno: Final = errno
+        self.for_metrics: Final = for_metrics
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,3 +106,20 @@ def test_a_directory_that_is_not_kafkas_is_left_alone(
         (line,) = refused.stderr.splitlines()
         assert reason in line
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_file_of_a_kafka_with_zookeeper_does_and_what_is_to_go_from_it_is_told(
+    tmp_path: Path,
+) -> None:
+    other = BrokerProcess(tmp_path)
+    with other:
+        fill(other, "t")
+    for path in other.log_dir.glob("metadata.sqlite*"):
+        path.unlink()
+    properties = tmp_path / "kafka.properties"
+    properties.write_text(f"broker.id=1\nlog.dirs={other.log_dir}\nzookeeper.connect=zk:2181\n")
+    done = pykafkalog("adopt", str(properties))
+    assert done.returncode == 0, done.stderr
+    assert "1 topic registered" in done.stdout
+    assert "does not start on this file as it is: Invalid value zk:2181" in done.stdout
+    assert "take the line out." in done.stdout

@@ -2,7 +2,7 @@ import typing
 
 import pytest
 
-from config.broker_config import BrokerConfig
+from config.broker_config import BrokerConfig, load_for_adoption
 from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigError, ConfigType
 from config.listener import Listener
@@ -257,6 +257,36 @@ def test_what_asks_for_protection_that_is_not_there_stops_the_start() -> None:
     assert "authorizer" in refused(authorizer__class__name="kafka.security.Acl")
     assert "zookeeper.connect" in refused(zookeeper__connect="localhost:2181")
     assert "tiered" in refused(remote__log__storage__system__enable="true")
+
+
+def test_a_refusal_names_what_is_missing_and_no_rule_that_follows_from_it() -> None:
+    assert refused(listeners="SSL://:9093").startswith("Listener SSL://:9093 needs SSL, and this")
+    kraft = {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"}
+    assert "named in controller.listener.names" in refused(**kraft)
+    assert "FROB:PLAINTEXT" in refused(listeners="FROB://:9093")
+    controller = {"listeners": "CONTROLLER://:9093", "controller__listener__names": "CONTROLLER"}
+    assert "file of a KRaft controller" in refused(**controller)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("zookeeper.connect=localhost:2181", "take the line out"),
+        ("listeners=SSL://:9093", "needs SSL"),
+        ("authorizer.class.name=kafka.Acl", "no authorizer"),
+        ("broker.rack=a", None),
+    ],
+)
+def test_a_file_of_kafkas_does_for_adoption(line: str, reason: str | None) -> None:
+    def load(more: str = "") -> tuple[BrokerConfig, str | None]:
+        text = f"broker.id=7\nlog.dirs=/d\n{line}\n{more}"
+        return load_for_adoption("f", {}, lambda path: text.encode())
+
+    config, hindrance = load()
+    assert (config.broker_id, config.log_dirs) == (7, ("/d",))
+    assert hindrance is None if reason is None else reason in (hindrance or "")
+    with pytest.raises(ConfigError, match=r"num\.partitions"):
+        load("num.partitions=x")
 
 
 def test_an_idle_limit_of_minus_one_is_no_limit() -> None:

@@ -89,3 +89,30 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out.startswith("pykafkalog ")
+
+
+def test_a_host_without_an_address_is_told_as_such() -> None:
+    said = reason("no.such.host.invalid:9092")
+    assert said.startswith("no machine is known as no.such.host.invalid (")
+
+
+def test_the_environment_stands_for_the_argument(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every command that speaks to a broker, and an argument goes before it."""
+    address, other = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    monkeypatch.setenv("PYKAFKALOG_BOOTSTRAP", address)
+    for words in (
+        ["topics"],
+        ["groups"],
+        ["configs", "--topic", "t"],
+        ["get-offsets", "t"],
+        ["produce", "t"],
+        ["consume", "t"],
+        ["explain-cleaner", "t"],
+        ["explain-retention", "t"],
+    ):
+        assert main(words) == 1
+        assert f"PYKAFKALOG_BOOTSTRAP={address} right?" in capsys.readouterr().err
+        assert main([*words, "-b", other]) == 1
+        assert f"cannot connect to {other}: Connection refused" in capsys.readouterr().err

@@ -189,6 +189,25 @@ def test_kraft_tells_partitions_configs_and_ids() -> None:
     trio.run(scenario)
 
 
+def test_a_metadata_log_in_a_directory_of_its_own_is_read() -> None:
+    fs = directories("/a/t-0")
+    topic = frame(TopicRecord, name="t", topic_id=ID)
+    own = frame(ConfigRecord, resource_type=2, resource_name="t", name="retention.ms", value="5")
+    fs.make_dirs(f"/meta/{METADATA_DIRECTORY}")
+    log = f"/meta/{METADATA_DIRECTORY}/00000000000000000000.log"
+    fs.write_atomic(log, (batch(0, topic, own),))
+    config = BrokerConfig.parse({"broker.id": "3", "metadata.log.dir": "/meta"})
+
+    async def scenario() -> None:
+        store = await open_store()
+        (verdict,) = await take_over(store, fs, ("/a",), config, 3, new_uuid=new_uuid)
+        assert verdict.config_source is ConfigSource.KRAFT
+        assert verdict.topic is not None
+        assert dict(verdict.topic.config) == {"retention.ms": "5"}
+
+    trio.run(scenario)
+
+
 def test_the_newest_whole_snapshot_counts_and_what_follows_it() -> None:
     fs = directories()
     whole = batch(0, frame(TopicRecord, name="t", topic_id=ID), frame(ProducerIdsRecord))

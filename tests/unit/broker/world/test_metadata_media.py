@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,8 @@ def test_what_sqlite_has_acknowledged_survives_kill_9(tmp_path: Path) -> None:
         [sys.executable, "-c", _WRITER, path], capture_output=True, text=True, check=False
     )
     assert process.stdout == "ready\n", process.stderr
-    rows = SqliteMedia().open(path).load()
+    with closing(SqliteMedia().open(path)) as medium:
+        rows = medium.load()
     assert {row.path for row in rows} == {f"/n/{n}" for n in range(21)}
 
 

@@ -1,0 +1,59 @@
+"""`pykafkalog completion`: what makes bash, zsh or fish complete the command line.
+
+The script is generated from the parsers themselves (by shtab), whole and at once: a TAB then asks
+the shell and starts nothing.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from tools.errors import CommandError
+
+SHELLS: Final = ("bash", "zsh", "fish")
+_FILES: Final = frozenset({"FILE", "FILES", "PATH", "DIR", "DIR|TOPIC", "server.properties"})
+"""What arguments are called that name a file or a directory."""
+EXAMPLES: Final = """\
+examples:
+  pykafkalog completion bash > ~/.local/share/bash-completion/completions/pykafkalog
+  pykafkalog completion zsh > ~/.zfunc/_pykafkalog      (fpath+=~/.zfunc before compinit)
+  pykafkalog completion fish > ~/.config/fish/completions/pykafkalog.fish
+
+New shells have it then. This one has it at once: eval "$(pykafkalog completion bash)"
+
+exit code: 0 done; 1 the library that writes it is not installed; 2 wrong arguments"""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The command's arguments."""
+    text = "Print what makes a shell complete commands and options."
+    parser = commands.add_parser(
+        "completion",
+        help=text,
+        description=text,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("shell", choices=SHELLS)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the script. `args.whole` is the parser of the whole command line."""
+    try:
+        import shtab
+    except ImportError:
+        raise CommandError(
+            "shtab is not installed; it comes with python -m pip install 'pykafkalog[tools]'"
+        ) from None
+    _mark_files(args.whole, shtab.FILE)
+    print(shtab.complete(args.whole, shell=args.shell))
+
+
+def _mark_files(parser: argparse.ArgumentParser, mark: object) -> None:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                _mark_files(command, mark)
+        elif action.type is Path or action.metavar in _FILES:
+            action.complete = mark  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from tests.support.ecosystem.connect import ConnectWorker
 from tests.support.ecosystem.records import PATIENCE_S, Found, Tail, make_topic
 
 FILE_CONNECTOR = "org.apache.kafka.connect.file.FileStream"
-LINES = 30_000
+LINES = 9_000
 SETTINGS = {
     "exactly.once.source.support": "enabled",
     # A killed worker comes back as another member: its tasks wait until the group has given it up.

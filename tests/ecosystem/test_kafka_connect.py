@@ -16,8 +16,10 @@ FILE_CONNECTOR = "org.apache.kafka.connect.file.FileStream"
 LINES = 9_000
 SETTINGS = {
     "exactly.once.source.support": "enabled",
-    # A killed worker comes back as another member: its tasks wait until the group has given it up.
+    # A killed worker comes back as another member, and so does its sink's consumer: their groups wait
+    # for the former ones until their sessions are over.
     "session.timeout.ms": "6000",
+    "consumer.session.timeout.ms": "6000",
     "heartbeat.interval.ms": "1000",
     "scheduled.rebalance.max.delay.ms": "500",
 }

@@ -1,4 +1,4 @@
-"""Celery with Kafka as its broker (kombu's confluentkafka): each task that was sent has its result."""
+"""Celery on Kafka (kombu's confluentkafka transport): each task that was sent has its result."""
 
 import json
 import subprocess

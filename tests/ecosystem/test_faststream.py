@@ -28,7 +28,7 @@ def invoices(records: list[Found]) -> dict[int, float]:
 def test_each_order_has_its_invoice_over_kills_of_service_and_broker(
     broker: BrokerProcess | ApacheKafka, tmp_path: Path, client: str
 ) -> None:
-    """Acknowledged after the answer, so at least once: an invoice may come twice, and is the same."""
+    """Acknowledged after the answer, so at least once: an invoice may come twice."""
     make_topic(broker.bootstrap, "orders")
     make_topic(broker.bootstrap, "invoices")
     orders = [(None, json.dumps(order(number)).encode()) for number in range(ORDERS)]

@@ -1,8 +1,8 @@
 """Flink, exactly once: totals by account in transactions that checkpoints commit, over kills.
 
 After a kill -9 the job starts from its last checkpoint. It commits again what that checkpoint had
-prepared, by resuming the transaction with the producer id and epoch that it had stored; what came after
-is aborted by InitProducerId of the transactional ids that it may have used.
+prepared, by resuming the transaction with the producer id and epoch that it had stored; what came
+after is aborted by InitProducerId of the transactional ids that it may have used.
 """
 
 import random

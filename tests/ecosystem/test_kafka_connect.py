@@ -1,7 +1,8 @@
 """Kafka Connect, distributed: a file into a topic exactly once, and the topic into a file.
 
-The worker's own topics are compacted, its config topic is written in transactions, and the exactly-once
-source fences its former tasks and keeps its offsets in the transactions of its records (KIP-618).
+The worker's own topics are compacted, its config topic is written in transactions, and the
+exactly-once source fences its former tasks and keeps its offsets in the transactions of its records
+(KIP-618).
 """
 
 from collections import Counter
@@ -16,8 +17,8 @@ FILE_CONNECTOR = "org.apache.kafka.connect.file.FileStream"
 LINES = 9_000
 SETTINGS = {
     "exactly.once.source.support": "enabled",
-    # A killed worker comes back as another member, and so does its sink's consumer: their groups wait
-    # for the former ones until their sessions are over.
+    # A killed worker comes back as another member, and so does its sink's consumer: their groups
+    # wait for the former ones until their sessions are over.
     "session.timeout.ms": "6000",
     "consumer.session.timeout.ms": "6000",
     "heartbeat.interval.ms": "1000",

@@ -1,4 +1,4 @@
-"""MirrorMaker 2: a topic with its configs, and a group with its offsets, from one broker to another.
+"""MirrorMaker 2: a topic with its configs, and a group with its offsets, from broker to broker.
 
 Exactly once: the mirror's source tasks write records and their own offsets in transactions on the
 target. The source is Apache Kafka when `PYKAFKALOG_TEST_BROKER=apache`, as the target is.
@@ -79,9 +79,7 @@ def mirror(directory: Path, source: str, target: str) -> ProgramProcess:
 def by_partition(records: list[Found]) -> dict[int, list[tuple[object, ...]]]:
     found = defaultdict(list)
     for record in records:
-        found[record.partition].append(
-            (record.key, record.value, record.headers, record.timestamp)
-        )
+        found[record.partition].append((record.key, record.value, record.headers, record.timestamp))
     return dict(found)
 
 

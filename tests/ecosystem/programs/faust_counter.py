@@ -1,4 +1,6 @@
-"""Faust: counts the records of each key in a table, which has a changelog. Runs in its own environment.
+"""Faust: counts the records of each key in a table, which has a changelog.
+
+It runs in its own environment.
 
 BOOTSTRAP, SOURCE and TARGET are in the process's environment; arguments are Faust's own.
 """

@@ -94,7 +94,7 @@ class ConnectWorker(ProgramProcess):
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
-            # 409 while it rebalances, 404 until it has read what it wrote, 500 when it waited for it.
+            # 409 while it rebalances, 404 until it has read what it wrote, 500 when it waited.
             assert error.code in (404, 409, 500, 503), error.read()
             return None
         except OSError:

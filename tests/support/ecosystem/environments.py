@@ -1,9 +1,9 @@
 """Python programs of the ecosystem, each in a virtual environment of its own.
 
-A program brings its own versions of client libraries, which must not become those of the tests. What is
-installed is said by `tests/ecosystem/requirements/NAME.txt`: everything, with versions, so that a run of
-next month tries the same. The environments stay in `.cache/` of the checkout; other requirements, or
-another interpreter, are another environment.
+A program brings its own versions of client libraries, which must not become those of the tests.
+What is installed is said by `tests/ecosystem/requirements/NAME.txt`: everything, with versions, so
+that a run of next month tries the same. The environments stay in `.cache/` of the checkout; other
+requirements, or another interpreter, are another environment.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Java programs of the ecosystem, from Maven Central, each with its jars in a directory of its own.
 
-What is fetched is said by `tests/ecosystem/jars/NAME.xml`, its version included. It stays in `.cache/`
-of the checkout; another version is another directory.
+What is fetched is said by `tests/ecosystem/jars/NAME.xml`, its version included. It stays in
+`.cache/` of the checkout; another version is another directory.
 """
 
 import re

@@ -14,7 +14,7 @@ PAUSE_S: Final = 0.1
 
 
 class ProgramProcess:
-    """One program; a restart keeps its words and its directory, where it runs and what it prints is."""
+    """One program; a restart keeps its words and its directory, where it runs and prints."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ProgramProcess:
         assert self.running, f"it ended with {self.process.returncode}:\n{self.output()}"
 
     def wait_until(self, condition: Callable[[], bool], patience_s: float, what: str) -> None:
-        """Until the condition holds, while the program runs. Raises AssertionError with its output."""
+        """Until it holds, while the program runs. Raises AssertionError with its output."""
         deadline = time.monotonic() + patience_s
         while not condition():
             self.check()

@@ -1,7 +1,7 @@
 """Which programs are tried with this broker, by which tests, and in which version.
 
-`recording` writes down how the tests went, `table` makes the tables of README.md and docs/ecosystem.md
-from that and from what stands here.
+`recording` writes down how the tests went, `table` makes the tables of README.md and
+docs/ecosystem.md from that and from what stands here.
 """
 
 from collections.abc import Callable

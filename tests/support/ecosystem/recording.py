@@ -60,7 +60,9 @@ class Recording:
                     "passed": outcomes.count("passed"),
                     "date": today,
                 }
-        listed = {program.name: known[program.name] for program in PROGRAMS if program.name in known}
+        listed = {
+            program.name: known[program.name] for program in PROGRAMS if program.name in known
+        }
         self.file.write_text(json.dumps(listed, indent=2) + "\n")
 
     def _outcomes(self, program: Program) -> list[str] | None:

@@ -1,4 +1,5 @@
 # pykafkalog as an image: python:slim (built with PGO and LTO), a user of its own, one volume.
+# docs/containers.md says what each line is for.
 #
 #   docker build -t pykafkalog .
 #   docker run -p 9092:9092 -v kafka-logs:/var/lib/pykafkalog pykafkalog \
@@ -21,16 +22,19 @@ RUN python -m venv /opt/pykafkalog \
  && /opt/pykafkalog/bin/python -m compileall -q /opt/pykafkalog/lib
 
 FROM python:3.11-slim-bookworm
-RUN useradd --system --uid 1000 --home-dir /var/lib/pykafkalog --create-home pykafkalog
+# A number that is always the same, because files in a volume belong to it; and the directory has its
+# owner before it is a volume, because a new named volume takes that over from the image.
+RUN useradd --uid 1000 --user-group --no-create-home --shell /usr/sbin/nologin \
+    --home-dir /var/lib/pykafkalog pykafkalog \
+ && install --directory --owner pykafkalog --group pykafkalog /var/lib/pykafkalog
 COPY --from=build /opt/pykafkalog /opt/pykafkalog
-COPY config/server.properties /etc/pykafkalog/server.properties
+COPY containers/server.properties /etc/pykafkalog/server.properties
 ENV PATH=/opt/pykafkalog/bin:$PATH PYTHONUNBUFFERED=1
 USER pykafkalog
+WORKDIR /var/lib/pykafkalog
 VOLUME /var/lib/pykafkalog
 EXPOSE 9092 9404
-# Healthy is what answers ApiVersions.
-HEALTHCHECK --interval=10s --timeout=3s --start-period=5s \
-    CMD ["python", "-m", "pykafkalog.tools.healthcheck", "127.0.0.1:9092"]
-ENTRYPOINT ["pykafkalog-broker", "/etc/pykafkalog/server.properties", \
-            "--override", "log.dirs=/var/lib/pykafkalog", \
-            "--override", "listeners=PLAINTEXT://0.0.0.0:9092"]
+# Healthy is what answers ApiVersions, wherever the broker listens.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s \
+    CMD ["python", "-m", "pykafkalog.tools.healthcheck"]
+ENTRYPOINT ["pykafkalog-broker", "/etc/pykafkalog/server.properties"]

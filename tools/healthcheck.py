@@ -1,13 +1,24 @@
-"""Healthy is what answers ApiVersions: `python -m tools.healthcheck HOST:PORT` ends with 0 or 1.
+"""Healthy is what answers ApiVersions: `python -m tools.healthcheck [HOST:PORT]` ends with 0 or 1.
 
-Plain sockets and nothing else, because it runs every few seconds in a container.
+Plain sockets and nothing else, because it runs every few seconds in a container. Without an address
+it follows the broker: it asks the kernel where the broker process beside it listens, so a container
+whose `listeners` were changed needs no other health check. That process is number 1, or runs below an
+init that is; the kernel shows its sockets to the same user and to root (proc(5), proc_pid_net(5)).
 """
 
+import os
+import re
 import socket
 import struct
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+LISTEN = "0A"
+"""The state of a listening socket in /proc/PID/net/tcp."""
+_SOCKET = re.compile(r"socket:\[(\d+)\]")
+_PROGRAM = re.compile(rb"(?:^|/)pykafkalog-broker$")
 
 
 def answers(address: str, timeout_s: float = 2.0) -> bool:
@@ -29,5 +40,69 @@ def answers(address: str, timeout_s: float = 2.0) -> bool:
     return bool(correlation == 1 and error == 0)
 
 
+def brokers(proc: Path = Path("/proc")) -> Iterator[int]:
+    """Numbers of the processes that are `pykafkalog-broker`, the first of them first."""
+    for number in sorted(int(entry.name) for entry in proc.iterdir() if entry.name.isdigit()):
+        try:
+            words = (proc / str(number) / "cmdline").read_bytes().split(b"\0")
+        except OSError:  # it has ended
+            continue
+        if any(_PROGRAM.search(word) for word in words[:2]):  # the script, or its interpreter first
+            yield number
+
+
+def listening(process: int, proc: Path = Path("/proc")) -> list[str]:
+    """Addresses that a process listens on, IPv4 and IPv6; every interface is named as loopback."""
+    directory = proc / str(process)
+    sockets = set()
+    for entry in (directory / "fd").iterdir():
+        try:
+            found = _SOCKET.fullmatch(os.readlink(entry))
+        except OSError:  # closed meanwhile
+            continue
+        if found is not None:
+            sockets.add(found[1])
+    return [
+        _readable(fields[1])
+        for table in ("tcp", "tcp6")
+        for fields in map(str.split, _lines(directory / "net" / table))
+        if fields[3] == LISTEN and fields[9] in sockets
+    ]
+
+
+def _lines(table: Path) -> list[str]:
+    # A kernel without IPv6 has no such table; the first line names the columns.
+    return table.read_text().splitlines()[1:] if table.exists() else []
+
+
+def _readable(address: str) -> str:
+    """`0100007F:2384` is 127.0.0.1:9092: words of four bytes as the machine has them in memory."""
+    digits, _, port = address.partition(":")
+    words = [int(digits[at : at + 8], 16) for at in range(0, len(digits), 8)]
+    raw = b"".join(struct.pack("=I", word) for word in words)
+    if not any(raw):
+        return f"{'127.0.0.1' if len(raw) == 4 else '[::1]'}:{int(port, 16)}"
+    if len(raw) == 4:
+        return f"{socket.inet_ntop(socket.AF_INET, raw)}:{int(port, 16)}"
+    return f"[{socket.inet_ntop(socket.AF_INET6, raw)}]:{int(port, 16)}"
+
+
+def main(words: list[str]) -> int:
+    """0 when the broker answers; else 1, and one line that says why."""
+    if words:
+        found = words[:1]
+    else:
+        try:
+            found = [address for process in brokers() for address in listening(process)]
+        except OSError as error:
+            print(f"unhealthy: its sockets cannot be looked up: {error}")
+            return 1
+    if any(answers(address) for address in found):
+        return 0
+    where = ", ".join(found)
+    print(f"unhealthy: no answer at {where}" if found else "unhealthy: no broker listens here")
+    return 1
+
+
 if __name__ == "__main__":
-    sys.exit(0 if answers(sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9092") else 1)
+    sys.exit(main(sys.argv[1:]))

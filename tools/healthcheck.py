@@ -3,7 +3,7 @@
 Plain sockets and nothing else, because it runs every few seconds in a container. Without an address
 it follows the broker: it asks the kernel where the broker process beside it listens, so a container
 whose `listeners` were changed needs no other health check. That process is number 1, or runs below
-an init that is; the kernel shows its sockets to the same user and to root (proc(5), proc_pid_net(5)).
+an init that is; the kernel shows its sockets to the same user and to root (proc_pid_net(5)).
 """
 
 import os

@@ -30,9 +30,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "adopt",
         help="Register partition directories that Apache Kafka wrote.",
         description=(
-            "Register every partition directory in log.dirs that the broker's metadata does not"
-            " know, with the topics' configs where a KRaft metadata log lies beside. The broker"
-            " must be stopped, and so must Apache Kafka."
+            "Register every partition directory in log.dirs that the broker's metadata does\n"
+            "not know, with the topics' configs where a KRaft metadata log lies beside. The\n"
+            "broker must be stopped, and so must Apache Kafka."
         ),
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -70,7 +70,8 @@ def _show(summary: dict[str, Any]) -> None:
     topics = summary["topics"]
     console.print(
         f"Broker {summary['broker_id']} of cluster {summary['cluster_id']}:"
-        f" {_topics(len(topics))} in {', '.join(summary['log_dirs'])}"
+        f" {_topics(len(topics))} in {', '.join(summary['log_dirs'])}",
+        soft_wrap=True,
     )
     if topics:
         rows = (
@@ -90,7 +91,8 @@ def _show(summary: dict[str, Any]) -> None:
     console.print(
         f"{_topics(changed)} {done}"
         + (f", [red]{left_out} left out[/]" if left_out else "")
-        + (". Nothing was changed: this was a dry run." if summary["dry_run"] else ".")
+        + (". Nothing was changed: this was a dry run." if summary["dry_run"] else "."),
+        soft_wrap=True,
     )
     if summary["start_refused"]:
         reason = summary["start_refused"].rstrip(".")

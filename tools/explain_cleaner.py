@@ -28,20 +28,21 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  pykafkalog explain-cleaner orders                      a topic of a broker on this machine
-  pykafkalog explain-cleaner /tmp/kafka-logs             every partition there
+  pykafkalog explain-cleaner orders              of a broker on this machine
+  pykafkalog explain-cleaner /tmp/kafka-logs     every partition there
   pykafkalog explain-cleaner orders --config min.cleanable.dirty.ratio=0.1
-                                                         what would happen if?
+                                                 what would happen if?
   pykafkalog explain-cleaner --dry-run /tmp/kafka-logs/orders-0
-                                                         how many records would go, by which rule
-  pykafkalog explain-cleaner --records orders            the fate of each record, a line each
-  pykafkalog explain-cleaner --json DIR                  one JSON object a partition
+                                                 what would go, by which rule
+  pykafkalog explain-cleaner --records orders    the fate of each record
+  pykafkalog explain-cleaner --json DIR          one JSON object a partition
 
-A log is cleaned up to its active segment, or to the first open transaction, or to the first record
-younger than min.compaction.lag.ms; when more than min.cleanable.dirty.ratio of that was written
-since the last cleaning, or when it is older than max.compaction.lag.ms. The dirtiest goes first.
-What only the broker knows is in its metrics: that a partition is being cleaned, or was given up
-(uncleanable-partitions-count).
+A log is cleaned up to its active segment, or to the first open transaction, or
+to the first record younger than min.compaction.lag.ms; when more than
+min.cleanable.dirty.ratio of that was written since the last cleaning, or when
+it is older than max.compaction.lag.ms. The dirtiest goes first. What only the
+broker knows is in its metrics: that a partition is being cleaned, or was given
+up (uncleanable-partitions-count).
 
 exit code: 0 done; 1 a log could not be read, standard error says why; 2 wrong
 arguments"""

@@ -18,16 +18,16 @@ from tools.tables import Cell, Coloured, count_of, number, print_table, size
 
 EXAMPLES = """\
 examples:
-  pykafkalog explain-retention /tmp/kafka-logs             every partition there
-  pykafkalog explain-retention orders                      a topic of a broker on this machine
-  pykafkalog explain-retention /tmp/kafka-logs/orders-0 --config retention.ms=3600000
-                                                           what would happen if?
-  pykafkalog explain-retention --json DIR                  one JSON object a segment
+  pykafkalog explain-retention /tmp/kafka-logs    every partition there
+  pykafkalog explain-retention orders             of a broker on this machine
+  pykafkalog explain-retention orders --config retention.ms=3600000
+                                                  what would happen if?
+  pykafkalog explain-retention --json DIR         one JSON object a segment
 
-A segment goes when its newest record is older than retention.ms, when retention.bytes are left
-without it, or when it lies below the log start offset; always with all before it, never with
-records at or above the high watermark. The broker looks every log.retention.check.interval.ms
-(5 minutes).
+A segment goes when its newest record is older than retention.ms, when
+retention.bytes are left without it, or when it lies below the log start offset;
+always with all before it, never with records at or above the high watermark.
+The broker looks every log.retention.check.interval.ms (5 minutes).
 
 exit code: 0 done; 1 a log could not be read, standard error says why; 2 wrong
 arguments"""

@@ -26,24 +26,26 @@ from tools.progress import progress_bar
 EXAMPLES = """\
 examples:
   pykafkalog fsck /tmp/kafka-logs              a verdict on every partition
-  pykafkalog fsck /disk1/kafka /disk2/kafka    all of log.dirs: whether they belong together, too
+  pykafkalog fsck /disk1/kafka /disk2/kafka    whether they belong together, too
   pykafkalog fsck /tmp/kafka-logs/orders-0     one partition
-  pykafkalog fsck --records --json DIR         decode every record; one JSON object a line
-  pykafkalog fsck --from-start DIR             what would a recovery of everything do?
-  pykafkalog fsck --repair DIR                 do what a restart would do, with a backup
+  pykafkalog fsck --records --json DIR         decode every record; JSON lines
+  pykafkalog fsck --from-start DIR             what a recovery of all would do
+  pykafkalog fsck --repair DIR                 as a restart, with a backup
 
 verdicts:
   sound              nothing is wrong, a restart changes nothing
   heals              a restart puts it right and loses no record
   loses records      a restart cuts or drops bytes of record files
   stays damaged      something is wrong that a restart does not look at
-  blocks the start   a broker does not come up with it, and a repair leaves it alone
+  blocks the start   a broker does not come up with it, a repair leaves it alone
 
-With --json: objects with "problem" are findings of a directory, those with "partition" have a
-"verdict" (the words above), "findings", "actions" (what a restart does) and "bytes_lost".
+With --json: objects with "problem" are findings of a directory, those with
+"partition" have a "verdict" (the words above), "findings", "actions" (what a
+restart does) and "bytes_lost".
 
-exit code: 0 no problems; 1 problems were found (with --repair: and repaired as far as they can be);
-2 nothing could be checked or the repair failed, standard error says why"""
+exit code: 0 no problems; 1 problems were found (with --repair: and repaired as
+far as they can be); 2 nothing could be checked or the repair failed, standard
+error says why"""
 
 CANNOT = 2
 

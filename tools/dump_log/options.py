@@ -8,31 +8,37 @@ from tools.errors import CommandError
 
 EXAMPLES = """\
 examples:
-  pykafkalog dump-log /tmp/kafka-logs/orders-0                       every file of a partition
-  pykafkalog dump-log --deep /tmp/kafka-logs/orders-0/*.log          with keys and values
-  pykafkalog dump-log --deep-iteration --files 0.log,0.index         as kafka-dump-log.sh is called
-  pykafkalog dump-log --max-bytes 65536 --deep big.log               the first 64 KiB of it only
-  pykafkalog dump-log --skip-record-metadata --print-data-log x.log  keys and values, nothing else
-  pykafkalog dump-log --index-sanity-check orders-0                  would a start rebuild an index?
-  pykafkalog dump-log --verify-index-only orders-0                   does each entry fit the log?
-  pykafkalog dump-log --offsets-decoder __consumer_offsets-7/*.log   groups and commits in words
-  pykafkalog dump-log /tmp/kafka-logs                                checkpoints, meta.properties
-  pykafkalog dump-log --json --deep orders-0 | jq .payload           one JSON object a line
+  pykafkalog dump-log /tmp/kafka-logs/orders-0       every file of a partition
+  pykafkalog dump-log --deep orders-0/*.log          with keys and values
+  pykafkalog dump-log --deep-iteration --files 0.log,0.index
+                                                     as kafka-dump-log.sh
+  pykafkalog dump-log --max-bytes 65536 --deep big.log      its first 64 KiB
+  pykafkalog dump-log --skip-record-metadata --print-data-log x.log
+                                                     keys and values, no more
+  pykafkalog dump-log --index-sanity-check orders-0  would a start rebuild it?
+  pykafkalog dump-log --verify-index-only orders-0   does each entry fit?
+  pykafkalog dump-log --offsets-decoder __consumer_offsets-7/*.log
+                                                     groups, commits in words
+  pykafkalog dump-log /tmp/kafka-logs                checkpoints and the like
+  pykafkalog dump-log --json --deep orders-0 | jq .payload    JSON lines
 
 which files:
-  .log .index .timeindex .txnindex .snapshot (also with .deleted, .cleaned or .swap behind),
-  leader-epoch-checkpoint, partition.metadata, quorum-state and <offset>-<epoch>.checkpoint (KRaft);
-  of a log directory: recovery-point-, replication-, log-start- and cleaner-offset-checkpoint,
-  meta.properties, bootstrap.checkpoint, .kafka_cleanshutdown.
-  A partition directory stands for all its files, a log directory for its own files (not those of
-  its partitions). Nothing is written, so a broker may be running.
+  .log .index .timeindex .txnindex .snapshot (also with .deleted, .cleaned or
+  .swap behind), leader-epoch-checkpoint, partition.metadata, quorum-state and
+  <offset>-<epoch>.checkpoint (KRaft); of a log directory: recovery-point-,
+  replication-, log-start- and cleaner-offset-checkpoint, meta.properties,
+  bootstrap.checkpoint, .kafka_cleanshutdown.
+  A partition directory stands for all its files, a log directory for its own
+  files (not those of its partitions). Nothing is written, so a broker may be
+  running.
 
-problems (bad checksums, torn ends, indexes that do not fit) are told at the end, on standard error.
+problems (bad checksums, torn ends, indexes that do not fit) are told at the
+end, on standard error.
 exit code: 0 all is well; 1 something is damaged, or a file could not be read
 
-of Kafka's tool are missing: --value-decoder-class and --key-decoder-class, which name Java classes
-(use --json and decode in a pipe), and the decoders of cluster metadata, remote log metadata and
-share groups."""
+of Kafka's tool are missing: --value-decoder-class and --key-decoder-class,
+which name Java classes (use --json and decode in a pipe), and the decoders of
+cluster metadata, remote log metadata and share groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +72,7 @@ def add_arguments(
     parser = commands.add_parser(
         "dump-log",
         help=text,
-        description=text + " Lines and options are those of Kafka's kafka-dump-log.sh.",
+        description=f"{text}\nLines and options are those of Kafka's kafka-dump-log.sh.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

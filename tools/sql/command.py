@@ -14,14 +14,15 @@ EXAMPLES = """examples:
   pykafkalog sql "select count(*) from orders" --log-dirs /tmp/kafka-logs
   pykafkalog sql "select partition, max(offset) from orders group by 1" \\
       --properties server.properties
-  pykafkalog sql "select decode(value) from orders where timestamp > now() - interval 1 hour" \\
-      --log-dirs /tmp/kafka-logs
-  pykafkalog sql "select decode(value)->>'$.customer' as customer, count(*) from \\"web-orders\\" \\
-      group by 1" --log-dirs /copies/logs --format csv
+  pykafkalog sql "select decode(value) from orders
+      where timestamp > now() - interval 1 hour" --log-dirs /tmp/kafka-logs
+  pykafkalog sql "select decode(value)->>'$.customer' as customer, count(*)
+      from \\"web-orders\\" group by 1" --log-dirs /copies/logs --format csv
 
-Each topic is a table: key, value (bytes), topic, partition, offset, timestamp, timestampType,
-headers. The SQL is DuckDB's. Conditions on partition, offset and timestamp decide which parts of
-the log are read; how much that was stands on standard error.
+Each topic is a table: key, value (bytes), topic, partition, offset, timestamp,
+timestampType, headers. The SQL is DuckDB's. Conditions on partition, offset and
+timestamp decide which parts of the log are read; how much that was stands on
+standard error.
 
 exit code: 0 done; 1 the query or a log is wrong, standard error says what; 2
 wrong arguments"""

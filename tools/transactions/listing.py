@@ -11,7 +11,7 @@ from tools.moments import iso_time
 from tools.tables import print_table
 from tools.transactions.explanation import Explanation, Stability
 from tools.transactions.hanging import Open
-from tools.transactions.survey import Listed, Producer, Transaction
+from tools.transactions.survey import RUNNING, Listed, Producer, Transaction
 
 
 def show_list(
@@ -50,7 +50,7 @@ def show_transactions(found: Sequence[Transaction], now_ms: int, *, as_json: boo
         print(f"{each.transactional_id}: {each.state}, coordinator {each.coordinator}")
         print(f"  producer {each.producer_id}, epoch {each.producer_epoch}")
         print(f"  timeout {duration(each.timeout_ms)}")
-        if each.start_ms is not None:
+        if each.start_ms is not None and each.state in RUNNING:
             print(f"  open for {_since(each.start_ms, now_ms)}, since {iso_time(each.start_ms)}")
         if each.places:
             print(f"  partitions {' '.join(map(place_name, each.places))}")

@@ -9,6 +9,9 @@ import trio
 
 from broker.api.alter_configs import AlterConfigsHandler
 from broker.cluster.topic_plan import NewTopic
+from config.broker_keys import BROKER_KEYS
+from config.definition import NO_EFFECT
+from config.topic_keys import TOPIC_KEYS
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import alter_configs as alter_messages
@@ -103,6 +106,33 @@ def test_rates_that_only_tools_set_are_shown_and_other_unknown_keys_are_not(vers
             assert shown.config_source == DYNAMIC_BROKER
         if version >= 3:
             assert shown.config_type == 5
+
+    trio.run(scenario)
+
+
+def test_what_has_no_effect_says_so_in_its_documentation_and_nothing_else_does() -> None:
+    async def scenario() -> None:
+        limit = "listener.name.plaintext.max.connections"
+        cluster = await start_cluster(
+            quota_window_num="5", my_plugin="x", **{limit.replace(".", "_"): "9"}
+        )
+        assert await alter(cluster, (SET, "somebodys.plugin", "x"), (SET, limit, "9")) == (0, None)
+        await cluster.controller.create_topic(NewTopic(name="t"))
+
+        async def silent(kind: int, name: str) -> set[str]:
+            found = by_name(await describe(cluster, kind, name))
+            return {
+                n for n, each in found.items() if (each.documentation or "").endswith(NO_EFFECT)
+            }
+
+        inert = {key.name for key in BROKER_KEYS if not key.effective}
+        assert "quota.window.num" in inert
+        of_broker = await silent(BROKER, "0")
+        assert inert | {"my.plugin", "somebodys.plugin"} <= of_broker
+        assert of_broker - inert <= {"my.plugin", "somebodys.plugin"}
+        assert await silent(TOPIC, "t") == {key.name for key in TOPIC_KEYS if not key.effective}
+        assert await alter(cluster, (SET, "cluster.plugin", "x"), broker="") == (0, None)
+        assert await silent(BROKER, "") == {"cluster.plugin"}
 
     trio.run(scenario)
 

@@ -1,10 +1,12 @@
 """Moves between log directories: planned, followed, given up."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from tools.errors import CommandError
+from tools.log_dirs import listing
 from tools.log_dirs.moves import LOST_S, Move, Progress, follow, planned, progress
 from tools.log_dirs.survey import Copy, Directory
 
@@ -66,3 +68,15 @@ def test_following_ends_when_all_arrived_or_one_was_given_up() -> None:
     times = iter((0.0, LOST_S - 1, LOST_S))
     with pytest.raises(CommandError, match="orders:0 is not on its way to /b any more"):
         follow(lambda: lost, told.append, clock=lambda: next(times), sleep=lambda _: None)
+
+
+def test_a_move_in_flight_tells_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    future = Copy(place=A, broker=1, directory="/b", size=60, lag=7, is_future=True)
+    listing.show_moving([directory("/a", copy(A, "/a")), directory("/b", future)], as_json=False)
+    _, line = capsys.readouterr().out.splitlines()
+    assert line.split() == ["orders:0", "1", "/b", "60", "100", "7"]
+    listing.show_moving([directory("/a", copy(A, "/a")), directory("/b", future)], as_json=True)
+    (told,) = json.loads(capsys.readouterr().out)
+    assert (told["bytes"], told["bytes_to_copy"], told["lag"]) == (60, 100, 7)
+    listing.show_moving([directory("/a", copy(A, "/a"))], as_json=False)
+    assert capsys.readouterr().out == "Nothing is being moved.\n"

@@ -17,6 +17,7 @@ import json
 import math
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -326,6 +327,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    # What was started is stopped, however this ends.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     try:
         sys.exit(main())
     except KeyboardInterrupt:

@@ -91,7 +91,7 @@ def test_what_took_no_time_is_counted_as_zero() -> None:
     assert {snapshot.count for snapshot in times.phases.values()} == {FOLD + 7}
     median, most = times.phases["remote"].quantiles_s((0.5, 1.0))
     assert median < 1e-6
-    assert 0.5 < most < 0.625
+    assert 0.5 < most <= 0.625
 
 
 def test_a_thousand_requests_are_counted_without_a_scrape() -> None:

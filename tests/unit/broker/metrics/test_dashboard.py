@@ -3,6 +3,7 @@ real Prometheus is tried by `scripts/dashboard`."""
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ PANELS = [
 _LABELS_OF_A_TARGET = frozenset(("instance",))
 
 
+@cache
 def names_and_labels() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {
         "process_cpu_seconds_total": set(),

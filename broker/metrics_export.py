@@ -13,6 +13,7 @@ import trio
 from broker.broker_state import BrokerState
 from broker.parts import Parts
 from broker.world.clock import Clock
+from broker.world.loop_watch import attributed
 from broker.world.process_limits import disk_bytes
 from broker.world.transport import BindError, Transport
 
@@ -65,7 +66,8 @@ async def start_metrics(
     process = ProcessFamilies()
 
     async def text() -> list[bytes]:
-        return await render(chain(all_families(sources), process.collect()))
+        work = render(chain(all_families(sources), process.collect()))
+        return await attributed(work, parts.watch, lambda: "a scrape of the metrics")
 
     address = parse_address(config.metrics_http_listener)
     listener = MetricsListener(address, text, transport, clock)

@@ -53,7 +53,7 @@ _BLOCK_BYTES = 512
 def disk_bytes() -> tuple[int, int]:
     """(read, written): bytes that this process made the kernel read from disks and write to them.
 
-    What /proc/self/io calls read_bytes and write_bytes.
+    What /proc/self/io calls read_bytes and write_bytes, less those of child processes that ended.
     """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_inblock * _BLOCK_BYTES, usage.ru_oublock * _BLOCK_BYTES

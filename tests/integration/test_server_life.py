@@ -10,6 +10,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
 
 from protocol.api_keys import ApiKey
 from tests.support.broker_process import BrokerProcess
@@ -152,6 +154,49 @@ def test_s_start_4_the_state_and_s_start_7_the_cluster_id_are_metrics(tmp_path: 
         assert "kafka_server_kafkaserver_brokerstate 3.0" in text
         assert "kafka_server_batchopening_waiting 0.0" in text
         assert meta(broker)["cluster.id"] in text
+
+
+def test_what_a_client_did_is_what_a_scrape_says(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    def scrape() -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        return {
+            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    with BrokerProcess(tmp_path, {"metrics.http.listener": f"127.0.0.1:{port}"}) as broker:
+        scrape()
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        for number in range(10):
+            producer.produce("t", str(number))
+        assert producer.flush(10) == 0
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g"})
+        consumer.commit(offsets=[TopicPartition("t", 0, 4)], asynchronous=False)
+        consumer.close()
+        found = scrape()
+        place = (("partition", "0"), ("topic", "t"))
+        assert found["kafka_consumergroup_lag", (("consumergroup", "g"), *place)] == 6
+        assert found["kafka_topic_partition_current_offset", place] == 10
+        assert found["kafka_cluster_partition_replicascount", place] == 1
+        assert found["kafka_server_brokertopicmetrics_messagesinpersec", (("topic", "t"),)] == 10
+        produce = (("request", "Produce"),)
+        prefix = "kafka_network_requestmetrics_"
+        sums = [
+            found[f"{prefix}{phase}timems_sum", produce]
+            for phase in ("requestqueue", "local", "remote", "responsequeue", "responsesend")
+        ]
+        total = found[prefix + "totaltimems_sum", produce]
+        assert total > 0
+        assert sum(sums) == pytest.approx(total, rel=0.2)
+        idle = found["kafka_network_socketserver_networkprocessoravgidle_percent", ()]
+        assert 0 < idle < 1
+        assert found["kafka_server_kafkaserver_linux_disk_write_bytes", ()] >= 0
 
 
 def test_every_listener_is_announced_with_its_real_port(tmp_path: Path) -> None:

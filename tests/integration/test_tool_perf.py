@@ -1,10 +1,17 @@
 """`pykafkalog perf` against a real broker."""
 
 import json
+import signal
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
 from tests.support.command_in_process import in_process
+from tests.support.installation import under_test
 
 
 def perf(bootstrap: str, *words: str) -> Any:
@@ -46,3 +53,41 @@ def test_no_broker_is_said() -> None:
     done = in_process("perf", "produce", "t", "-b", "127.0.0.1:1")
     assert done.returncode == 1
     assert "cannot connect to 127.0.0.1:1" in done.stderr
+
+
+@pytest.mark.parametrize("test", ["produce", "latency"])
+def test_ctrl_c_ends_it_and_tells_what_was_measured(bootstrap: str, topic: str, test: str) -> None:
+    used = under_test()
+    words = ("perf", test, topic, "-b", bootstrap, "--seconds", "60", "--rate", "200", "--json")
+    process = subprocess.Popen(
+        [*used.tool(), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=used.directory,
+        env=used.process_environment(),
+    )
+    with process:
+        wait_for_records(bootstrap, topic, 50)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (130, b"")
+    found = json.loads(output)
+    assert found["records"] > 0
+    assert found["seconds"] < 60
+
+
+def wait_for_records(bootstrap: str, topic: str, count: int) -> None:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "perf-watch"})
+    for _ in range(300):
+        try:
+            known = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+            ends = [
+                consumer.get_watermark_offsets(TopicPartition(topic, one), timeout=10)[1]
+                for one in known
+            ]
+        except KafkaException:  # it is being made
+            ends = []
+        if sum(ends) >= count:
+            break
+        time.sleep(0.1)
+    consumer.close()

@@ -18,7 +18,7 @@ from config.listener import Listener
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from storage.distribution import Distribution
-from tests.support.transaction_harness import TransactionHarness
+from tests.support.transaction_harness import T0, TransactionHarness
 
 
 def sources(**changes: Any) -> Sources:
@@ -100,7 +100,7 @@ def sources(**changes: Any) -> Sources:
             GroupOffsets(group_id='a "group"', members=2, offsets={"t": committed(3, 9, -1)})
         ],
         "high_watermark": lambda topic, index: (10, 9)[index] if index < 2 else None,
-        "transactions": lambda: TransactionHarness().coordinator.statistics_in_steps(),
+        "transactions": lambda: after_a_transaction().coordinator.statistics_in_steps(),
         "fetch_sessions": lambda: Stub(sessions=1, partitions_cached=2, evictions=0),
         "sockets": lambda: Stub(
             connections={"PLAINTEXT": 3},
@@ -129,6 +129,15 @@ def sources(**changes: Any) -> Sources:
         "recent": Recent(lambda: 1.0),
     }
     return Sources(**{**values, **changes})
+
+
+def after_a_transaction() -> TransactionHarness:
+    """A coordinator that has something to tell."""
+    broker = TransactionHarness()
+    owner = broker.owner()
+    broker.add(owner, T0)
+    broker.end(owner)
+    return broker
 
 
 LISTENER = Listener(name="PLAINTEXT", host="h", port=9092, protocol="PLAINTEXT")

@@ -103,6 +103,7 @@ def _above_zero(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print, draw; 1 when records failed, 130 when it was interrupted."""
+    from tools.perf.interruption import handled
     from tools.perf.plot import draw, require_plot
     from tools.perf.report import Progress, lines
     from tools.perf.results import result_of
@@ -114,14 +115,9 @@ def run(args: argparse.Namespace) -> int:
     require_broker(settings)
     progress = Progress()
     started: list[Any] = []
-    interrupted = False
     try:
-        with refusals_as_sentences():
+        with refusals_as_sentences(), handled(lambda: _interrupt(started)):
             _TESTS[args.test](args, settings, started, progress)
-    except KeyboardInterrupt:
-        if not started:
-            raise
-        interrupted = True
     finally:
         progress.end()
     result = result_of(
@@ -139,7 +135,13 @@ def run(args: argparse.Namespace) -> int:
         draw(result, args.plot)
     if result.failed:
         raise CommandError(f"{result.failed} records failed, the first: {result.failure}")
-    return 130 if interrupted else 0
+    return 130 if started[0].interrupted else 0
+
+
+def _interrupt(started: list[Any]) -> bool:
+    for measure in started:
+        measure.interrupted = True
+    return bool(started)
 
 
 def _shown(args: argparse.Namespace) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def consume_records(
     consumer.assign([TopicPartition(topic, partition, ends[partition][0]) for partition in left])
     measure = measure_from()
     stop = None if wanted.seconds is None else measure.began + wanted.seconds
-    while left and (records is None or measure.records < records):
+    while left and not measure.interrupted and (records is None or measure.records < records):
         count = AT_ONCE if records is None else min(AT_ONCE, records - measure.records)
         messages = consumer.consume(count, WAIT_S)
         read = []

@@ -35,12 +35,14 @@ def measure_latency(
         _trip(producer, consumer, presence, topic, partition, values[number])
     measure = measure_from()
     sent = 0
-    while records is None or sent < records:
+    while not measure.interrupted and (records is None or sent < records):
         now = time.monotonic()
         if wanted.seconds is not None and now - measure.began >= wanted.seconds:
             break
         if rate is not None and (wait := measure.began + sent / rate - now) > 0:
-            time.sleep(wait)
+            time.sleep(min(wait, _SLICE_S))
+            if wait > _SLICE_S:
+                continue
         took = _trip(producer, consumer, presence, topic, partition, values[sent % PAYLOADS])
         measure.note_ms(took * 1000)
         measure.note(1, wanted.size)

@@ -38,6 +38,8 @@ class Measure:
         self.failed = 0
         self.failure: str | None = None
         """Why the first of the failed was."""
+        self.interrupted = False
+        """The run is to end."""
         self.intervals: list[Interval] = []
         self._at = now
         self._records = 0

@@ -48,7 +48,7 @@ def produce_records(
 
     sent = 0
     ends = None if wanted.seconds is None else measure.began + wanted.seconds
-    while records is None or sent < records:
+    while not measure.interrupted and (records is None or sent < records):
         now = time.monotonic()
         if ends is not None and now >= ends:
             break

@@ -609,3 +609,12 @@ def test_a_flush_of_what_was_deleted_meanwhile_is_no_fault_of_the_disk() -> None
     run_task(managed.manager, log_tasks.FLUSH_ROLLED)
     log.flush()
     assert managed.offline == []
+
+
+def test_syncs_are_timed() -> None:
+    managed = Managed()
+    log = managed.log()
+    managed.fill(log)
+    assert managed.manager.statistics().flushes.count == 0
+    log.flush()
+    assert managed.manager.statistics().flushes.count == 1

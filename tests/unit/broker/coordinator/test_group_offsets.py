@@ -388,3 +388,15 @@ def test_subscriptions_of_later_versions_are_read_by_their_first_fields() -> Non
     assert subscribed_topics(b"\x00\x09" + subscription("a")[2:] + b"later") == {"a"}
     assert subscribed_topics(b"\x00") is None
     assert subscribed_topics(b"\x00\x00\x7f\xff\xff\xff") is None
+
+
+def test_groups_come_one_at_a_time_while_others_change(groups: GroupHarness) -> None:
+    for number in range(3):
+        groups.commit(number, group=f"g{number}")
+    found = {}
+    for group in groups.coordinator.groups_at_a_time():
+        found[group.group_id] = (group.members, group.offsets["t"][0].offset)
+        groups.commit(7, group=f"new-{len(found)}")
+    assert found.keys() >= {"g0", "g1", "g2"}
+    assert [found[name] for name in ("g0", "g1", "g2")] == [(0, 0), (0, 1), (0, 2)]
+    assert groups.coordinator.statistics().groups["Empty"] >= 6

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from broker.metrics.asked_names import ASKED, WHY_NOT
+from broker.metrics.lines import Lines
 from tests.support.metric_families import all_kinds, page
 
 
@@ -15,6 +16,7 @@ def test_every_family_is_explained_and_has_a_name_of_its_own() -> None:
     assert len(set(names)) == len(names)
     for family in families:
         assert family.documentation, family.name
+        assert isinstance(family, Lines) or family.samples, family.name
 
 
 def test_every_reason_is_needed() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from broker.background import Background
 from broker.deadlines import Deadlines
@@ -240,3 +241,36 @@ def test_callbacks_have_names() -> None:
 
     assert name_of(partial(partial(name_of, 1), 2)) == "name_of"
     assert name_of(ManualClock().advance) == "ManualClock.advance"
+
+
+def test_the_wait_for_something_to_do_is_idle(watched: Watched) -> None:
+    assert watched.watch.statistics().idle_s is None, "not installed: nobody knows"
+    watched.turn(0.01)
+    watched.clock.advance(3)
+    watched.turn(0.01)
+    watched.clock.advance(4)
+    watched.turn(0.01)
+    assert watched.watch.statistics().idle_s == pytest.approx(7)
+
+
+def test_a_worker_in_the_middle_of_its_work_is_busy() -> None:
+    clock = ManualClock()
+    pool = HandlerPool(workers=2, queued_max=1, clock=clock, watch=LoopWatch(clock))
+
+    async def main() -> None:
+        go = trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(pool.run)
+            nursery.start_soon(pool.submit, go.wait(), lambda: "x")
+            await wait_all_tasks_blocked()
+            clock.advance(5)
+            found = pool.statistics()
+            assert (found.busy, found.busy_s) == (1, pytest.approx(5))
+            clock.advance(1)
+            go.set()
+            await wait_all_tasks_blocked()
+            clock.advance(9)
+            assert pool.statistics().busy_s == pytest.approx(6)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)

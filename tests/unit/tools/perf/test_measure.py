@@ -91,9 +91,9 @@ def test_a_picture_that_cannot_be_is_refused_before_the_run(tmp_path: Path, name
         require_plot(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["x.svg", "x.png"])
-def test_it_is_drawn(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    require_plot(path)
-    draw(result(), path)
-    assert path.read_bytes()[:5] in (b"<?xml", b"\x89PNG\r")
+def test_it_is_drawn(tmp_path: Path) -> None:
+    for name, head in (("x.svg", b"<?xml"), ("x.png", b"\x89PNG")):
+        path = tmp_path / name
+        require_plot(path)
+        draw(result(), path)
+        assert path.read_bytes().startswith(head)

@@ -197,6 +197,8 @@ class _Part:
                 raise
             else:
                 self._add("stopped", place_of(_text(error)), _text(error))
+            # What stopped it counts, or a machine too slow for `frame_s` would never be done.
+            self.done += 1
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
 

@@ -235,7 +235,10 @@ class History:
             split_bytes=question["split"],
         )
         planned = pickle.loads(pickle.dumps(plan(request, fs)))
-        limit, gone = self.committed(everything, first, high) if committed else (high, set())
+        snapshots = question["damage"] is None
+        limit, gone = (
+            self.committed(everything, first, high, snapshots) if committed else (high, set())
+        )
         low, up = (
             resolved(one, everything, first, limit)
             for one in (request.start.default, request.end.of(TP))
@@ -259,24 +262,34 @@ class History:
         ranges = [(task.start_offset, task.end_offset) for task in planned.tasks]
         assert ranges == sorted(ranges)
 
-    def committed(self, there: list[Plain], first: int, high: int) -> tuple[int, set[int]]:
+    def committed(
+        self, there: list[Plain], first: int, high: int, snapshots: bool
+    ) -> tuple[int, set[int]]:
         """The last stable offset at `high`, and which offsets were aborted below it.
 
         Of transactions whose records were deleted, too: as long as one is open, the log start is
-        the last stable offset.
+        the last stable offset. Only producer snapshots know of these; without them an open
+        transaction begins at its first record that is left.
         """
         stable, gone = high, set()
         for one in self.transactions:
             if one.marker is None or one.marker >= high:
-                stable = min(stable, one.first_offset)
+                begins = [one.first_offset] if snapshots else self.offsets_of(one, there)[:1]
+                stable = min(stable, *begins, high)
             elif one.is_aborted:
-                gone |= {
-                    plain.record.offset
-                    for plain in there
-                    if plain.producer_id == one.producer_id
-                    and one.first_offset <= plain.record.offset < one.marker
-                }
+                gone |= set(self.offsets_of(one, there))
         return max(stable, first), gone
+
+    @staticmethod
+    def offsets_of(transaction: Transaction, there: list[Plain]) -> list[int]:
+        """Of its records, without the marker."""
+        return [
+            plain.record.offset
+            for plain in there
+            if plain.producer_id == transaction.producer_id
+            and plain.record.offset >= transaction.first_offset
+            and (transaction.marker is None or plain.record.offset < transaction.marker)
+        ]
 
 
 def damage_files(fs: MemoryFileSystem, how: str | None) -> None:

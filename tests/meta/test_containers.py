@@ -1,4 +1,4 @@
-"""The Dockerfile, the image's settings and the compose file agree with each other and with the sources.
+"""Dockerfile, the image's settings and the compose file agree with each other and the sources.
 
 What only a container runtime can say is in docs/containers.md, with what it was tried on.
 """

@@ -1,9 +1,9 @@
 """Healthy is what answers ApiVersions: `python -m tools.healthcheck [HOST:PORT]` ends with 0 or 1.
 
 Plain sockets and nothing else, because it runs every few seconds in a container. Without an address
-it follows the broker: it asks the kernel where the broker process beside it listens, so a container
-whose `listeners` were changed needs no other health check. That process is number 1, or runs below
-an init that is; the kernel shows its sockets to the same user and to root (proc_pid_net(5)).
+it follows the broker: the kernel says where the broker process beside it listens, so that another
+value of `listeners` needs no other health check. The sockets of a process are shown to its own user
+and to root (proc(5)).
 """
 
 import os

@@ -63,9 +63,15 @@ def render(families: Iterable[Metric | Lines | None]) -> str:
             for name, labels in _samples(family).items():
                 shown = ", ".join(f"`{label}`" for label in sorted(labels))
                 text = family.documentation
-                kind = family.type if isinstance(family, Metric) else family.kind
+                kind = family.kind if isinstance(family, Lines) else _kind(family)
                 rows.setdefault(name, f"| `{name}` | {kind} | {shown} | {text} |\n")
     return "".join((_HEAD, "\n", *_asked(rows), _ALL_HEAD, *(rows[name] for name in sorted(rows))))
+
+
+def _kind(family: Metric) -> str:
+    """As the text format says it: `unknown` is the newer word."""
+    kind: str = family.type
+    return "untyped" if kind == "unknown" else kind
 
 
 def _samples(family: Metric | Lines) -> dict[str, set[str]]:

@@ -32,7 +32,7 @@ be told truthfully is left out rather than told as 0.
 * Quantiles and `…_percent`, `…_rate` are of the last minute or two, at the moment of the scrape;
   those of a request that nobody sent lately are NaN. Percentages and rates begin with the second
   scrape.
-* A quantile is the upper bound of a bucket, at most a quarter above the truth.
+* A quantile is the upper bound of a bucket, at most a sixteenth above the truth.
 * A sample per topic without the label `topic` is the sum of all topics, those that were deleted
   included.
 * There are about twenty samples per partition, as many per topic, and five per group: a scrape of

@@ -32,7 +32,7 @@ be told truthfully is left out rather than told as 0.
 * Quantiles and `…_percent`, `…_rate` are of the last minute or two, at the moment of the scrape;
   those of a request that nobody sent lately are NaN. Percentages and rates begin with the second
   scrape.
-* A quantile is the upper bound of a bucket, at most a quarter above the truth.
+* A quantile is the upper bound of a bucket, at most a sixteenth above the truth.
 * A sample per topic without the label `topic` is the sum of all topics, those that were deleted
   included.
 * There are about twenty samples per partition, as many per topic, and five per group: a scrape of
@@ -63,9 +63,15 @@ def render(families: Iterable[Metric | Lines | None]) -> str:
             for name, labels in _samples(family).items():
                 shown = ", ".join(f"`{label}`" for label in sorted(labels))
                 text = family.documentation
-                kind = family.type if isinstance(family, Metric) else family.kind
+                kind = family.kind if isinstance(family, Lines) else _kind(family)
                 rows.setdefault(name, f"| `{name}` | {kind} | {shown} | {text} |\n")
     return "".join((_HEAD, "\n", *_asked(rows), _ALL_HEAD, *(rows[name] for name in sorted(rows))))
+
+
+def _kind(family: Metric) -> str:
+    """As the text format says it: `unknown` is the newer word."""
+    kind: str = family.type
+    return "untyped" if kind == "unknown" else kind
 
 
 def _samples(family: Metric | Lines) -> dict[str, set[str]]:

@@ -12,7 +12,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    SummaryMetricFamily,
+    UntypedMetricFamily,
+)
 
 from broker.metrics.cleaner_families import cleaner_families
 from broker.metrics.group_families import HighWatermark, group_families, lag_families
@@ -24,7 +29,7 @@ from broker.metrics.socket_families import socket_families
 from broker.metrics.topic_families import topic_families
 from broker.metrics.transaction_families import transaction_families
 
-Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily
+Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily | UntypedMetricFamily
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +157,7 @@ def _server(sources: Sources) -> Iterator[Family]:
 def _twice(name: str, text: str, value: float) -> Iterator[Family]:
     """A counter under the names that Strimzi's and Confluent's rules make of `…PerSec`."""
     yield CounterMetricFamily(name, text, value=value)
-    yield gauge(name + "persec", text + ": the same number", value)
+    yield UntypedMetricFamily(name + "persec", text + ": the same number", value=value)
 
 
 def _controller(state: Any) -> Iterator[Family]:

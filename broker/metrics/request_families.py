@@ -7,11 +7,16 @@ was no such request. `count` and `sum` of a phase are since the start.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    SummaryMetricFamily,
+    UntypedMetricFamily,
+)
 
 from broker.metrics.recent import Recent
 
-Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily
+Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily | UntypedMetricFamily
 
 QUANTILES: Final = {
     "0.50": 0.5,
@@ -60,7 +65,7 @@ def request_families(statistics: Any, recent: Recent) -> Iterator[Family | None]
         requests["FetchConsumer"] = requests["Fetch"]
     for family in (
         CounterMetricFamily(_PREFIX + "requests", "Requests by API", labels=("request",)),
-        GaugeMetricFamily(
+        UntypedMetricFamily(
             _PREFIX + "requestspersec", "Requests by API: the same number", labels=("request",)
         ),
     ):

@@ -66,6 +66,13 @@ class RequestMetrics:
         self.waiting = found["total"].waiting
         """Totals that are not counted yet: at `FOLD` of them `fold` is due."""
 
+    def note_many(self, total: float, sending: float, response_queue: list[float]) -> None:
+        """As many requests as there are in `response_queue`, at most `FOLD`."""
+        found, count = self._distributions, len(response_queue)
+        found["total"].waiting.extend([total] * count)
+        found["send"].waiting.extend([sending] * count)
+        found["response_queue"].waiting.extend(response_queue)
+
     def fold(self, now: float) -> None:
         """Count what was noted; `now` is in monotonic seconds."""
         found = self._distributions
@@ -98,6 +105,12 @@ def note_sent(
     handler of each was through at its `ready`, that of the last at `done`, and they were sent at
     `sent`."""
     total, sending = sent - received, sent - done
+    count, first = len(turn), turn[0]
+    if 1 < count <= FOLD and turn.count(first) == count:  # sent ahead, as producers do
+        first.note_many(total, sending, [done - finished for finished in ready])
+        if len(first.waiting) >= FOLD:
+            first.fold(sent)
+        return
     for metrics in turn:
         metrics.note_total(total)
         metrics.note_send(sending)

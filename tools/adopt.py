@@ -16,7 +16,7 @@ EXAMPLES = """\
 examples:
   pykafkalog adopt --dry-run server.properties    what would be registered
   pykafkalog adopt server.properties              register it, then start the broker
-  pykafkalog adopt server.properties --override log.dirs=/disk1,/disk2"""
+  pykafkalog adopt server.properties --override log.dirs=/disk1/kafka,/disk2/kafka"""
 
 NOTABLE_ACTIONS = {"conflict": "red", "adopted": "green", "replaced": "yellow"}
 

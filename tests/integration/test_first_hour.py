@@ -16,7 +16,7 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.installation import under_test
 from tests.support.terminal import CTRL_C, Terminal
 
-PROMPT = r"^\[(\d+)\]> \Z"
+PROMPT = r"^(?:\^C)?\[(\d+)\]> \Z"
 CUT = "…"
 
 

@@ -95,4 +95,5 @@ def says(expected: tuple[str, ...], printed: str) -> bool:
         "(?:.*\n)*?" if line.strip() == "…" else ".*".join(map(re.escape, line.split("…"))) + " *\n"
         for line in expected
     ]
-    return re.fullmatch("".join(lines), printed) is not None
+    text = f"{printed.rstrip()}\n" if printed.strip() else ""
+    return re.fullmatch("".join(lines), text) is not None

@@ -35,7 +35,17 @@ STAYS: Final = re.compile(
     r"pykafkalog consume (?!.*(--exit|-n |--last|--max|--until))|--watch|--follow|--interval|"
     r"pykafkalog healthcheck --wait"
 )
-TOPICS: Final = ("orders", "payments", "clicks", "greetings", "copy", "logs", "log-a", "shop.a")
+TOPICS: Final = (
+    "orders",
+    "payments",
+    "clicks",
+    "greetings",
+    "copy",
+    "logs",
+    "log-a",
+    "shop.a",
+    "web-orders",
+)
 GROUP: Final = "billing"
 
 
@@ -190,7 +200,8 @@ class _World:
         self._directory = directory
         made = re.findall(r"--create ([\w.-]+)", " ".join(commands))
         self._made_by_page = set(made)
-        self._filled: set[str] = set()
+        self._changed: set[str] = set()
+        """Topics whose configs an example has changed: made anew."""
 
     def write_files(self) -> None:
         text = (ROOT / "config/server.properties").read_text()
@@ -220,9 +231,11 @@ class _World:
         there = set(admin.list_topics(timeout=20).topics)
         creates = set(re.findall(r"--create ([\w.-]+)", command))
         spared = creates if single else self._made_by_page
-        gone = [name for name in creates & there if single or name not in self._made_by_page]
-        for future in admin.delete_topics(gone).values() if gone else ():
+        gone = {name for name in creates & there if single or name not in self._made_by_page}
+        gone |= self._changed & there
+        for future in admin.delete_topics(list(gone)).values() if gone else ():
             future.result(20)
+        there -= gone
         missing = [name for name in TOPICS if name not in there and name not in spared]
         if missing:
             new = [NewTopic(name, 3, 1) for name in missing]
@@ -230,16 +243,20 @@ class _World:
                 future.result(20)
             producer = Producer(settings)
             for name in missing:
-                for n in range(1500):
-                    producer.produce(name, f"v{n}", f"eu-{n % 50}", n % 3)
+                for n in range(4500):
+                    value = f"v{n}" if name != "web-orders" else f'{{"customer": "c{n % 9}"}}'
+                    producer.produce(name, value, f"eu-{n % 50}", n % 3)
             assert producer.flush(20) == 0
+        self._changed = (
+            set(re.findall(r"configs --topic ([\w.-]+) --add", command)) if single else set()
+        )
         if "orders" in spared:
             return
-        groups = {one.group_id for one in admin.list_consumer_groups().result(20).valid}
-        if GROUP not in groups:
+        if GROUP in command:
             consumer = Consumer({**settings, "group.id": GROUP})
             places = [TopicPartition("orders", n, 450) for n in range(3)]
-            consumer.commit(offsets=places, asynchronous=False)
+            if all(place.offset < 0 for place in consumer.committed(places, timeout=20)):
+                consumer.commit(offsets=places, asynchronous=False)
             consumer.close()
         self._copy_files()
 

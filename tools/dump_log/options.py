@@ -10,9 +10,11 @@ EXAMPLES = """\
 examples:
   pykafkalog dump-log /tmp/kafka-logs/orders-0                       every file of a partition
   pykafkalog dump-log --deep /tmp/kafka-logs/orders-0/*.log          with keys and values
-  pykafkalog dump-log --deep-iteration --files 0.log,0.index         as kafka-dump-log.sh is called
-  pykafkalog dump-log --max-bytes 65536 --deep big.log               the first 64 KiB of it only
-  pykafkalog dump-log --skip-record-metadata --print-data-log x.log  keys and values, nothing else
+  pykafkalog dump-log --deep-iteration --files orders-0/00000000000000000000.log
+                                                                     as kafka-dump-log.sh is called
+  pykafkalog dump-log --max-bytes 65536 --deep orders-0              the first 64 KiB of it only
+  pykafkalog dump-log --skip-record-metadata --print-data-log orders-0
+                                                                     keys and values, nothing else
   pykafkalog dump-log --index-sanity-check orders-0                  would a start rebuild an index?
   pykafkalog dump-log --verify-index-only orders-0                   does each entry fit the log?
   pykafkalog dump-log --offsets-decoder __consumer_offsets-7/*.log   groups and commits in words

@@ -45,6 +45,7 @@ def sources() -> dict[str, Path]:
     }
 
 
+@pytest.mark.slow
 def test_building_a_wheel_leaves_nothing_in_the_sources(tmp_path: Path) -> None:
     project = tmp_path / "checkout"
     ignored = shutil.ignore_patterns(".*", "tests", "*.egg-info", "__pycache__", "build")

@@ -38,9 +38,9 @@ def test_commands_dialogues_and_programs_in_their_order(
     assert steps_of_page(page) == [
         Step(source="page.md:3", command="one --a b   # why"),
         Step(source="page.md:3", command="two"),
-        Step(source="page.md:14", command="three", printed=("said", "…")),
-        Step(source="page.md:14", command="four", printed=()),
-        Step(source="page.md:20", command="python -c 'x = 1\n'"),
+        Step(source="page.md:13", command="three", printed=("said", "…")),
+        Step(source="page.md:13", command="four", printed=()),
+        Step(source="page.md:19", command="python -c 'x = 1\n'"),
     ]
 
 

@@ -24,6 +24,7 @@ NOT_RUN = {
         "hours of tests and shows, run by scripts/test or by hand",
     r"spark-1:7077|--host spark-1|s3a://|export SPARK_HOME": "a cluster of hosts, or a bucket;"
         " tests/integration/test_spark_cluster.py runs one on this machine",
+    r"pykafkalog-restore-": "a group that is named by what was restored when the page was written",
     r"schema-registry|schema_registry": "a schema registry",
 }  # fmt: skip
 """Pattern -> reason."""
@@ -34,7 +35,9 @@ FAILS = {
     "dump-log --index-sanity-check": 1,  # as an index is while a broker writes it
 }
 """Exit codes that are no failure of the page, by command."""
-SPARK = re.compile(r"pykafkalog pipeline|pyspark|spark\.read|scripts/example|register\(spark\)")
+SPARK = re.compile(
+    r"pykafkalog pipeline|pyspark|/tmp/lake|spark\.read|scripts/example|register\(spark\)"
+)
 
 pytestmark = pytest.mark.skipif(
     not private_machine.possible(), reason="namespaces (unshare) are not to be had here"

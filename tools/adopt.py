@@ -15,8 +15,8 @@ from tools.daemon_module import answer_of
 EXAMPLES = """\
 examples:
   pykafkalog adopt --dry-run server.properties    what would be registered
-  pykafkalog adopt server.properties              then start the broker
-  pykafkalog adopt server.properties --override log.dirs=/disk1,/disk2
+  pykafkalog adopt server.properties              register it
+  pykafkalog adopt server.properties --override log.dirs=/disk1/kafka,/disk2/kafka
 
 exit code: 0 everything is registered; 1 a topic had to be left out, or it
 failed, and standard error says why; 2 wrong arguments"""

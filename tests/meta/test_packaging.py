@@ -45,6 +45,17 @@ def sources() -> dict[str, Path]:
     }
 
 
+@pytest.mark.slow
+def test_building_a_wheel_leaves_nothing_in_the_sources(tmp_path: Path) -> None:
+    project = tmp_path / "checkout"
+    ignored = shutil.ignore_patterns(".*", "tests", "*.egg-info", "__pycache__", "build")
+    shutil.copytree(ROOT, project, ignore=ignored)
+    before = sorted(project.rglob("*"))
+    build_wheel(tmp_path, project)
+    after = [path for path in sorted(project.rglob("*")) if "__pycache__" not in path.parts]
+    assert after == before
+
+
 def test_every_room_is_named_wherever_rooms_are() -> None:
     """A new top-level folder of packages is a room, and must be published, typed and layered."""
     folders = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}

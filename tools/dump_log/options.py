@@ -9,11 +9,12 @@ from tools.errors import CommandError
 EXAMPLES = """\
 examples:
   pykafkalog dump-log /tmp/kafka-logs/orders-0       every file of a partition
-  pykafkalog dump-log --deep orders-0/*.log          with keys and values
-  pykafkalog dump-log --deep-iteration --files 0.log,0.index
+  pykafkalog dump-log --deep /tmp/kafka-logs/orders-0/*.log
+                                                     with keys and values
+  pykafkalog dump-log --deep-iteration --files orders-0/00000000000000000000.log
                                                      as kafka-dump-log.sh
-  pykafkalog dump-log --max-bytes 65536 --deep big.log      its first 64 KiB
-  pykafkalog dump-log --skip-record-metadata --print-data-log x.log
+  pykafkalog dump-log --max-bytes 65536 --deep orders-0     its first 64 KiB
+  pykafkalog dump-log --skip-record-metadata --print-data-log orders-0
                                                      keys and values, no more
   pykafkalog dump-log --index-sanity-check orders-0  would a start rebuild it?
   pykafkalog dump-log --verify-index-only orders-0   does each entry fit?

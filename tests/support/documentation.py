@@ -1,0 +1,99 @@
+"""The commands of the documentation, taken from its text as a reader takes them.
+
+In Markdown a fenced block is
+
+* commands to type, when it has no language or is `sh`, `bash` or `shell`;
+* a dialogue, when it is `console`: what stands behind `$ ` is typed, the other lines are what is
+  printed then, where `…` stands for anything;
+* a program, when it is `python`; the programs of a page go on from one another;
+* something else (`text`, `properties`, `yaml`, …), and is left alone.
+
+In `--help` the lines below "examples:" are commands; what follows behind two blanks explains.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.support.installation import ROOT
+
+_FENCE: Final = re.compile(r"^ *```([\w-]*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+_EXPLANATION: Final = re.compile(r"\s{2,}(?=[\w(…]).*$")
+COMMANDS: Final = frozenset({"", "sh", "bash", "shell"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One thing that a reader does."""
+
+    source: str
+    """Where it stands: `docs/lake.md:17`, or `pykafkalog topics --help`."""
+    command: str
+    printed: tuple[str, ...] | None = None
+    """Lines that the page says are printed; None when it says nothing."""
+
+
+def pages() -> list[Path]:
+    """README.md and every page of docs/."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def steps_of_page(page: Path) -> list[Step]:
+    """In the order of the page."""
+    text = page.read_text()
+    found: list[Step] = []
+    programs: list[str] = []
+    for fence in _FENCE.finditer(text):
+        language, body = fence.groups()
+        source = f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, fence.start(2)) + 1}"
+        if language in COMMANDS:
+            found += (Step(source=source, command=line) for line in _lines(body))
+        elif language == "console":
+            found += _dialogue(source, body)
+        elif language == "python":
+            programs.append(body)
+            quoted = "\n".join(programs).replace("'", "'\\''")
+            found.append(Step(source=source, command=f"python -c '{quoted}'"))
+    return found
+
+
+def _lines(body: str) -> Iterator[str]:
+    """Commands; a backslash at the end goes on in the next line."""
+    for line in re.sub(r"\\\n\s*", "", body).splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield line.strip()
+
+
+def _dialogue(source: str, body: str) -> Iterator[Step]:
+    for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, _, printed = part.partition("\n")
+        yield Step(source=source, command=command, printed=tuple(printed.splitlines()))
+
+
+def steps_of_help(parser: argparse.ArgumentParser) -> list[Step]:
+    """The examples of a command."""
+    text = (parser.epilog or "").partition("examples:\n")[2].partition("\n\n")[0]
+    return [
+        Step(source=f"{parser.prog} --help", command=_EXPLANATION.sub("", line))
+        for line in _lines(text)
+        if not line.startswith(("what ", "Times "))
+        if re.match(r"[\w.]+ ", line) and _is_command(line)
+    ]
+
+
+def _is_command(line: str) -> bool:
+    """Not the second line of an explanation."""
+    return line.split()[0] in {"pykafkalog", "pykafkalog-broker", "echo", "seq", "cat", "printf"}
+
+
+def says(expected: tuple[str, ...], printed: str) -> bool:
+    """Whether a dialogue prints what its page says; `…` stands for anything."""
+    lines = [
+        "(?:.*\n)*?" if line.strip() == "…" else ".*".join(map(re.escape, line.split("…"))) + " *\n"
+        for line in expected
+    ]
+    text = f"{printed.rstrip()}\n" if printed.strip() else ""
+    return re.fullmatch("".join(lines), text) is not None

@@ -1,9 +1,9 @@
 """A broker's life: what is made of what, in which order it starts and stops (Kafka's KafkaServer).
 
-Start (S-START-2, -3): log directories locked -> metadata store -> identity -> topics' metadata ->
-sockets bound -> logs loaded -> partitions led -> coordinators -> handlers -> sockets served ->
-background work -> RUNNING_AS_BROKER. Anything that fails on the way ends the start, frees what was
-taken, and `run` returns False.
+Start (S-START-2, S-START-3): log directories locked -> metadata store -> identity -> topics'
+metadata -> sockets bound -> logs loaded -> partitions led -> coordinators -> handlers -> sockets
+served -> background work -> RUNNING_AS_BROKER. Anything that fails on the way ends the start, frees
+what was taken, and `run` returns False.
 
 Stop (S-START-5), the last started first: background work ends, no new connections, requests in work
 get `STOP_REQUESTS_S`, groups told, high watermarks written, metadata store closed, logs synced and

@@ -16,7 +16,7 @@ EXAMPLES = """\
 examples:
   pykafkalog adopt --dry-run server.properties    what would be registered
   pykafkalog adopt server.properties              register it
-  pykafkalog adopt server.properties --override log.dirs=/disk1/kafka,/disk2/kafka
+  pykafkalog adopt server.properties --override log.dirs=/disk1/kafka
 
 exit code: 0 everything is registered; 1 a topic had to be left out, or it
 failed, and standard error says why; 2 wrong arguments"""

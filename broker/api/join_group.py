@@ -2,7 +2,7 @@
 
 Versions: 0-9.
 
-Behaviour (S-GRP-1..3)
+Behaviour (S-GRP-1 to S-GRP-3)
 * Parked until the group's join phase ends; the leader is told all members.
 * Errors of the group are in the response; the member id is echoed, or a new one is given.
 * INVALID_REQUEST for a static name or client id that leaves no room for a member id. (Kafka takes

@@ -2,7 +2,7 @@
 
 With fewer live brokers than the configured replication factor Kafka refuses to make them; a
 stand-alone broker would never have groups on the shipped defaults, so the factor (and for
-transactions the minimum in-sync replicas) is clamped to the live brokers (S-GRP-5, decision 9).
+transactions the minimum in-sync replicas) is clamped to the live brokers (S-GRP-5, decision 69).
 """
 
 from broker.cluster.topic_plan import NewTopic

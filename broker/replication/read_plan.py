@@ -1,6 +1,6 @@
 """What a fetch reads: a byte budget spent on the asked partitions, in the order asked.
 
-Rules (S-READ-4, -6, -9; `ReplicaManager.readFromLocalLog` and KIP-74)
+Rules (S-READ-4, S-READ-6, S-READ-9; `ReplicaManager.readFromLocalLog` and KIP-74)
 
 * No partition gives more than its own limit, nor more than what is left of the request's.
 * The first partition that has data gives at least one whole batch, however large it is, so that a

@@ -1,4 +1,4 @@
-"""What retention would do to a log now, segment by segment (S-RET-1 to 5).
+"""What retention would do to a log now, segment by segment (S-RET-1 to S-RET-5).
 
 A segment goes only with all before it, so what keeps one may be an older one
 (`RetentionVerdict.held_back_by`).

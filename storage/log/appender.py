@@ -111,7 +111,7 @@ class Appender:
         opened: Opened | None = None,
         bounded: bool = False,
     ) -> AppendInfo:
-        """Validate one batch, give it offsets, write it (checklist B4.1). All or nothing.
+        """Validate one batch, give it offsets, write it in the order of S-APP-13. All or nothing.
 
         A writable `records` is patched in place. `opened` is what the batch's `opening` has found.
         Raises KafkaError with the client's code: validation (`validation`), sequence and epoch

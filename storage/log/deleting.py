@@ -1,4 +1,4 @@
-"""Taking segments out of a log: retention (checklist B4.5), and what goes with any segment.
+"""Taking segments out of a log: retention (S-RET-2 to S-RET-5), and what goes with any segment.
 
 Files are renamed `.deleted` at once and unlinked later (`storage.log.store`). A segment's producer
 snapshot goes with it; readers forget the places they remember.

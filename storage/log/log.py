@@ -402,7 +402,7 @@ class Log:
             self._truncator.truncate_fully_and_start_at(offset, start)
 
     def delete_old_segments(self) -> list[Deleted]:
-        """Apply retention (checklist B4.5): what went, and why. Raises StorageError.
+        """Apply retention (S-RET-2 to S-RET-5): what went, and why. Raises StorageError.
 
         Nothing goes while an append is pending, or out of service.
         """

@@ -60,7 +60,7 @@ class LogReader:
         isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
         min_one_message: bool = True,
     ) -> ReadInfo:
-        """Records from the batch that holds `offset`, up to what `isolation` lets be seen (B4.3).
+        """Records from the batch that holds `offset`, up to what `isolation` shows (S-READ-5).
 
         At least one whole batch with `min_one_message`, else at most `max_bytes`. Empty where the
         reader has all it may see. Raises OffsetOutOfRange, StorageError, CORRUPT_MESSAGE,

@@ -38,7 +38,7 @@ class FetchIsolation(Enum):
 
 
 class RollReason(Enum):
-    """Why a new segment was started (checklist B4.2)."""
+    """Why a new segment was started (S-ROLL-5)."""
 
     SIZE = "segment.bytes"
     TIME = "segment.ms"
@@ -50,7 +50,7 @@ class RollReason(Enum):
 
 
 class DeletionReason(Enum):
-    """Why a segment was taken out of the log (checklist B4.5)."""
+    """Why a segment was taken out of the log (S-RET-2 to S-RET-4)."""
 
     RETENTION_TIME = "retention.ms"
     RETENTION_SIZE = "retention.bytes"
@@ -156,7 +156,8 @@ class ReadInfo:
     offset: int
     """The offset that was asked for."""
     records: "FileSlice | bytes"
-    """Whole batches from the one that holds `offset`; only the last may be cut (S-READ-2, -4)."""
+    """Whole batches from the one that holds `offset` (S-READ-2); only the last may be cut
+    (S-READ-4)."""
     segment_base: int = -1
     """Base offset of the segment `records` lies in; -1 when nothing was read."""
     position: int = -1

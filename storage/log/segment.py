@@ -381,7 +381,7 @@ class LogSegment:
         segment_ms: int,
         clock: Clock,
     ) -> RollReason | None:
-        """Why `incoming` bytes must go to a new segment, or None (checklist B4.2)."""
+        """Why `incoming` bytes must go to a new segment, or None (S-ROLL-5)."""
         if self.size > segment_bytes - incoming:
             return RollReason.SIZE
         if self.size:

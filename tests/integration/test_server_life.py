@@ -1,4 +1,4 @@
-"""How a broker starts and ends, as an operator sees it (S-START-1 to -7)."""
+"""How a broker starts and ends, as an operator sees it (S-START-1 to S-START-7)."""
 
 import re
 import signal

@@ -1,52 +1,106 @@
-"""Every rule of Kafka's behaviour that this broker claims to follow is held by a test naming it.
+"""Rules and decisions that are named exist, and every rule is held by a test that names it.
 
-The ids are the project's own short names for rules of Kafka (`S-APP-2`: what happens to a batch
-whose CRC is wrong). A test names a rule in its name (`test_s_app_2_…`) or its docstring.
+`docs/rules.md` defines the ids (`S-APP-2`: what happens to a batch whose checksum is wrong),
+`docs/decisions/README.md` numbers the decisions. A test names a rule in its name
+(`test_s_app_2_…`), in a docstring or in a comment.
 """
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
+RULES = ROOT / "docs" / "rules.md"
+DECISIONS = ROOT / "docs" / "decisions" / "README.md"
+ROOMS = ("broker", "config", "pipeline", "protocol", "publishing", "pykafkalog", "storage", "tools")
+PAGES = ("CONTRIBUTING.md", "README.md", "CHANGELOG.md")
 
-# Left out on purpose: S-READ-8 (throttled replicas) comes with replication, S-TS-7 (a topic in a
-# format before 0.10) with `message.format.version`, which Kafka itself has dropped.
-CLAIMED = {
-    "S-START": range(1, 8),
-    "S-FMT": range(1, 6),
-    "S-CFG": range(1, 7),
-    "S-NET": (1,),
-    "S-APP": range(1, 13),
-    "S-ROLL": range(1, 5),
-    "S-IDX": range(1, 9),
-    "S-READ": (1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12),
-    "S-TS": range(1, 7),
-    "S-RET": range(1, 10),
-    "S-FL": range(1, 5),
-    "S-REC": range(1, 12),
-    "S-CMP": range(1, 16),
-    "S-IDEM": range(1, 4),
-    "S-TXN": range(1, 8),
-    "S-GRP": range(1, 8),
-    "S-META": (1, 2),
-    "S-TIME": (1,),
-}
+_ID = re.compile(r"\bS-[A-Z]+-\d+\b")
+_DEFINED = re.compile(r"^\* \*\*(S-[A-Z]+-\d+)\*\* ", re.MULTILINE)
+_TEST = re.compile(r"\bdef (test_\w+)")
+_IN_TEST_NAME = re.compile(r"(?:^test|_and)_s_([a-z]+)_(\d+)(?=_|$)")
+_DECISION = re.compile(r"\bdecisions? (\d+)")
+_NUMBERED = re.compile(r"^## (\d+)\. ", re.MULTILINE)
+_ABBREVIATED = re.compile(r"S-[A-Z]+-\d+(?:\.\.\d|, -\d| to -?\d)")
+"""`S-APP-1, -2`: nobody who looks for the second id finds it."""
 
 
-def named_rules() -> set[str]:
-    """Ids that appear in test functions' names or in the text of test files."""
-    found = set()
-    for path in TESTS.rglob("test_*.py"):
-        if path == Path(__file__).resolve():
-            continue
-        text = path.read_text()
-        found |= set(re.findall(r"S-[A-Z]+-\d+", text))
-        for room, number in re.findall(r"def test_s_([a-z]+)_(\d+)", text):
-            found.add(f"S-{room.upper()}-{number}")
+def texts() -> Iterator[tuple[Path, str]]:
+    """Sources, tests and pages with their text, but for this file and the list of rules."""
+    files = [ROOT / page for page in PAGES]
+    for room in (*ROOMS, "scripts", "tests"):
+        files += (ROOT / room).rglob("*.py")
+    files += (ROOT / "docs").rglob("*.md")
+    for path in sorted(files):
+        if path not in (RULES, Path(__file__).resolve()):
+            yield path, path.read_text()
+
+
+def is_test(path: Path) -> bool:
+    return path.is_relative_to(ROOT / "tests") and path.name.startswith("test_")
+
+
+def named(text: str) -> set[str]:
+    """The ids in a text: spelled out, or in the names of test functions."""
+    found = set(_ID.findall(text))
+    for name in _TEST.findall(text):
+        found |= {f"S-{area.upper()}-{number}" for area, number in _IN_TEST_NAME.findall(name)}
     return found
 
 
-def test_every_claimed_rule_is_named_by_a_test() -> None:
-    claimed = {f"{room}-{number}" for room, numbers in CLAIMED.items() for number in numbers}
-    missing = sorted(claimed - named_rules())
-    assert missing == []
+def defined() -> list[str]:
+    return _DEFINED.findall(RULES.read_text())
+
+
+def test_every_rule_is_defined_once_and_has_a_source() -> None:
+    assert [rule for rule, count in Counter(defined()).items() if count > 1] == []
+    entries = re.split(r"^(?=\* \*\*S-)", RULES.read_text(), flags=re.MULTILINE)[1:]
+    assert len(entries) == len(defined())
+    assert [entry.split("**")[1] for entry in entries if "Source:" not in entry] == []
+
+
+def test_every_rule_that_is_named_is_defined() -> None:
+    rules = set(defined())
+    missing = {
+        str(path.relative_to(ROOT)): sorted(unknown)
+        for path, text in texts()
+        if (unknown := named(text) - rules)
+    }
+    assert missing == {}
+
+
+def test_every_rule_is_named_by_a_test() -> None:
+    tested = set().union(*(named(text) for path, text in texts() if is_test(path)))
+    assert sorted(set(defined()) - tested) == []
+
+
+def test_every_id_is_spelled_out() -> None:
+    short = {
+        str(path.relative_to(ROOT)): found
+        for path, text in texts()
+        if (found := _ABBREVIATED.findall(text))
+    }
+    assert short == {}
+
+
+def test_decisions_are_numbered_and_those_that_are_named_exist() -> None:
+    numbers = [int(number) for number in _NUMBERED.findall(DECISIONS.read_text())]
+    assert numbers == list(range(1, len(numbers) + 1))
+    missing = {
+        str(path.relative_to(ROOT)): unknown
+        for path, text in texts()
+        if (unknown := {int(number) for number in _DECISION.findall(text)} - set(numbers))
+    }
+    assert missing == {}
+
+
+def test_links_to_decisions_lead_somewhere() -> None:
+    """The anchors are those that forges make of headings."""
+    anchors = {
+        re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        for title in re.findall(r"^## (.+)$", DECISIONS.read_text(), re.MULTILINE)
+    }
+    linked = re.findall(r"\(decisions/README\.md#([^)]+)\)", RULES.read_text())
+    assert linked
+    assert set(linked) - anchors == set()

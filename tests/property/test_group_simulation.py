@@ -1,4 +1,4 @@
-"""S-GRP-1..3, S-GRP-7: groups of clients that come, go, crash and rebalance, on virtual time.
+"""S-GRP-1 to S-GRP-3, S-GRP-7: clients that come, go, crash and rebalance, on virtual time.
 
 Every client is a small model of a consumer: it joins, assigns when it leads, syncs, sends
 heartbeats and commits. Some are static, some old (no member id required), some cooperative (they

@@ -1,4 +1,4 @@
-"""Directories, topics that come and go, tasks, start and stop (checklist B4.5-B4.7)."""
+"""Directories, topics that come and go, tasks, start, stop (S-RET-1, S-RET-8, S-FL-1, S-REC-7)."""
 
 import errno
 from pathlib import Path

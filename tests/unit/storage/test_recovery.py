@@ -1,4 +1,4 @@
-"""Opening what a stop, a kill or a power cut left (checklist B4.7)."""
+"""Opening what a stop, a kill or a power cut left (S-REC-1 to S-REC-10)."""
 
 from collections.abc import Callable
 from random import Random

@@ -17,7 +17,7 @@ From the bottom up
 * `joining`, `static_members`, `syncing`, `departures`: one request each, upon the phases.
 * `stored`: a group as the record of it, and back.
 
-Rules, with the seeds' ids
+Rules (docs/rules.md)
 
 * S-GRP-1 The first rebalance of an empty group waits `group.initial.rebalance.delay.ms`, again
   for each join that came meanwhile, up to the rebalance timeout. A later one waits until all

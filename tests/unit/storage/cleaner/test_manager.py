@@ -1,4 +1,7 @@
-"""S-CMP-1, -2, -11, -13, -14: which log is cleaned next, and what holds it back."""
+"""Which log is cleaned next, and what holds it back.
+
+S-CMP-1, S-CMP-2, S-CMP-11, S-CMP-13, S-CMP-14.
+"""
 
 import logging
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Appending as leader and follower (checklist B4.1)."""
+"""Appending as leader and follower (S-APP-1 to S-APP-13)."""
 
 import errno
 
@@ -336,6 +336,21 @@ def test_s_app_10_duplicates_are_answered_as_the_first_time() -> None:
     assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+def test_s_app_13_the_size_is_checked_before_the_roll_and_that_before_the_producer() -> None:
+    fields = {"producer_id": 3, "producer_epoch": 0}
+    built = LogBuilder(segment_bytes=200)
+    built.append(1, base_sequence=0, **fields)
+    assert len(built.log.segments) == 1
+    refused(built, build_batch([(0, None, b"x" * 300, ())]))
+    assert len(built.log.segments) == 1
+    size = len(built.batch(1, base_sequence=0, **fields))
+    while built.log.size + size <= 200:
+        built.append()
+    again = built.append(1, base_sequence=0, **fields)
+    assert again.duplicate
+    assert len(built.log.segments) == 2
+
+
 def test_read_only_bytes_are_copied_and_writable_ones_patched() -> None:
     built = LogBuilder()
     built.append(5)
@@ -349,7 +364,7 @@ def test_read_only_bytes_are_copied_and_writable_ones_patched() -> None:
     assert [record.offset for record in built.records()] == list(range(7))
 
 
-def test_a_pending_append_is_invisible_until_it_is_complete() -> None:
+def test_s_app_13_a_pending_append_is_invisible_until_it_is_complete() -> None:
     built = LogBuilder()
     built.append()
     pending = built.log.begin_append(built.batch(2), leader_epoch=0)

@@ -1,4 +1,4 @@
-"""Reading by offset and by time (checklist B4.3, B4.4)."""
+"""Reading by offset and by time (S-READ-1 to S-READ-7, S-TS-1 to S-TS-6)."""
 
 import pytest
 

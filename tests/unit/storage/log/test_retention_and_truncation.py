@@ -1,4 +1,4 @@
-"""What goes, and what stays (checklist B4.5), and cutting a log back."""
+"""What goes, and what stays (S-RET-2 to S-RET-7), and cutting a log back."""
 
 import pytest
 

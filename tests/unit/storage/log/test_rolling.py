@@ -1,4 +1,4 @@
-"""When a segment ends, and what is indexed on the way (checklist B4.2)."""
+"""When a segment ends, and what is indexed on the way (S-ROLL-1 to S-ROLL-5, S-IDX-1)."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ def rolled_by(built: LogBuilder, *timestamps: int) -> list[RollReason | None]:
     return [built.append_dated(stamp).rolled for stamp in timestamps]
 
 
-def test_rolls_by_size() -> None:
+def test_s_roll_5_by_size() -> None:
     size = len(LogBuilder().batch())
     built = LogBuilder(segment_bytes=2 * size)
     assert [built.append().rolled for _ in range(4)] == [None, None, RollReason.SIZE, None]
@@ -41,7 +41,7 @@ def test_s_roll_1_without_timestamps_the_wall_clock_drives_time() -> None:
     assert rolled_by(built, -1) == [RollReason.TIME]
 
 
-def test_an_empty_segment_never_rolls_by_time() -> None:
+def test_s_roll_5_an_empty_segment_never_rolls_by_time() -> None:
     built = LogBuilder(segment_ms=1000)
     built.clock.advance(99)
     assert rolled_by(built, built.clock.wall_ms()) == [None]
@@ -57,7 +57,7 @@ def test_s_roll_2_compacted_topics_roll_within_the_compaction_lag() -> None:
     assert rolled_by(built, now) == [RollReason.TIME]
 
 
-def test_jitter_is_taken_off_segment_ms() -> None:
+def test_s_roll_5_jitter_is_taken_off_segment_ms() -> None:
     built = LogBuilder(segment_ms=10_000, segment_jitter_ms=9_000)
     jitter = built.log.segments.active.jitter_ms
     assert 0 < jitter < 9_000
@@ -69,7 +69,7 @@ def test_jitter_is_taken_off_segment_ms() -> None:
     ]
 
 
-def test_rolls_when_an_index_is_full() -> None:
+def test_s_roll_5_when_an_index_is_full() -> None:
     built = LogBuilder(index_interval_bytes=0, segment_index_bytes=24)
     reasons = []
     for _ in range(4):
@@ -89,13 +89,13 @@ def test_room_in_the_indexes_is_counted_anew_after_a_close() -> None:
     assert rolled_by(built, now + 1, now + 2) == [None, RollReason.TIME_INDEX_FULL]
 
 
-def test_rolls_when_the_offset_index_is_full() -> None:
+def test_s_roll_5_when_the_offset_index_is_full() -> None:
     built = LogBuilder(index_interval_bytes=0, segment_index_bytes=36)
     # Without timestamps the time index stays empty.
     assert rolled_by(built, *[-1] * 6)[5] is RollReason.OFFSET_INDEX_FULL
 
 
-def test_rolls_before_a_relative_offset_overflows() -> None:
+def test_s_roll_5_before_a_relative_offset_overflows() -> None:
     built = LogBuilder()
     far = 2**31
     built.append()

@@ -280,5 +280,8 @@ def _properties(
         text = read_bytes(path).decode("iso-8859-1")
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise ConfigError(f"Cannot read the configuration file {path}: {reason}") from None
+        raise ConfigError(
+            f"Cannot read the configuration file {path}: {reason}."
+            " Name the broker's server.properties"
+        ) from None
     return {**load_properties(text), **(overrides or {})}

@@ -3,3 +3,10 @@
 
 class CommandError(Exception):
     """A sentence for the person at the terminal: what went wrong and what to do."""
+
+
+class NoSuchTopic(CommandError):
+    """A topic was named that the cluster does not have."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no topic {name}; `pykafkalog topics` lists what there is")

@@ -8,7 +8,7 @@ from tools.connection import (
     admin_client,
     refusals_as_sentences,
 )
-from tools.errors import CommandError
+from tools.errors import CommandError, NoSuchTopic
 from tools.json_output import print_line
 
 EXAMPLES = """\
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
         known = admin.list_topics(timeout=TIMEOUT_S).topics
         for name in args.topic:
             if name not in known:
-                raise CommandError(f"there is no topic {name}")
+                raise NoSuchTopic(name)
             wanted = {
                 TopicPartition(name, number): spec for number in sorted(known[name].partitions)
             }

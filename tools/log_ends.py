@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tools.connection import TIMEOUT_S
-from tools.errors import CommandError
+from tools.errors import NoSuchTopic
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -78,5 +78,5 @@ def known_partitions(admin: Any) -> dict[str, list[int]]:
 def require_topic(known: Mapping[str, list[int]], topic: str) -> list[int]:
     """Its partitions. Raises CommandError."""
     if topic not in known:
-        raise CommandError(f"there is no topic {topic}; `pykafkalog topics` lists what there is")
+        raise NoSuchTopic(topic)
     return known[topic]

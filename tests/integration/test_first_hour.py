@@ -100,19 +100,19 @@ FAILURES = (
     # (command, exit code, the mistake, what to do next)
     ("pykafkalog topics -b localhost:1", 1, "cannot connect to localhost:1", "is --bootstrap-serv"),
     ("PYKAFKALOG_BOOTSTRAP=no.invalid:1 pykafkalog topics", 1, "no machine is known as", "right?"),
-    ("pykafkalog consume nothing-of-the-kind", 1, "nothing-of-the-kind", ""),
-    ("pykafkalog topics --delete nothing-of-the-kind", 1, "there is no topic", ""),
+    ("pykafkalog consume nothing-of-the-kind", 1, "there is no topic", "lists what there is"),
+    ("pykafkalog topics --delete missing", 1, "there is no topic missing", "lists what there is"),
     ("pykafkalog topics --nope", 2, "unknown arguments: --nope", "topics --help` tells more"),
     ("pykafkalog frob", 2, "invalid choice: 'frob'", "`pykafkalog --help` tells more"),
     ("pykafkalog", 2, "required: COMMAND", "`pykafkalog --help` tells more"),
     ("pykafkalog fsck /no/such", 2, "/no/such does not exist", "name a directory of log.dirs"),
-    ("pykafkalog dump-log /no/such", 1, "/no/such does not exist", ""),
-    ("pykafkalog adopt /no/such", 1, "Cannot read the configuration file /no/such", ""),
-    ("pykafkalog produce t --file /no/such", 1, "/no/such", ""),
-    ("pykafkalog topics --create t --config retention.ms=x", 1, "retention.ms", ""),
+    ("pykafkalog dump-log /no/such", 1, "/no/such does not exist", "name a file of a log"),
+    ("pykafkalog adopt /no/such", 1, "No such file", "Name the broker's server.properties"),
+    ("pykafkalog produce t --file /no/such", 1, "cannot read /no/such", "No such file"),
+    ("pykafkalog topics --create t --config retention.ms=x", 1, "retention.ms", "Not a number"),
     ("pykafkalog-broker", 1, "USAGE", "server.properties"),
     ("pykafkalog-broker --frob x", 1, "--frob is not a recognized option", "USAGE"),
-    ("pykafkalog-broker /no/such", 1, "Cannot read the configuration file /no/such", ""),
+    ("pykafkalog-broker /no/such", 1, "No such file", "Name the broker's server.properties"),
     (
         "pykafkalog-broker $P --override listeners=PLAINTEXT://127.0.0.1:$PORT"
         " --override log.dirs=$HOME/a",
@@ -136,7 +136,12 @@ FAILURES = (
     ),
     ("pykafkalog-broker $P --override listeners=SSL://:0", 1, "needs SSL", "PLAINTEXT://"),
     ("pykafkalog-broker $P --override zookeeper.connect=z:1", 1, "zookeeper", "take the line out"),
-    ("pykafkalog-broker $P --override num.io.threads=many", 1, "Invalid value many", "num.io"),
+    (
+        "pykafkalog-broker $P --override num.io.threads=many",
+        1,
+        "Invalid value many",
+        "Not a number",
+    ),
 )
 
 

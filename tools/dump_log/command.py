@@ -59,7 +59,10 @@ def _files(path: Path) -> Iterator[Path]:
             return
         files = [entry for entry in sorted(path.iterdir()) if printer_of(entry) is not None]
     except FileNotFoundError:
-        raise CommandError(f"{path} does not exist") from None
+        raise CommandError(
+            f"{path} does not exist; name a file of a log, a partition's directory or one of"
+            " log.dirs"
+        ) from None
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}") from None
     if not files:

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from tools.connection import TIMEOUT_S, parse_settings
-from tools.errors import CommandError
+from tools.errors import CommandError, NoSuchTopic
 
 
 def create(admin: Any, args: argparse.Namespace) -> None:
@@ -35,7 +35,7 @@ def alter(admin: Any, args: argparse.Namespace) -> None:
             "--alter needs --partitions; settings are changed by `pykafkalog configs`"
         )
     if args.alter not in admin.list_topics(timeout=TIMEOUT_S).topics:
-        raise CommandError(f"there is no topic {args.alter}")
+        raise NoSuchTopic(args.alter)
     admin.create_partitions([NewPartitions(args.alter, args.partitions)])[args.alter].result(
         TIMEOUT_S
     )
@@ -53,7 +53,7 @@ def delete(admin: Any, args: argparse.Namespace) -> None:
         if name not in known:
             if args.if_exists:
                 continue
-            raise CommandError(f"there is no topic {name}")
+            raise NoSuchTopic(name)
         admin.delete_topics([name])[name].result(TIMEOUT_S)
         _say(args, {"deleted": name}, f"Deleted topic {name}.")
 

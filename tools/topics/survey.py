@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tools.errors import CommandError
+from tools.errors import NoSuchTopic
 from tools.log_dirs.survey import directories
 from tools.log_ends import Place
 from tools.wire.brokers import Brokers
@@ -65,7 +65,7 @@ def chosen_topics(topics: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """These topics, or all but the internal ones. Raises CommandError."""
     missing = [name for name in names if name not in topics]
     if missing:
-        raise CommandError(f"there is no topic {missing[0]}; `pykafkalog topics` lists them")
+        raise NoSuchTopic(missing[0])
     return sorted(names or (name for name in topics if not topics[name].is_internal))
 
 

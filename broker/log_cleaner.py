@@ -70,7 +70,7 @@ class LogCleanerStatistics:
 
 
 class LogCleaner:
-    """See the module."""
+    """Owns the cleaner's loops: starts and ends them, and gives each the next log to clean."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ VERSIONS: Final = (0, 4)
 
 
 class AddOffsetsToTxnHandler:
-    """See the module."""
+    """Has the coordinator add the partition of a group's offsets to a transaction."""
 
     def __init__(self, transactions: TransactionCoordinator, groups: GroupCoordinator) -> None:
         self._transactions = transactions

@@ -29,7 +29,7 @@ VERSIONS: Final = (0, 2)
 
 
 class AlterConfigsHandler:
-    """See the module."""
+    """Replaces all settings of a topic or a broker by those of the request."""
 
     def __init__(self, owners: ConfigOwners) -> None:
         self._owners = owners

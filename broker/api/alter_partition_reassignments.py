@@ -35,7 +35,7 @@ MAX_SHOWN: Final = 100
 
 
 class AlterPartitionReassignmentsHandler:
-    """See the module."""
+    """Decides about reassignments as far as one broker can be asked for them."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image

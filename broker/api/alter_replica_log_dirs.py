@@ -42,7 +42,7 @@ class Mover(Protocol):
 
 
 class AlterReplicaLogDirsHandler:
-    """See the module."""
+    """Begins moves of partitions to other directories, or remembers where new ones shall lie."""
 
     def __init__(self, mover: Mover) -> None:
         self._mover = mover

@@ -58,7 +58,7 @@ class FinalizedFeatures(Protocol):
 
 
 class ApiVersionsHandler:
-    """See the module."""
+    """Tells the registry's APIs with their versions, and the features of this broker."""
 
     def __init__(
         self, advertised: Mapping[ApiKey, tuple[int, int]], features: FinalizedFeatures

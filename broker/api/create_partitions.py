@@ -45,7 +45,7 @@ class PartitionCreator(Protocol):
 
 
 class CreatePartitionsHandler:
-    """See the module."""
+    """Has the controller add partitions to topics."""
 
     def __init__(self, controller: PartitionCreator, image: MetadataImage, clock: Clock) -> None:
         self._controller = controller

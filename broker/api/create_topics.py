@@ -50,7 +50,7 @@ class TopicCreator(Protocol):
 
 
 class CreateTopicsHandler:
-    """See the module."""
+    """Has the controller make topics, after it has checked names, numbers and settings."""
 
     def __init__(self, controller: TopicCreator, configs: BrokerConfigs, clock: Clock) -> None:
         self._controller = controller

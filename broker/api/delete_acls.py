@@ -15,7 +15,7 @@ VERSIONS: Final = (1, 3)
 
 
 class DeleteAclsHandler:
-    """See the module."""
+    """Refuses with SECURITY_DISABLED: there is no authorizer."""
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The refusals, at once."""

@@ -25,7 +25,7 @@ FEW: Final = 32
 
 
 class DeleteGroupsHandler:
-    """See the module."""
+    """Has the coordinator delete groups, and says of each why not."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups

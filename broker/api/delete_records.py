@@ -36,7 +36,7 @@ INVALID_LOW_WATERMARK: Final = -1
 
 
 class DeleteRecordsHandler:
-    """See the module."""
+    """Raises the log start of partitions that are led here, up to the high watermark."""
 
     def __init__(self, replica_manager: ReplicaManager) -> None:
         self._replicas = replica_manager

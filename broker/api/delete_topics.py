@@ -44,7 +44,7 @@ class _Asked(NamedTuple):
 
 
 class DeleteTopicsHandler:
-    """See the module."""
+    """Has the controller delete topics by name or id, one after the other."""
 
     def __init__(self, controller: TopicRemover, image: MetadataImage) -> None:
         self._controller = controller

@@ -17,7 +17,7 @@ VERSIONS: Final = (1, 3)
 
 
 class DescribeAclsHandler:
-    """See the module."""
+    """Refuses with SECURITY_DISABLED: there is no authorizer."""
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The refusal, at once."""

@@ -28,7 +28,7 @@ CONTROLLERS: Final = 2
 
 
 class DescribeClusterHandler:
-    """See the module."""
+    """Tells the brokers of the metadata image at the listener that was asked."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image

@@ -53,7 +53,7 @@ FEW: Final = 4
 
 
 class DescribeConfigsHandler:
-    """See the module."""
+    """Tells values, sources and documentation of the settings of topics, brokers and loggers."""
 
     def __init__(self, image: MetadataImage, configs: BrokerConfigs) -> None:
         self._image = image

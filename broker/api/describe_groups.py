@@ -35,7 +35,7 @@ FEW: Final = 16
 
 
 class DescribeGroupsHandler:
-    """See the module."""
+    """Tells state, protocol and members of groups, each asked of its shard."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups

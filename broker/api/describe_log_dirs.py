@@ -101,7 +101,7 @@ class Volumes(Protocol):
 
 
 class DescribeLogDirsHandler:
-    """See the module."""
+    """Tells the sizes of logs by directory, the room on each disk, and moves that are under way."""
 
     def __init__(self, log_manager: LogDirectories, volumes: Volumes, workers: Workers) -> None:
         self._log_manager = log_manager

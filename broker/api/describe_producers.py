@@ -27,7 +27,7 @@ VERSIONS: Final = (0, 0)
 
 
 class DescribeProducersHandler:
-    """See the module."""
+    """Tells the producer state of partitions that are led here."""
 
     def __init__(self, replicas: ReplicaManager) -> None:
         self._replicas = replicas

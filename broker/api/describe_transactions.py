@@ -25,7 +25,7 @@ FEW: Final = 16
 
 
 class DescribeTransactionsHandler:
-    """See the module."""
+    """Tells state, producer and partitions of transactional ids, each asked of its coordinator."""
 
     def __init__(self, transactions: TransactionCoordinator) -> None:
         self._transactions = transactions

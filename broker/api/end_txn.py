@@ -33,7 +33,7 @@ FIRST_VERSION_OF_VERSION_2: Final = 5
 
 
 class EndTxnHandler:
-    """See the module."""
+    """Has the transaction coordinator commit or abort, and tells the producer's next epoch."""
 
     def __init__(
         self, transactions: TransactionCoordinator, producer_ids: ProducerIdAllocator

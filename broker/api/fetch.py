@@ -84,7 +84,7 @@ log = logging.getLogger(__name__)
 
 
 class FetchHandler:
-    """See the module."""
+    """Reads partitions in the order of the session, or waits until there is enough to read."""
 
     def __init__(
         self,

@@ -65,7 +65,8 @@ class _Kind(NamedTuple):
 
 
 class FindCoordinatorHandler:
-    """See the module."""
+    """Tells which broker leads the partition that a key belongs to, and has its topic made at
+    first."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ VERSIONS: Final = (0, 4)
 
 
 class HeartbeatHandler:
-    """See the module."""
+    """Hands a sign of life to the group coordinator."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups

@@ -41,7 +41,7 @@ VERSIONS: Final = (0, 1)
 
 
 class IncrementalAlterConfigsHandler:
-    """See the module."""
+    """Changes single settings of topics, brokers and loggers, all of a resource or none."""
 
     def __init__(self, owners: ConfigOwners) -> None:
         self._owners = owners

@@ -33,7 +33,7 @@ VERSIONS: Final = (0, 5)
 
 
 class InitProducerIdHandler:
-    """See the module."""
+    """Hands out a producer id, by the transaction coordinator where a transactional id is given."""
 
     def __init__(
         self, producer_ids: ProducerIdAllocator, transactions: TransactionCoordinator

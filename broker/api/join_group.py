@@ -36,7 +36,7 @@ FIRST_VERSION_WITH_SKIP_ASSIGNMENT: Final = 9
 
 
 class JoinGroupHandler:
-    """See the module."""
+    """Hands a join to the group coordinator, and answers when the group's phase ends."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups

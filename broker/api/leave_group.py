@@ -31,7 +31,7 @@ LOGGED: Final = 10
 
 
 class LeaveGroupHandler:
-    """See the module."""
+    """Hands departures to the group coordinator, and says of each member what became of it."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups

@@ -25,7 +25,7 @@ VERSIONS: Final = (0, 5)
 
 
 class ListGroupsHandler:
-    """See the module."""
+    """Gathers the groups of all shards here, by state and type."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups

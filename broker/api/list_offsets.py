@@ -73,7 +73,7 @@ _FIRST_VERSION_OF: Final = {
 
 
 class ListOffsetsHandler:
-    """See the module."""
+    """Finds offsets by time in partitions that are led here, as far as the asker may see."""
 
     def __init__(self, replica_manager: ReplicaManager, in_steps: InSteps) -> None:
         self._replicas = replica_manager

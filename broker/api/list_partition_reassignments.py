@@ -16,7 +16,7 @@ VERSIONS: Final = (0, 0)
 
 
 class ListPartitionReassignmentsHandler:
-    """See the module."""
+    """Tells that no partition is on its way: on one broker none ever is."""
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, at once."""

@@ -37,7 +37,7 @@ NO_DURATION: Final = 0
 
 
 class ListTransactionsHandler:
-    """See the module."""
+    """Gathers transactional ids of all shards here, by state, producer, duration and pattern."""
 
     def __init__(self, transactions: TransactionCoordinator, clock: Clock) -> None:
         self._transactions = transactions

@@ -55,7 +55,8 @@ class TopicMaker(Protocol):
 
 
 class MetadataHandler:
-    """See the module."""
+    """Tells brokers and topics of the metadata image, and has missing topics made where that is
+    asked."""
 
     def __init__(self, image: MetadataImage, config: BrokerConfig, controller: TopicMaker) -> None:
         self._image = image

@@ -44,7 +44,7 @@ DEFAULT_RETENTION: Final = -1
 
 
 class OffsetCommitHandler:
-    """See the module."""
+    """Checks topics and sizes of commits, and hands them to the group coordinator."""
 
     def __init__(self, groups: GroupCoordinator, image: MetadataImage) -> None:
         self._groups = groups

@@ -30,7 +30,7 @@ TOMBSTONES_PER_TURN: Final = 256
 
 
 class OffsetDeleteHandler:
-    """See the module."""
+    """Has the group coordinator forget offsets of topics that no member reads."""
 
     def __init__(self, groups: GroupCoordinator, image: MetadataImage) -> None:
         self._groups = groups

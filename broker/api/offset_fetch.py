@@ -50,7 +50,7 @@ _Find = Callable[[str, int], CommittedOffset | None]
 
 
 class OffsetFetchHandler:
-    """See the module."""
+    """Tells the committed offsets of groups, each asked of its shard."""
 
     def __init__(self, groups: GroupCoordinator, image: MetadataImage) -> None:
         self._groups = groups

@@ -129,7 +129,8 @@ class _Progress:
 
 
 class ProduceHandler:
-    """See the module."""
+    """Appends the batches of a request to their partitions, and waits for replicas where it is
+    asked to."""
 
     def __init__(self, replica_manager: ReplicaManager, gate: TransactionGate) -> None:
         self._replicas = replica_manager

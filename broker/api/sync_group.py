@@ -27,7 +27,7 @@ FIRST_VERSION_WITH_PROTOCOL: Final = 5
 
 
 class SyncGroupHandler:
-    """See the module."""
+    """Hands an assignment to the group coordinator and waits for the member's part of it."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups

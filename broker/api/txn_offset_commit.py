@@ -50,7 +50,7 @@ FIRST_VERSION_OF_VERSION_2: Final = 5
 
 
 class TxnOffsetCommitHandler:
-    """See the module."""
+    """Checks commits within a transaction, and hands them to the group coordinator."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ LAST_VERSION_WITH_RESULTS: Final = 1
 
 
 class UpdateFeaturesHandler:
-    """See the module."""
+    """Checks new levels of features against what is supported, and has them stored."""
 
     def __init__(self, features: Features) -> None:
         self._features = features

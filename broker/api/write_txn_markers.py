@@ -40,7 +40,7 @@ FEW: Final = 16
 
 
 class WriteTxnMarkersHandler:
-    """See the module."""
+    """Appends markers to the partitions that are led here, and answers when they are durable."""
 
     def __init__(self, writer: MarkerWriter) -> None:
         self._writer = writer

@@ -33,7 +33,8 @@ Follower = Callable[[BrokerConfig, BrokerConfig], Awaitable[None]]
 
 
 class DynamicBrokerConfig:
-    """See the module."""
+    """The layers of the broker's settings, checked and laid over one another again after each
+    change."""
 
     def __init__(self, static: BrokerConfig, store: MetadataStore) -> None:
         """`static`: of `server.properties`, with the broker id resolved."""

@@ -35,7 +35,8 @@ class LogConfigs(Protocol):
 
 
 class TopicLogConfigs:
-    """See the module."""
+    """Makes a log's configuration from a topic's settings and the broker's, and tells who has to
+    know."""
 
     def __init__(self, image: MetadataImage, broker: BrokerConfig, logs: LogConfigs) -> None:
         self._image = image

@@ -31,7 +31,7 @@ _HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
 
 
 class DelayedFetch(DelayedOperation):
-    """See the module."""
+    """A parked fetch: done when enough bytes are there, when something changed, or in time."""
 
     __slots__ = ("_answer", "_counted", "_isolation", "_min_bytes", "_targets", "_total")
 

@@ -36,7 +36,8 @@ class Awaited:
 
 
 class DelayedProduce(DelayedOperation):
-    """See the module."""
+    """A parked produce: done when all of its partitions' high watermarks have passed it, or in
+    time."""
 
     __slots__ = ("_answer", "_waiting")
 

@@ -55,7 +55,7 @@ class _Abandoned(Exception):
 
 
 class LogMover:
-    """See the module."""
+    """Copies partitions into other log directories, and puts the copy in the original's place."""
 
     def __init__(
         self, replicas: "ReplicaManager", log_manager: "LogManager", workers: Workers

@@ -132,7 +132,7 @@ class _Look:
 
 
 class LogCleanerManager:
-    """See the module."""
+    """Chooses what is cleaned next, knows what must not be, and keeps the checkpoints."""
 
     def __init__(self, table: LogTable, clock: Clock, checkpoints: CleanerCheckpoints) -> None:
         self._table = table

@@ -20,7 +20,7 @@ _NEVER: Final = -1
 
 
 class AbortedSums:
-    """See the module docstring."""
+    """Counts and sums a log's aborted transactions as they come, for its line in the checkpoint."""
 
     __slots__ = (
         "_durability",

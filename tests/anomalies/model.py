@@ -22,7 +22,7 @@ NEVER: Final = 1 << 62
 
 
 class Outcome(Enum):
-    """See the module."""
+    """What became of a transaction, as far as its client can tell."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -126,7 +126,7 @@ class FinalRead:
 
 @dataclass(eq=False)
 class History:
-    """See the module. `transactions` in order of invocation, `polls` in order of time."""
+    """All that clients saw: `transactions` in order of invocation, `polls` in order of time."""
 
     transactions: list[Transaction]
     polls: list[Poll]

@@ -118,7 +118,7 @@ class _Client:
 
 
 class Run:
-    """See the module; the `Stage` of the nemesis."""
+    """Sets all up, lets it go on for a time, and judges; the `Stage` of the nemesis."""
 
     def __init__(self, directory: Path, plan: RunPlan) -> None:
         self.directory = directory

@@ -156,7 +156,7 @@ class Directory:
 
 
 class SimulatedDisk(MemoryFileSystem):
-    """See the module docstring."""
+    """A disk in memory, in whose operations the plan's failures happen."""
 
     def __init__(self, now_ms: Callable[[], int], random: Random) -> None:
         super().__init__(now_ms)

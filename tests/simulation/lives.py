@@ -91,7 +91,7 @@ class Life:
 
 
 class Lives:
-    """See the module."""
+    """The broker of a simulated world: started, stopped, killed and started again."""
 
     def __init__(
         self,

@@ -76,7 +76,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """See the module."""
+    """Everything that was drawn from one seed."""
 
     seed: int
     seconds: float

@@ -93,7 +93,7 @@ class Network:
 
 
 class Wire:
-    """See the module; a `Line` of `tests.anomalies.workload.raw`."""
+    """One client's connection; a `Line` of `tests.anomalies.workload.raw`."""
 
     def __init__(self, network: Network, name: str, clock: VirtualClock, random: Random) -> None:
         self._network = network

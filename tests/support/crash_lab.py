@@ -115,7 +115,7 @@ def topic_config(random: Random) -> TopicConfig:
 
 
 class Workload:
-    """See the module docstring. The methods without argument are actions."""
+    """A partition that is worked with. The methods without argument are actions."""
 
     def __init__(
         self, random: Random, fs: MemoryFileSystem | None = None, config: TopicConfig | None = None

@@ -57,7 +57,7 @@ class Parked:
 
 
 class GroupHarness(CoordinatorHarness):
-    """See the module; every call checks the shards' invariants afterwards."""
+    """The group under test; every call checks the shards' invariants afterwards."""
 
     def __init__(
         self,

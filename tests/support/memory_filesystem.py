@@ -124,7 +124,7 @@ class UnreliableFile(MemoryFile):
 
 
 class MemoryFileSystem(PlainFileSystem):
-    """See the module's docstring."""
+    """A disk whose next operations may fail, and whose unsynced bytes may go."""
 
     def __init__(self, *, total_bytes: int = 1 << 40) -> None:
         super().__init__(lambda: self.now_ms, total_bytes=total_bytes)

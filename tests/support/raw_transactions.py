@@ -50,7 +50,7 @@ AGAIN = frozenset(
 
 
 class RawTransaction:
-    """See the module docstring. Every method raises AssertionError with an answer that is final."""
+    """A transaction that is begun, written to and ended by single requests."""
 
     def __init__(self, transactional_id: str, *, version: int, timeout_ms: int = 60_000) -> None:
         self.transactional_id = transactional_id

@@ -77,7 +77,7 @@ class RecordingFile(UnreliableFile):
 
 
 class RecordingFileSystem(MemoryFileSystem):
-    """See the module docstring. `journal` says what was done, in order."""
+    """A disk that remembers all that was done to it. `journal` says what, in order."""
 
     def __init__(self, before: MemoryFileSystem | None = None) -> None:
         super().__init__()

@@ -65,7 +65,7 @@ class View:
 
 
 class SharedDirectory:
-    """See the module docstring."""
+    """The directory, and the broker that serves it at the moment."""
 
     def __init__(self, root: Path, version: str) -> None:
         self.root = root

@@ -77,7 +77,7 @@ class Reply(tuple[ErrorCode, int, int]):
 
 
 class TransactionHarness(CoordinatorHarness):
-    """See the module; every call checks the shards' invariants afterwards."""
+    """The coordinator under test; every call checks the shards' invariants afterwards."""
 
     def __init__(
         self,

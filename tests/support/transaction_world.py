@@ -121,7 +121,7 @@ class Partitions:
 
 
 class World:
-    """See the module. Each step checks what must hold at any time."""
+    """The coordinator, its log and its partitions. Each step checks what must hold at any time."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()

@@ -56,7 +56,8 @@ _GROUPS_A_STEP: Final = 2000
 
 
 class GroupCoordinator:
-    """See the module."""
+    """Finds the shard of a request's group and asks it; starts and ends shards as partitions come
+    and go."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ EXPIRY_PAUSE_S = 0.02
 
 
 class ExpiryTask:
-    """See the module."""
+    """The background loop that removes expired offsets, and groups that nothing is left of."""
 
     def __init__(
         self,

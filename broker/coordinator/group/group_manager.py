@@ -37,7 +37,7 @@ from protocol.errors import ErrorCode
 
 
 class GroupMetadataManager:
-    """See the module."""
+    """The groups of a partition by their ids, and every decision about their members."""
 
     def __init__(
         self,

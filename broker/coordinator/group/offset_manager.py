@@ -21,7 +21,7 @@ _LAST_TIMESTAMP: Final = 2**63 - 1
 
 
 class OffsetMetadataManager:
-    """See the module."""
+    """The committed offsets of a partition's groups, and every decision about them."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ Done = Callable[[ErrorCode], None]
 
 
 class OffsetWrites:
-    """See the module."""
+    """Offsets on their way: written, not shown yet, and shown when they are durable."""
 
     def __init__(self, topic: OffsetsTopic, executor: OutcomeExecutor, counters: Counters) -> None:
         self._topic = topic

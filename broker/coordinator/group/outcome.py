@@ -85,7 +85,7 @@ class RebalanceReason(Enum):
 
 
 class Outcome:
-    """See the module; fields are appended to by the deciding code and read by the runtime."""
+    """What a decision asks for, filled by who decides and read by the runtime."""
 
     __slots__ = (
         "after",

@@ -25,7 +25,7 @@ TOMBSTONES_PER_BATCH = 1_000
 
 
 class OutcomeExecutor:
-    """See the module."""
+    """The runtime of group decisions: it does, in order, what an `Outcome` asks for."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ RECORDS_PER_YIELD = 100
 
 
 class GroupShard:
-    """See the module."""
+    """All that a coordinator knows of the groups of one partition, and the way to change it."""
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ Done = Callable[[ErrorCode], None]
 
 
 class Changes:
-    """See the module."""
+    """The one way in which a transactional id's state is written down and then changed."""
 
     def __init__(
         self,

@@ -80,7 +80,7 @@ class _Work:
 
 
 class MarkerDispatcher:
-    """See the module. One work per key."""
+    """Writes the markers of ended transactions until every partition has them; one work per key."""
 
     def __init__(self, writer: MarkerWriter, deadlines: Deadlines) -> None:
         self._writer = writer

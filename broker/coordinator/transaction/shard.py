@@ -22,7 +22,7 @@ RECORDS_PER_YIELD = 100
 
 
 class TransactionShard:
-    """See the module."""
+    """The transactional ids of one partition, with what each of them is in the middle of."""
 
     def __init__(self, partition: int) -> None:
         self.partition = partition

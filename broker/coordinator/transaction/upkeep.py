@@ -89,7 +89,8 @@ class _Walk:
 
 
 class Upkeep:
-    """See the module."""
+    """Aborts transactions that time out, forgets ids that nobody uses, and finishes what a start
+    found."""
 
     def __init__(
         self,

@@ -50,7 +50,7 @@ def file_name(writer: str, batch: int, partition: int) -> str:
 
 
 class ParquetTable:
-    """See the module."""
+    """A directory of Parquet files that holds each record once, appended to batch by batch."""
 
     def __init__(self, session: Any, place: Place) -> None:
         self._session = session

@@ -70,7 +70,7 @@ class NemesisPlan:
 
 
 class Nemesis:
-    """See the module."""
+    """Draws from the seed what happens to which process when, and does it."""
 
     def __init__(
         self,

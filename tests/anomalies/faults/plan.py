@@ -30,7 +30,7 @@ _TRANSACTIONAL: Final = (
 
 
 class Fault(Enum):
-    """See the module."""
+    """One thing that may happen to a request on its way."""
 
     DROP_ANSWER = "drop answer"
     LATE = "late"

@@ -39,7 +39,8 @@ class _Link:
 
 
 class FaultProxy:
-    """See the module. `broker_port` may be set later, and anew after each start of the broker."""
+    """Listens in the broker's place. `broker_port` may be set later, and anew after each of its
+    starts."""
 
     def __init__(self, random: Random, plan: FaultPlan = NO_FAULTS) -> None:
         self.plan = plan

@@ -94,7 +94,7 @@ class Line(Protocol):
 
 
 class RawProducer:
-    """See the module; a `TransactionalProducer`. Made by `open`."""
+    """A `TransactionalProducer` that writes its own frames. Made by `open`."""
 
     def __init__(
         self,

@@ -163,7 +163,7 @@ def _open_for(random: Random) -> float:
 async def sender(
     transactions: Transactions, life: Life, values: Values, keys: Sequence[str]
 ) -> None:
-    """See the module."""
+    """Sends transactions of some records to some keys, and ends them one way or the other."""
     random = life.random
     while life.going():
         sends = fresh_sends(random, values, keys)
@@ -178,7 +178,7 @@ async def mixer(
     values: Values,
     keys: Sequence[str],
 ) -> None:
-    """See the module."""
+    """Notes in each transaction what it has polled meanwhile."""
     random = life.random
     while life.going():
         polled = await reader.poll(0.05, 50)
@@ -197,7 +197,7 @@ async def copier(
     keys: Sequence[str],
     group: str,
 ) -> None:
-    """See the module."""
+    """Writes a record for each that it polled, and its group's offsets in the same transaction."""
     random = life.random
     while life.going():
         polled = await reader.poll(0.3, random.randint(1, 12))
@@ -218,7 +218,7 @@ async def copier(
 
 
 async def poller(reader: PollingReader, life: Life, *, member: bool) -> None:
-    """See the module."""
+    """Polls, alone or as a member of a group, and notes what came."""
     random = life.random
     following: dict[str, int] = {}
     while life.going():

@@ -17,7 +17,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class Departures:
-    """See the module."""
+    """Removes members: those that leave, and those whose sessions have run out."""
 
     def __init__(self, rebalance: Rebalance) -> None:
         self._rebalance = rebalance

@@ -15,7 +15,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class Joining:
-    """See the module."""
+    """Decides about a JoinGroup: admit, send away with a member id, or start a rebalance."""
 
     def __init__(
         self, limits: GroupLimits, rebalance: Rebalance, *, new_id: Callable[[], str]

@@ -12,7 +12,7 @@ from protocol.errors import ErrorCode
 
 
 class StaticMembers:
-    """See the module."""
+    """Puts a new member id in the place of the one that a static member had."""
 
     def __init__(self, rebalance: Rebalance) -> None:
         self._rebalance = rebalance

@@ -14,7 +14,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class Syncing:
-    """See the module."""
+    """Takes the leader's assignment, and gives each member that asks its part."""
 
     def __init__(self, rebalance: Rebalance, *, now_ms: Callable[[], int]) -> None:
         self._rebalance = rebalance

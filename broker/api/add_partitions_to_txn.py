@@ -47,7 +47,7 @@ _Codes = dict[TopicPartition, ErrorCode]
 
 
 class AddPartitionsToTxnHandler:
-    """Has the coordinator add partitions to a transaction, for a producer or for a broker's check."""
+    """Has the coordinator add partitions to a transaction, for a producer or a broker's check."""
 
     def __init__(self, transactions: TransactionCoordinator, image: MetadataImage) -> None:
         self._transactions = transactions

@@ -12,7 +12,7 @@ from broker.request import Pending
 
 
 class Gathering:
-    """A response in the making: results are put into their places, and the last one completes it."""
+    """A response in the making: results take their places, and the last one completes it."""
 
     __slots__ = ("_left", "_pending", "_response")
 

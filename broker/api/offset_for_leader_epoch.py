@@ -28,7 +28,7 @@ VERSIONS: Final = (0, 4)
 
 
 class OffsetForLeaderEpochHandler:
-    """Asks logs for the end of a leader epoch, which tells a client where its log parts from ours."""
+    """Asks logs for the end of a leader epoch: where a client's log parts from ours."""
 
     def __init__(self, replica_manager: ReplicaManager, in_steps: InSteps) -> None:
         self._replicas = replica_manager

@@ -18,7 +18,7 @@ TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
 class OffsetsTopic:
-    """The coordinator's way into `__consumer_offsets`: each call appends its records as one batch."""
+    """The coordinator's way into `__consumer_offsets`: a batch for each call."""
 
     def __init__(self, writer: PartitionWriter, clock: Clock, compression: CompressionType) -> None:
         self._writer = writer

@@ -68,7 +68,7 @@ class ProducerIds(Protocol):
 
 
 class TransactionCoordinator:
-    """Answers the requests of transactional producers: finds the id, decides, writes, carries out."""
+    """Answers transactional producers: finds the id, decides, writes, carries out."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ from protocol.errors import ErrorCode
 
 
 class Rebalance:
-    """Takes groups from one phase of a rebalance to the next; one object serves all of a partition."""
+    """Takes groups from phase to phase of a rebalance; one object serves all of a partition."""
 
     def __init__(
         self,

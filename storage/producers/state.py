@@ -22,8 +22,8 @@ In memory everything, in few bytes each (`storage.producers.table`); on disk the
 `storage.producers.snapshot`. The log is the truth: after a crash the newest usable snapshot is read
 and the log replayed from there (S-REC-5).
 
-Not here: verification of transactions with the coordinator before the first append (KIP-890), which
-comes with the transaction coordinator. Only `storage.log` calls this; not thread-safe.
+Not here: asking a transaction's coordinator before its first append (KIP-890,
+`TransactionCoordinator.verify_partition`). Only `storage.log` calls this; not thread-safe.
 """
 
 import logging

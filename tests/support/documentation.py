@@ -13,6 +13,7 @@ In `--help` the lines below "examples:" are commands; what follows behind two bl
 
 import argparse
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,10 +62,23 @@ def steps_of_page(page: Path) -> list[Step]:
 
 
 def _lines(body: str) -> Iterator[str]:
-    """Commands; a backslash at the end goes on in the next line."""
+    """Commands; a backslash at the end goes on in the next line, and so does an open quote."""
+    begun = ""
     for line in re.sub(r"\\\n\s*", "", body).splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
-            yield line.strip()
+            begun = f"{begun} {line.strip()}".lstrip()
+            if not _is_open(begun):
+                yield begun
+                begun = ""
+    assert not begun, f"a quote is not closed: {begun}"
+
+
+def _is_open(command: str) -> bool:
+    try:
+        shlex.split(command, comments=True)
+    except ValueError:
+        return True
+    return False
 
 
 def _dialogue(source: str, body: str) -> Iterator[Step]:
@@ -76,9 +90,10 @@ def _dialogue(source: str, body: str) -> Iterator[Step]:
 def steps_of_help(parser: argparse.ArgumentParser) -> list[Step]:
     """The examples of a command."""
     text = (parser.epilog or "").partition("examples:\n")[2].partition("\n\n")[0]
+    commands = "\n".join(_EXPLANATION.sub("", line.strip()) for line in text.splitlines())
     return [
-        Step(source=f"{parser.prog} --help", command=_EXPLANATION.sub("", line))
-        for line in _lines(text)
+        Step(source=f"{parser.prog} --help", command=line)
+        for line in _lines(commands)
         if not line.startswith(("what ", "Times "))
         if re.match(r"[\w.]+ ", line) and _is_command(line)
     ]

@@ -1,11 +1,12 @@
 """The commands of a page are read as a reader reads them."""
 
+import argparse
 from pathlib import Path
 
 import pytest
 
 from tests.support import documentation
-from tests.support.documentation import Step, says, steps_of_page
+from tests.support.documentation import Step, says, steps_of_help, steps_of_page
 
 PAGE = """
 ```
@@ -41,6 +42,25 @@ def test_commands_dialogues_and_programs_in_their_order(
         Step(source="page.md:13", command="three", printed=("said", "…")),
         Step(source="page.md:13", command="four", printed=()),
         Step(source="page.md:19", command="python -c 'x = 1\n'"),
+    ]
+
+
+def test_an_example_of_help_may_be_explained_and_go_on_within_quotes() -> None:
+    parser = argparse.ArgumentParser(
+        prog="tool",
+        epilog="""\
+examples:
+  pykafkalog one --a \\
+      b                  the reader's own words
+  pykafkalog two "of
+      three" 'and four'
+                         of an explanation
+
+exit code: 0""",
+    )
+    assert [step.command for step in steps_of_help(parser)] == [
+        "pykafkalog one --a b",
+        "pykafkalog two \"of three\" 'and four'",
     ]
 
 

@@ -194,7 +194,7 @@ def _state(pid: int) -> str:
 
 
 class _World:
-    """What examples speak of: topics with records, a group, files."""
+    """What examples speak of: topics with records, a group, a transactional id, files."""
 
     def __init__(self, directory: Path, commands: Sequence[str]) -> None:
         self._directory = directory
@@ -252,7 +252,13 @@ class _World:
         )
         if "orders" in spared:
             return
-        if GROUP in command:
+        if GROUP in command and "transactions" in command:
+            writer = Producer({**settings, "transactional.id": GROUP})
+            writer.init_transactions(20)
+            writer.begin_transaction()
+            writer.produce("orders", "a", partition=0)
+            writer.commit_transaction(20)
+        elif GROUP in command:
             consumer = Consumer({**settings, "group.id": GROUP})
             places = [TopicPartition("orders", n, 450) for n in range(3)]
             committed = consumer.committed(places, timeout=20)

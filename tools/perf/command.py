@@ -67,7 +67,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _add_test(tests: Any, name: str, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = tests.add_parser(name, help=text, description=text)
+    epilog = "`pykafkalog perf --help` has examples, exit codes, and what is measured."
+    parser: argparse.ArgumentParser = tests.add_parser(
+        name, help=text, description=text, epilog=epilog
+    )
     parser.add_argument("topic")
     add_connection_arguments(parser)
     parser.add_argument("--records", type=_positive, metavar="N", help="end after so many")

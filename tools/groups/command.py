@@ -48,7 +48,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--topic",
         action="append",
-        metavar="TOPIC[:0,1,…]",
+        metavar="TOPIC[:0,1]",
         help="with --reset and --delete-offsets; several times for several topics",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line")

@@ -36,11 +36,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     action.add_argument(
         "--partitions",
         nargs="*",
-        metavar="TOPIC[:0,1,…]",
+        metavar="TOPIC[:0,1]",
         help="a line for each log, of all or these",
     )
     action.add_argument("--moving", action="store_true", help="logs that are being moved")
-    action.add_argument("--move", nargs="+", metavar="TOPIC[:0,1,…]", help="move these, with --to")
+    action.add_argument("--move", nargs="+", metavar="TOPIC[:0,1]", help="move these, with --to")
     parser.add_argument("--broker", type=int, metavar="ID", help="only this one's")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     move = parser.add_argument_group("with --move")

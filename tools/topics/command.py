@@ -51,7 +51,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     action.add_argument("--alter", metavar="TOPIC")
     action.add_argument("--delete", nargs="+", metavar="TOPIC")
     action.add_argument(
-        "--trim", nargs="+", metavar="TOPIC[:0,1,…]", help="delete old records, with --before"
+        "--trim", nargs="+", metavar="TOPIC[:0,1]", help="delete old records, with --before"
     )
     parser.add_argument(
         "--partitions", type=int, help="with --create (default: the broker's) or --alter"

@@ -39,12 +39,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", action="store_true", help="every id (the default)")
     action.add_argument("--describe", nargs="+", metavar="ID")
-    action.add_argument("--producers", nargs="+", metavar="TOPIC[:0,1,…]")
+    action.add_argument("--producers", nargs="+", metavar="TOPIC[:0,1]")
     action.add_argument("--why", metavar="TOPIC:N", help="why the last stable offset stands still")
     action.add_argument(
         "--find-hanging",
         nargs="*",
-        metavar="TOPIC[:0,1,…]",
+        metavar="TOPIC[:0,1]",
         help="open ones that nobody will end, in these or all partitions",
     )
     action.add_argument("--abort", metavar="TOPIC:N", help="one that hangs, in one partition")

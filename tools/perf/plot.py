@@ -18,7 +18,7 @@ def require_plot(path: Path) -> None:
     if not path.resolve().parent.is_dir():
         raise CommandError(f"--plot {path}: there is no directory {path.parent}")
     if find_spec("matplotlib") is None:
-        raise CommandError("--plot needs matplotlib: pip install matplotlib")
+        raise CommandError("--plot needs matplotlib: python -m pip install 'pykafkalog[plot]'")
 
 
 def draw(result: Result, path: Path) -> None:

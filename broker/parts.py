@@ -11,6 +11,7 @@ from broker.api.api_versions import unsupported_version_response
 from broker.api.in_steps import InSteps
 from broker.api.registry import ADVERTISED, Services, build_handlers
 from broker.background import Background
+from broker.cleaner.log_cleaner import LogCleaner
 from broker.cluster.controller import Controller
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
@@ -26,7 +27,6 @@ from broker.coordinator.partition_writer import ReplicaPartitionWriter
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.settings import TransactionSettings
 from broker.deadlines import Deadlines
-from broker.log_cleaner import LogCleaner
 from broker.network.connection_limits import Limits
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings

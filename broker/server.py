@@ -28,14 +28,15 @@ from broker.cluster.leadership import led_partitions
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC
 from broker.deadlines import Deadlines
-from broker.directory_identity import Identity, locate_store, settle_identity
-from broker.exposure import tell_of_open_listeners
-from broker.loaded_logs import note_producer_ids, tell_unserved
-from broker.log_loading import load_all_logs
-from broker.metrics_export import start_metrics
 from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
-from broker.start_advice import OPERATOR_ERRORS, explained
+from broker.startup.advice import OPERATOR_ERRORS, explained
+from broker.startup.directory_identity import Identity, locate_store, settle_identity
+from broker.startup.exposure import tell_of_open_listeners
+from broker.startup.known_producers import reserve_known_producer_ids
+from broker.startup.log_loader import load_all_logs
+from broker.startup.metrics_export import start_metrics
+from broker.startup.stray_logs import warn_of_stray_logs
 from broker.world.loop_watch import LoopWatch
 from broker.world.transport import BoundListener
 from broker.world.workers import perform_all
@@ -285,8 +286,8 @@ class BrokerServer:
         self.state.move_to(BrokerState.STARTING)
 
     async def _lead(self, bound: Sequence[BoundListener]) -> None:
-        tell_unserved(self.log_manager, self.parts.image)
-        note_producer_ids(self.log_manager, self.parts.producer_ids)
+        warn_of_stray_logs(self.log_manager, self.parts.image)
+        reserve_known_producer_ids(self.log_manager, self.parts.producer_ids)
         await self.parts.controller.lead()
         await self.parts.controller.register(
             [Listener(name=b.name, host=b.host, port=b.port, protocol=b.protocol) for b in bound]

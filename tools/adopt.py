@@ -1,8 +1,8 @@
 """`pykafkalog adopt`: let the broker serve log directories that Apache Kafka wrote.
 
 The broker must be stopped. What was found and what became of it is shown in a table; a second run
-finds everything known and changes nothing. The work is done by `broker.adopt` in a process of its
-own: the metadata store is the daemon's, the command line never touches it.
+finds everything known and changes nothing. The work is done by `broker.offline.adopt` in a process
+of its own: the metadata store is the daemon's, the command line never touches it.
 """
 
 import argparse

@@ -16,11 +16,11 @@ _BROKER = [*__package__.split(".")[:-1], "broker"]
 
 
 def answer_of(module: str, *arguments: str) -> Any:
-    """What `broker.<module>` says to the arguments. Raises CommandError.
+    """What `broker.offline.<module>` says to the arguments. Raises CommandError.
 
     What it has to say beside its answer goes to standard error.
     """
-    words = [sys.executable, "-m", ".".join([*_BROKER, module]), *arguments]
+    words = [sys.executable, "-m", ".".join([*_BROKER, "offline", module]), *arguments]
     result = subprocess.run(words, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         lines = result.stderr.strip().splitlines() or [f"ended with {result.returncode}"]

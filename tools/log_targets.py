@@ -2,8 +2,8 @@
 
 A target is a log directory, a partition directory, or a topic of a running broker. Of a topic the
 broker tells the configs and the directories, which have to be on this machine. Of a directory the
-configs are looked for beside the logs (`broker.stored_configs`); what holds for all topics is in
-`server.properties`, which may be given. `--config` goes before all of it.
+configs are looked for beside the logs (`broker.offline.stored_configs`); what holds for all topics
+is in `server.properties`, which may be given. `--config` goes before all of it.
 """
 
 import argparse

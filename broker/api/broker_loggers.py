@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from broker import log_levels
+from broker.api import log_levels
 from broker.api.config_resources import Operation
 from protocol.errors import ErrorCode, KafkaError
 

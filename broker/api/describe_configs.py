@@ -21,8 +21,7 @@ Version notes
 from collections.abc import Iterable
 from typing import Any, Final
 
-from broker import log_levels
-from broker.api import many
+from broker.api import log_levels, many
 from broker.api.config_description import (
     BrokerConfigs,
     ConfigEntry,

@@ -18,7 +18,7 @@ Rules
    duplicates of the other's and be lost, as soon as a directory goes back and forth.
 7. Leader epochs need nothing here: `Controller.lead` continues above those found in the logs.
 
-Used by `broker.server` when its store is new, and by `broker.adopt` (the `--adopt` mode).
+Used by `broker.server` when its store is new, and by `broker.offline.adopt` (the `--adopt` mode).
 """
 
 import logging

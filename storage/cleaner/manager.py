@@ -16,7 +16,7 @@ cleaner sees it at its next step (`is_wanted`), and what it has written is not i
 the log's generation has changed or its segments are not where they were.
 
 Belongs to the event loop. `storage.log_manager` makes it and tells it what happens to logs;
-`broker.log_cleaner` drives it.
+`broker.cleaner.log_cleaner` drives it.
 """
 
 import logging

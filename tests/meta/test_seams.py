@@ -55,7 +55,7 @@ ALLOWED = {
     # anonymous memory
     "broker/network/buffers.py": {"mmap"},
     # a program of its own: it reads a copy of what a broker has open
-    "broker/stored_configs.py": {"shutil", "tempfile"},
+    "broker/offline/stored_configs.py": {"shutil", "tempfile"},
     # time itself
     "broker/world/clock.py": {"time", "trio.move_on_after", "trio.sleep"},
     # threads and child processes themselves
@@ -82,7 +82,7 @@ ALLOWED = {
     # chance itself; how much memory there is
     "broker/world/on_machine.py": {"os", "random"},
     # the process of a tool: chance itself
-    "broker/adopt.py": {"random"},
+    "broker/offline/adopt.py": {"random"},
     # the process: its environment, its signals and their time, its immediate end
     "broker/__main__.py": {"os", "signal", "trio.open_signal_receiver"},
 }

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import trio
 
-from broker.adopt import adopt
 from broker.cluster.adoption import FIRST_PRODUCER_ID, Action, ConfigSource, take_over
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.image import TopicImage
 from broker.cluster.kraft_log import METADATA_DIRECTORY, read_kraft_metadata
 from broker.cluster.producer_ids import ProducerIdAllocator
 from broker.cluster.tree_reader import read_topics
+from broker.offline.adopt import adopt
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from protocol.errors import ProtocolError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from broker.log_loading import (
+from broker.startup.log_loader import (
     LONG_S,
     QUICK_LOG_S,
     RECOVERED_S,

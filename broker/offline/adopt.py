@@ -1,6 +1,6 @@
 """Registers what another broker wrote: what `pykafkalog adopt` runs, while no broker does.
 
-    python -m broker.adopt server.properties [--override property=value]* [--dry-run]
+    python -m broker.offline.adopt server.properties [--override property=value]* [--dry-run]
 
 The metadata store belongs to the daemon, so the daemon's own package changes it; the tool only
 shows what this prints, one JSON object:
@@ -31,7 +31,7 @@ from broker.cluster.adoption import TopicVerdict, take_over
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.identity import random_uuid
 from broker.cluster.metadata_store import MetadataStoreError
-from broker.directory_identity import locate_store, settle_identity
+from broker.startup.directory_identity import locate_store, settle_identity
 from broker.world.metadata_medium import MetadataMedium, TransientMedium
 from broker.world.sqlite_medium import SqliteMedia
 from broker.world.workers import InlineWorkers

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from broker.directory_identity import Failed, Identity, refuse, settle_identity
+from broker.startup.directory_identity import Failed, Identity, refuse, settle_identity
 from config.broker_config import BrokerConfig
 from storage.errors import InconsistentBrokerId, InconsistentClusterId
 from storage.log_dir import MetaProperties, read_meta_properties, write_meta_properties

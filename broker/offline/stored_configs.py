@@ -1,6 +1,6 @@
 """The configs that were set while brokers ran, from the files beside their logs.
 
-    python -m broker.stored_configs /disk1/kafka-logs [/disk2/kafka-logs]*
+    python -m broker.offline.stored_configs /disk1/kafka-logs [/disk2/kafka-logs]*
 
 One JSON object: what holds for all brokers and for one of them, and what topics set themselves.
 

@@ -1,6 +1,6 @@
 """What the threads of the log cleaner are made with, of a broker's configuration.
 
-`broker.log_cleaner` makes its threads anew when any of it changes.
+`broker.cleaner.log_cleaner` makes its threads anew when any of it changes.
 """
 
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ Whoever has read or written so many bytes tells it. When `CHECK_INTERVAL_S` has 
 last look and the rate of that time was too high, who has told sleeps until it is right, and
 everybody who shares the throttler waits for that.
 
-`broker.log_cleaner` has one for all its threads (`log.cleaner.io.max.bytes.per.second`).
+`broker.cleaner.log_cleaner` has one for all its threads (`log.cleaner.io.max.bytes.per.second`).
 """
 
 from typing import Final

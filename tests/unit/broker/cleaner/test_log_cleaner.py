@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from broker.cleaner_settings import MOST_MAP_BYTES, CleanerSettings
+from broker.cleaner.settings import MOST_MAP_BYTES, CleanerSettings
 from config.broker_config import BrokerConfig
 
 

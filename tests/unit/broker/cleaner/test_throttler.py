@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 
-from broker.throttler import CHECK_INTERVAL_S, Throttler
+from broker.cleaner.throttler import CHECK_INTERVAL_S, Throttler
 from broker.world.virtual_time import Timeline, VirtualClock
 
 

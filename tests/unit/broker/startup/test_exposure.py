@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.exposure import tell_of_open_listeners
+from broker.startup.exposure import tell_of_open_listeners
 from broker.world.transport import BoundListener
 
 

@@ -1,7 +1,7 @@
 """One cleaning, advanced on the event loop while a child process reads and writes.
 
-Apart from `broker.log_cleaner`, which imports it when there is something to clean: that takes some
-tens of milliseconds, which a start does without.
+Apart from `broker.cleaner.log_cleaner`, which imports it when there is something to clean: that
+takes some tens of milliseconds, which a start does without.
 """
 
 import logging
@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from broker.cleaner_settings import CleanerSettings
+from broker.cleaner.settings import CleanerSettings
 from broker.world.clock import Clock
 from broker.world.workers import Hand, WorkerDied, Workers
 from storage.cleaner import work as work_in_child

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from broker.start_advice import explained
+from broker.startup.advice import explained
 from broker.world.sockets import SocketTransport
 from broker.world.transport import BindError
 from config.definition import ConfigError

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from broker.cleaner_settings import CleanerSettings
-from broker.throttler import Throttler
+from broker.cleaner.settings import CleanerSettings
+from broker.cleaner.throttler import Throttler
 from broker.world.clock import Clock
 from broker.world.loop_watch import LoopWatch, attributed
 from broker.world.turns import wait_for_turn
@@ -43,7 +43,7 @@ from storage.log_manager import LogManager
 from storage.paths import parent_dir
 
 if TYPE_CHECKING:
-    from broker.cleaning_steps import Cleaned, RunningCleaning
+    from broker.cleaner.cleaning_steps import Cleaned, RunningCleaning
 
 logger = logging.getLogger(__name__)
 
@@ -293,6 +293,6 @@ class CleanerThread:
 
 def _import_steps() -> "type[RunningCleaning]":
     """In a thread: importing takes tens of milliseconds, which the event loop cannot wait for."""
-    from broker.cleaning_steps import RunningCleaning
+    from broker.cleaner.cleaning_steps import RunningCleaning
 
     return RunningCleaning

@@ -28,9 +28,9 @@ from storage.index.offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
 from storage.index.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from storage.index.transaction_index import Checksum
 from storage.log import replay
+from storage.log.batch_flaws import flaw_of
 from storage.log.scan import Ended, Walk
 from storage.log.segment import LogSegment
-from storage.log.soundness import flaw_of
 from storage.producers.state import ProducerStateManager
 
 _log = logging.getLogger(__name__)

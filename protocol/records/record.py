@@ -1,7 +1,7 @@
 """Records as Python values, for what is not the hot path: coordinators, tools, old formats, tests.
 
 Whether a batch is sound, has keys, or where a timestamp lies is answered without an object per
-record by `soundness` and `search`.
+record by `record_validation` and `search`.
 """
 
 from collections.abc import Iterator

@@ -21,9 +21,9 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.payload import payload_of
 from protocol.records.record import iter_records
+from protocol.records.record_validation import RecordRules, check_batch, validated_max_timestamp
 from protocol.records.scan import fields_of
 from protocol.records.search import first_at_or_after
-from protocol.records.soundness import RecordRules, check_batch, sound_max_timestamp
 
 NOW = 1_790_000_000_000
 RULES = RecordRules()
@@ -64,7 +64,7 @@ def operations(buf: bytearray) -> dict[str, Callable[[], object]]:
         "first_at_or_after": lambda: first_at_or_after(buf, 0, header.max_timestamp),
     }
     if not header.is_compressed:
-        rows["sound_max_timestamp"] = lambda: sound_max_timestamp(payload, header)
+        rows["validated_max_timestamp"] = lambda: validated_max_timestamp(payload, header)
         starts = chain.record_starts(payload, header.record_count)
         rows["  starts only"] = lambda: chain.record_starts(payload, header.record_count)
         rows["  fields, python"] = lambda: scan_python.read_fields(payload, starts, NOW)

@@ -1,7 +1,7 @@
 """Reading one partition directory whole, and telling what is wrong with it.
 
 More than a start looks at: every segment from its first byte, every index entry, records if asked.
-Batches are judged by recovery's own rule (`storage.log.soundness`), so that "bad" means the same.
+Batches are judged by recovery's own rule (`storage.log.batch_flaws`), so that "bad" means the same.
 Nothing is raised for damage; OSError for a disk that cannot be read.
 """
 
@@ -13,8 +13,8 @@ from typing import Final
 from protocol.records.errors import RecordsError
 from storage.check.findings import Finding, Problem, reason_of
 from storage.errors import CheckpointError, CorruptSnapshot
+from storage.log.batch_flaws import flaw_of
 from storage.log.scan import Ended
-from storage.log.soundness import flaw_of
 from storage.paths import (
     DELETED_SUFFIX,
     INDEX_SUFFIXES,

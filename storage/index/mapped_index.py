@@ -281,7 +281,7 @@ class MappedIndex:
             tops.extend(unpack(mapping[at : at + size], field)[0] for at in starts)
         return tops
 
-    # --- appending, shrinking
+    # --- appending, truncating
 
     def _reserve(self) -> None:
         """Make room for further entries in `_tail`: file made, pre-sized, what it held written.

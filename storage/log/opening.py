@@ -4,10 +4,11 @@ The look needs nothing of the log but the topic's rules, so it comes before the 
 here and now, in a thread, in a child process. Everything it sees are values. Where there is little
 time it is given an `Effort`; `EffortSpent` means: open the batch where there is more of it.
 
-What is found out: that the checksum is right, that the records are sound (`protocol.records.
-soundness`), obey the topic's rules (keys, timestamps), and what the greatest timestamp is. What has
-to be stored in another form (another codec, formats 0 and 1) is rebuilt here as well. The result
-never takes more than `max.message.bytes`, whatever the records take.
+It finds out whether the checksum is right, whether the records are well formed
+(`protocol.records.record_validation`) and obey the topic's rules (keys, timestamps), and what the
+greatest timestamp is. A batch that has to be stored in another form (another codec, formats 0 and
+1) is rebuilt here as well. The result never takes more than `max.message.bytes`, whatever the
+records take.
 """
 
 import struct
@@ -38,7 +39,7 @@ from protocol.records.errors import (
     UnsupportedCompression,
 )
 from protocol.records.inflating import inflate
-from protocol.records.soundness import Findings, RecordRules, check_batch
+from protocol.records.record_validation import Findings, RecordRules, check_batch
 
 _SHOWN_ERRORS: Final = 3
 _BAD_TIMES: Final = "One or more records have been rejected due to invalid timestamp"

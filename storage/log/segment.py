@@ -596,7 +596,7 @@ class LogSegment:
         self._suspect = None
         self._repairs += 1
 
-    # Shrinking.
+    # Truncating.
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Drop the batch that holds `offset` and all after it; returns the bytes cut."""

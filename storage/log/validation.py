@@ -49,8 +49,8 @@ from protocol.records.errors import (
     UnsupportedCompression,
 )
 from protocol.records.message_set import frames
+from protocol.records.record_validation import validated_max_timestamp
 from protocol.records.scan import NUMPY_FROM
-from protocol.records.soundness import sound_max_timestamp
 from protocol.types import NO_TIMESTAMP
 from storage.clock import Clock
 from storage.log.opening import (
@@ -226,7 +226,9 @@ class LeaderValidator:
             else:
                 if crc_of(records, 0, size) != header.crc:
                     raise bad_crc(header, self._name)
-                latest = sound_max_timestamp(bytes(memoryview(records)[BATCH_OVERHEAD:]), header)
+                latest = validated_max_timestamp(
+                    bytes(memoryview(records)[BATCH_OVERHEAD:]), header
+                )
                 if latest != header.max_timestamp:
                     return self._finish(
                         records, header, base_offset, leader_epoch, opened, bounded=bounded

@@ -21,7 +21,7 @@ from protocol.records.compression import CompressionType, compress
 from protocol.records.errors import InvalidRecord
 from protocol.records.message_set import build_message_set
 from protocol.records.record import Record, iter_records
-from protocol.records.soundness import RecordRules, check_batch
+from protocol.records.record_validation import RecordRules, check_batch
 from tests.support.kafka_jars import kafka_jars
 from tests.support.message_sets import up_converted
 

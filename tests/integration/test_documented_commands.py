@@ -16,6 +16,7 @@ from pykafkalog.commands import _pipeline
 from tests.support import private_machine
 from tests.support.documentation import Step, pages, says, steps_of_help, steps_of_page
 from tests.support.installation import ROOT
+from tests.support.reader_environment import make_reader_environment
 from tools.__main__ import FurtherCommand, build_parser
 
 NOT_RUN = {
@@ -56,13 +57,20 @@ def why_not(command: str) -> str | None:
     return f"{missing[0]} is not installed" if missing else None
 
 
-def run(steps: list[Step], directory: Path, *, single: bool = False) -> None:
+def run(
+    steps: list[Step],
+    directory: Path,
+    *,
+    single: bool = False,
+    environment: Path = ROOT / ".venv",
+) -> None:
     """Run them all, then complain of all that went wrong."""
     chosen = [step for step in steps if why_not(step.command) is None]
     if not chosen:
         pytest.skip("nothing to run here")
     commands = [step.command for step in chosen]
-    results = private_machine.run_alone(["# each for itself"] * single + commands, directory)
+    listed = ["# each for itself"] * single + commands
+    results = private_machine.run_alone(listed, directory, environment)
     wrong = []
     for step, done in zip(chosen, results, strict=True):
         allowed = {0, *(FAILS[name] for name in FAILS if f"pykafkalog {name}" in step.command)}
@@ -84,13 +92,23 @@ def test_the_commands_of_a_page(page: Path, tmp_path: Path) -> None:
     run(steps_without_spark(page), tmp_path)
 
 
+@pytest.fixture(scope="module")
+def with_spark(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment of a reader who has installed the pipeline."""
+    return make_reader_environment(tmp_path_factory.mktemp("environment"))
+
+
+SPARK_PAGES = [
+    page for page in pages() if any(SPARK.search(step.command) for step in steps_of_page(page))
+]
+
+
 @pytest.mark.spark_examples
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_commands_of_a_page_that_start_spark(page: Path, tmp_path: Path) -> None:
-    steps = steps_of_page(page)
-    if not any(SPARK.search(step.command) for step in steps):
-        pytest.skip("no Spark on this page")
-    run(steps, tmp_path)
+@pytest.mark.parametrize("page", SPARK_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_commands_of_a_page_that_start_spark(
+    page: Path, with_spark: Path, tmp_path: Path
+) -> None:
+    run(steps_of_page(page), tmp_path, environment=with_spark)
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
@@ -123,8 +141,8 @@ def test_the_examples_of_all_commands(tmp_path: Path) -> None:
 
 @pytest.mark.spark_examples
 @pytest.mark.parametrize("prog", [prog for prog in PARSERS if "pipeline " in prog])
-def test_the_examples_of_the_pipeline(prog: str, tmp_path: Path) -> None:
-    run(steps_of_help(PARSERS[prog]), tmp_path, single=True)
+def test_the_examples_of_the_pipeline(prog: str, with_spark: Path, tmp_path: Path) -> None:
+    run(steps_of_help(PARSERS[prog]), tmp_path, single=True, environment=with_spark)
 
 
 def test_what_is_not_run_is_there_and_every_command_has_examples() -> None:

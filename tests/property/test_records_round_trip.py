@@ -14,8 +14,8 @@ from protocol.records.compression import CompressionType
 from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCompression
 from protocol.records.message_set import build_message_set
 from protocol.records.record import iter_records
+from protocol.records.record_validation import RecordRules, check_batch
 from protocol.records.search import first_at_or_after
-from protocol.records.soundness import RecordRules, check_batch
 from protocol.records.varint import encode_varint, read_varlong
 from tests.support.message_sets import records_in, up_converted
 

@@ -69,16 +69,23 @@ def possible() -> bool:
 _SPACES: Final = ("-rmnp", "--fork", "--kill-child", "--mount-proc")
 
 
-def run_alone(commands: Sequence[str], directory: Path) -> list[Done]:
-    """Each command to its end; `directory` is an empty one that becomes /tmp there."""
+def run_alone(
+    commands: Sequence[str], directory: Path, environment: Path = ROOT / ".venv"
+) -> list[Done]:
+    """Each command to its end; `directory` is an empty one that becomes /tmp there.
+
+    `environment`: the virtual environment whose commands are on the path.
+    """
     mounts = (
-        'mkdir -p "$1$2" && { case "$2" in /tmp/*) mount --rbind "$2" "$1${2#/tmp}";; esac; } &&'
-        ' mount --rbind "$1" /tmp && ip link set lo up && shift 2 && exec "$@"'
+        'root=$1; shift; while [ "$1" != -- ]; do case "$1" in /tmp/*)'
+        ' mkdir -p "$root${1#/tmp}" && mount --rbind "$1" "$root${1#/tmp}" || exit 1;; esac; shift;'
+        ' done; shift; mount --rbind "$root" /tmp && ip link set lo up && exec "$@"'
     )
+    seen = [str(ROOT), str(environment.absolute())]
     done = subprocess.run(
         [
-            *("unshare", *_SPACES, "bash", "-c", mounts, "bash", str(directory), str(ROOT)),
-            *(sys.executable, str(Path(__file__)), "run"),
+            *("unshare", *_SPACES, "bash", "-c", mounts, "bash", str(directory), *seen, "--"),
+            *(sys.executable, str(Path(__file__)), str(environment.absolute())),
         ],
         input=json.dumps(list(commands)),
         stdout=subprocess.PIPE,
@@ -298,7 +305,7 @@ def main() -> None:
     directory.mkdir()
     environment = {
         **os.environ,
-        "PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}",
+        "PATH": f"{sys.argv[1]}/bin:{os.environ['PATH']}",
         "HOME": "/tmp/home",
         "COLUMNS": "80",
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -12,15 +12,15 @@ from protocol.records.effort import Effort, EffortSpent
 from protocol.records.errors import InvalidRecord
 from protocol.records.opened import open_chunks
 from protocol.records.record import iter_records
-from protocol.records.runs import delta_of_one, greatest_delta_of, is_regular
-from protocol.records.scan_numpy import read_columns
-from protocol.records.soundness import (
+from protocol.records.record_validation import (
     MOST_FAULTS,
     Findings,
     RecordRules,
     check_batch,
-    sound_max_timestamp,
+    validated_max_timestamp,
 )
+from protocol.records.runs import delta_of_one, greatest_delta_of, is_regular
+from protocol.records.scan_numpy import read_columns
 from protocol.records.varint import encode_varint
 
 T = 1_700_000_000_000
@@ -211,7 +211,7 @@ def each_byte_changed(data: bytes) -> Callable[[], None]:
                 changed = bytearray(payload)
                 changed[at] ^= flipped
                 again = batch_of(bytes(changed), header.record_count, base_timestamp=T)
-                latest = sound_max_timestamp(bytes(changed), read_header(again))
+                latest = validated_max_timestamp(bytes(changed), read_header(again))
                 if latest is not None:
                     assert latest == max(row.timestamp for row in iter_records(again))
                 if is_regular(bytes(changed), header.record_count, delta):
@@ -233,11 +233,11 @@ def test_records_of_odd_sizes_are_read_one_by_one() -> None:
     rows: list[NewRecord] = [(T + at, None, bytes(at * 37 % 500), ()) for at in range(150)]
     data = build_batch(rows)
     assert not glance(rows)
-    assert sound_max_timestamp(data[BATCH_OVERHEAD:], read_header(data)) == T + 149
+    assert validated_max_timestamp(data[BATCH_OVERHEAD:], read_header(data)) == T + 149
     each = [encode_record(at, 0, b"k", bytes(at % 3)) for at in range(9)]
     for wrong in (each[:-1], [*each, each[-1]], [*each[1:], each[0]], [*each, b"\0"]):
         header = read_header(batch_of(b"".join(wrong), 9))
-        assert sound_max_timestamp(b"".join(wrong), header) is None
+        assert validated_max_timestamp(b"".join(wrong), header) is None
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_no_changed_byte_of_odd_records_is_overlooked() -> None:
         for flipped in (2, 0x80):
             changed = bytearray(payload)
             changed[at] ^= flipped
-            latest = sound_max_timestamp(bytes(changed), header)
+            latest = validated_max_timestamp(bytes(changed), header)
             if latest is not None:
                 again = list(iter_records(data[:BATCH_OVERHEAD] + bytes(changed)))
                 assert [row.offset for row in again] == list(range(67))

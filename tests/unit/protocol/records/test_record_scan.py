@@ -18,10 +18,10 @@ from protocol.records.errors import CorruptBatch, InvalidRecord
 from protocol.records.message_set import build_message_set
 from protocol.records.payload import payload_of
 from protocol.records.record import iter_records
+from protocol.records.record_validation import Findings, RecordRules, check_batch
 from protocol.records.scan import fields_of
 from protocol.records.scan_fields import Fields
 from protocol.records.search import first_at_or_after
-from protocol.records.soundness import Findings, RecordRules, check_batch
 
 SMALL_AND_LARGE = [1, 2, 79, 80, 81, 300]
 

@@ -16,7 +16,7 @@ from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType
 from protocol.records.message_set import build_message_set
 from protocol.records.record import iter_records
-from protocol.records.soundness import RecordRules, check_batch
+from protocol.records.record_validation import RecordRules, check_batch
 
 ROWS = [
     (

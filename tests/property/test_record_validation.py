@@ -8,7 +8,7 @@ from protocol.records.builder import assemble_batch, encode_record
 from protocol.records.compression import CompressionType, compress
 from protocol.records.errors import InvalidRecord, RecordsError
 from protocol.records.record import iter_records
-from protocol.records.soundness import RecordRules, check_batch, sound_max_timestamp
+from protocol.records.record_validation import RecordRules, check_batch, validated_max_timestamp
 from protocol.records.varint import encode_varint
 
 RULES = RecordRules()
@@ -126,5 +126,5 @@ def test_a_batch_is_accepted_iff_the_reference_reads_it(
         else:
             assert found == expected
         if not codec:
-            latest = sound_max_timestamp(data[BATCH_OVERHEAD:], header)
+            latest = validated_max_timestamp(data[BATCH_OVERHEAD:], header)
             assert latest is None or latest == expected

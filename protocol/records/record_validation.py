@@ -72,7 +72,7 @@ class Findings(NamedTuple):
     """The first records with a timestamp out of bounds."""
 
 
-def sound_max_timestamp(payload: bytes, header: BatchHeader) -> int | None:
+def validated_max_timestamp(payload: bytes, header: BatchHeader) -> int | None:
     """The max timestamp of `payload`, the plain records of a batch with this header.
 
     None where the quick look does not show that they are sound: `check_batch` tells then.

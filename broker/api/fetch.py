@@ -41,6 +41,7 @@ from broker.replication.fetch_session import (
     FetchSessionCache,
     make_targets,
 )
+from broker.replication.isolation import isolation_of
 from broker.replication.partition import Partition
 from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget, read_targets
 from broker.replication.replica_manager import ReplicaManager
@@ -55,7 +56,6 @@ from protocol.messages.fetch import (
     PartitionData,
 )
 from protocol.types import ZERO_UUID, TopicPartition
-from storage.log.results import FetchIsolation
 
 VERSIONS: Final = (0, 17)
 
@@ -65,7 +65,6 @@ FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
 FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 FIRST_VERSION_WITH_LEADER_HINTS: Final = 16
 FIRST_VERSION_WITH_MAGIC_1: Final = 2
-READ_COMMITTED: Final = 1
 
 MANY: Final = 5000
 """Partitions of a fetch that is not gone through at once: some ten milliseconds."""
@@ -73,9 +72,6 @@ LOOK_AGAIN_S: Final = 0.02
 LOOK_AGAIN_AFTER: Final = 4
 """A fetch of so many partitions that waits looks again after so many times what a look has cost."""
 
-_LOG_END = FetchIsolation.LOG_END
-_HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
-_TXN_COMMITTED = FetchIsolation.TXN_COMMITTED
 
 _Response: Any = FetchResponse.cls
 _TopicReply: Any = FetchableTopicResponse.cls
@@ -134,11 +130,9 @@ class FetchHandler:
     def _params(self, version: int, request: Any) -> FetchParams:
         replica_id = _replica_of(version, request)
         max_bytes = min(request.max_bytes, self._fetch_max_bytes)
-        isolation = _HIGH_WATERMARK
-        if replica_id >= 0:
-            isolation = _LOG_END
-        elif request.isolation_level == READ_COMMITTED:
-            isolation = _TXN_COMMITTED
+        isolation = isolation_of(
+            is_replica=replica_id >= 0, isolation_level=request.isolation_level
+        )
         return FetchParams(
             replica_id=replica_id,
             isolation=isolation,

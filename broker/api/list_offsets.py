@@ -29,6 +29,7 @@ from typing import Any, Final
 
 from broker.api.in_steps import InSteps, Steps, batches_of
 from broker.replication.failures import REFUSALS, refusal_of
+from broker.replication.isolation import isolation_of
 from broker.replication.offset_lookup import (
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     look_up_offset,
@@ -59,7 +60,6 @@ logger = logging.getLogger(__name__)
 VERSIONS: Final = (0, 11)
 
 CONSUMER: Final = -1
-READ_COMMITTED: Final = 1
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE: Final = 5
 
 _FIRST_VERSION_OF: Final = {
@@ -84,11 +84,9 @@ class ListOffsetsHandler:
         return self._in_steps.reply(self._reply(ctx, request))
 
     def _reply(self, ctx: RequestContext, request: Any) -> Steps:
-        isolation = FetchIsolation.HIGH_WATERMARK
-        if request.replica_id != CONSUMER:
-            isolation = FetchIsolation.LOG_END
-        elif request.isolation_level == READ_COMMITTED:
-            isolation = FetchIsolation.TXN_COMMITTED
+        isolation = isolation_of(
+            is_replica=request.replica_id != CONSUMER, isolation_level=request.isolation_level
+        )
         named: Counter[tuple[str, int]] = Counter()
         for topic in request.topics:
             for few in batches_of(topic.partitions):

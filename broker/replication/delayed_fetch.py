@@ -24,10 +24,6 @@ from collections.abc import Callable, Hashable, Iterable
 
 from broker.replication.purgatory import DelayedOperation
 from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget
-from storage.log.results import FetchIsolation
-
-_LOG_END = FetchIsolation.LOG_END
-_HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
 
 
 class DelayedFetch(DelayedOperation):
@@ -84,14 +80,7 @@ class DelayedFetch(DelayedOperation):
         offset = target.fetch_offset
         if not log.log_start_offset <= offset <= log.log_end_offset:  # C
             return True
-        isolation = self._isolation
-        if isolation is _HIGH_WATERMARK:
-            bound = log.high_watermark
-        elif isolation is _LOG_END:
-            bound = log.log_end_offset
-        else:
-            bound = log.last_stable_offset
-        if bound <= offset:
+        if log.visible_end(self._isolation) <= offset:
             return False
         arrived = partition.appended_bytes - target.mark
         # The watermark may have passed what had been appended before the fetch was parked.

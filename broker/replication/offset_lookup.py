@@ -47,7 +47,7 @@ def look_up_offset(
         _require_caught_up(partition, isolation)
         return TimestampOffset(
             timestamp=NO_TIMESTAMP,
-            offset=partition.bound(isolation),
+            offset=log.visible_end(isolation),
             leader_epoch=partition.leader_epoch,
         )
     if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
@@ -58,7 +58,7 @@ def look_up_offset(
         found = yield from log.search_max_timestamp()
     else:
         found = yield from log.search_timestamp(timestamp, isolation)
-    if found is None or found.offset >= partition.bound(isolation):
+    if found is None or found.offset >= log.visible_end(isolation):
         _require_caught_up(partition, isolation)
         return None
     return found

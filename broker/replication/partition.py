@@ -428,15 +428,6 @@ class Partition:
 
     # ------------------------------------------------------------------ read
 
-    def bound(self, isolation: FetchIsolation) -> int:
-        """The offset up to which (exclusive) a reader may see."""
-        log = self.log
-        if isolation is FetchIsolation.HIGH_WATERMARK:
-            return log.high_watermark
-        if isolation is FetchIsolation.TXN_COMMITTED:
-            return log.last_stable_offset
-        return log.log_end_offset
-
     def read(
         self,
         offset: int,

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 _PATIENT = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 
 _LOG_END = FetchIsolation.LOG_END
-_HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
 
 _Reply: Any = PartitionData.cls
 _Aborted: Any = AbortedTransaction.cls
@@ -170,12 +169,7 @@ class FetchRead:
         log_start = log.log_start_offset
         offset = target.fetch_offset
         isolation = self._isolation
-        if isolation is _HIGH_WATERMARK:
-            at_end = offset == high_watermark
-        elif isolation is _LOG_END:
-            at_end = offset == log.log_end_offset
-        else:
-            at_end = offset == log.last_stable_offset
+        at_end = offset == log.visible_end(isolation)
         diverging = None
         if target.last_fetched_epoch >= 0:
             diverging = _diverging(partition, target, log_start)

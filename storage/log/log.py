@@ -109,6 +109,7 @@ class Log:
         "topic_id",
         "topic_partition",
         "update_high_watermark",
+        "visible_end",
     )
 
     def __init__(
@@ -172,6 +173,7 @@ class Log:
         self.complete_append = appender.complete_append
         self.read = reader.read
         self.update_high_watermark = offsets.update_high_watermark
+        self.visible_end = offsets.visible_end
 
     def connect(
         self,
@@ -325,7 +327,7 @@ class Log:
                         self.segments,
                         timestamp,
                         self.log_start_offset,
-                        self._offsets.limit(isolation),
+                        self._offsets.visible_end(isolation),
                     )
                 )
             )

@@ -73,8 +73,8 @@ class LogOffsets:
             return unstable
         return self.high_watermark
 
-    def limit(self, isolation: FetchIsolation) -> int:
-        """Up to where (exclusive) a reader may see."""
+    def visible_end(self, isolation: FetchIsolation) -> int:
+        """The offset below which a reader may see (S-READ-5): the one home of that rule."""
         if isolation is FetchIsolation.HIGH_WATERMARK:
             return self.high_watermark
         if isolation is FetchIsolation.TXN_COMMITTED:

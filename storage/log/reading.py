@@ -30,7 +30,6 @@ _REMEMBERED: Final = 64
 """Read ends kept per log: a few consumer groups at the tail. Forgotten all at once beyond that."""
 
 
-_HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
 _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
@@ -73,7 +72,7 @@ class LogReader:
                 offset, start=offsets.start, high_watermark=offsets.high_watermark, end=end
             )
         with_aborted = isolation is _TXN_COMMITTED
-        limit = offsets.high_watermark if isolation is _HIGH_WATERMARK else offsets.limit(isolation)
+        limit = offsets.visible_end(isolation)
         if offset >= limit:
             return nothing(offset, with_aborted=with_aborted)
         if self._guard.offline is not None:

@@ -164,9 +164,9 @@ def test_s_read_5_each_reader_sees_as_far_as_it_may():
         partition.append_as_leader(batch([value]))
     partition.record_follower_fetch(2, 2, knows_epoch=True)
     partition.log.first_unstable = 1
-    assert partition.bound(FetchIsolation.LOG_END) == 3
-    assert partition.bound(FetchIsolation.HIGH_WATERMARK) == 2
-    assert partition.bound(FetchIsolation.TXN_COMMITTED) == 1
+    assert partition.log.visible_end(FetchIsolation.LOG_END) == 3
+    assert partition.log.visible_end(FetchIsolation.HIGH_WATERMARK) == 2
+    assert partition.log.visible_end(FetchIsolation.TXN_COMMITTED) == 1
 
 
 def test_s_ts_1_special_timestamps():

@@ -97,6 +97,13 @@ class FakeLog:
             return self.high_watermark
         return min(self.first_unstable, self.high_watermark)
 
+    def visible_end(self, isolation):
+        return {
+            FetchIsolation.LOG_END: self.log_end_offset,
+            FetchIsolation.HIGH_WATERMARK: self.high_watermark,
+            FetchIsolation.TXN_COMMITTED: self.last_stable_offset,
+        }[isolation]
+
     def _raise(self):
         if self.fail_with is not None:
             error, self.fail_with = self.fail_with, None

@@ -1,0 +1,181 @@
+"""What a start syncs before it relies on it, and tells of it (S-FL-1, S-FL-2, S-REC-10)."""
+
+from random import Random
+
+import pytest
+
+from config.topic_config import TopicConfig
+from storage import recovery
+from storage.errors import StorageError
+from storage.log.results import FetchIsolation
+from storage.recovery import LoadOptions, load_log
+from tests.support.log_builder import DIRECTORY, TP, LogBuilder
+from tests.support.manual_clock import ManualClock
+from tests.support.recovering import filled, offsets, path
+
+
+def test_s_rec_10_a_crash_during_recovery_is_recoverable() -> None:
+    built = filled(segment_index_bytes=400)
+    file = built.fs.open(path(8))
+    file.truncate(file.size() - 3)
+    built.fs = built.fs.crash(keep_unsynced=True)
+    damaged = built.fs
+    built.fs = damaged.crash(keep_unsynced=True)
+    built.open(clean=False)
+    assert built.log.recovery_point == 0
+    wanted = offsets(built)
+    built.fs = damaged
+    for killed_at in built.interrupted_starts("open", "truncate", "pwrite", "rename", "unlink"):
+        assert offsets(built) == wanted, killed_at
+
+
+def test_power_loss_keeps_what_was_flushed() -> None:
+    built = filled()
+    built.log.flush()
+    built.append(2, producer_id=7, producer_epoch=0, base_sequence=24)
+    built.fs = built.fs.crash()
+    log = built.open(clean=False, recovery_point=24)
+    assert log.log_end_offset == 24
+    assert offsets(built) == list(range(24))
+    assert log.read(0, 100, FetchIsolation.LOG_END).records
+
+
+def test_s_fl_1_what_a_kill_leaves_unsynced_is_synced_before_it_is_relied_on() -> None:
+    built = LogBuilder()
+    built.append(3)
+    built.config = TopicConfig(flush_messages=4)
+    assert built.killed().recovery_point == 0
+    built.config = TopicConfig(flush_messages=3)
+    assert built.killed().recovery_point == 3
+    built.fs = built.fs.crash()
+    built.open(clean=False, recovery_point=3)
+    assert offsets(built) == [0, 1, 2]
+
+
+def test_s_fl_1_a_disk_that_fails_then_is_an_error_of_the_start() -> None:
+    built = LogBuilder(flush_messages=1)
+    built.fs.fail("fsync", "*.log", times=None)
+    with pytest.raises(StorageError):
+        built.append()
+    built.fs = built.fs.crash(keep_unsynced=True)
+    built.fs.fail("fsync", "*.log")
+    with pytest.raises(OSError, match="Input/output"):
+        built.open(clean=False)
+    assert built.killed().recovery_point == 1
+
+
+def test_s_roll_4_the_last_time_entry_of_a_segment_rolled_after_its_sync_is_synced_later() -> None:
+    built = LogBuilder()
+    now = built.clock.wall_ms()
+    built.append_dated(now)
+    built.log.flush()
+    built.log.roll()  # writes the only time index entry
+    log = built.killed(recovery_point=1)  # finds it, in the page cache only
+    built.append_dated(now + 1)
+    log.flush()
+    built.fs = built.fs.crash()
+    log = built.open(clean=False, recovery_point=2)
+    assert log.segments.first.time_index.last_entry == (now, 0)
+    found = log.offset_for_timestamp(now)
+    assert found is not None
+    assert found.offset == 0
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_s_rec_9_an_index_rebuilt_below_the_recovery_point_is_synced_at_once(clean: bool) -> None:
+    built = filled()
+    built.stopped()
+    wanted = built.fs.read_bytes(path(0, "index"))
+    built.fs.unlink(path(0, "index"))
+    built.open(clean=clean, recovery_point=24)
+    assert built.fs.crash().read_bytes(path(0, "index")) == wanted
+
+
+def test_s_fl_2_what_a_start_claims_of_a_checkpoint() -> None:
+    built = filled()
+    assert built.killed(recovery_point=14).recovery_point == 14
+    assert built.killed(recovery_point=8).recovery_point == 8
+    assert built.killed(recovery_point=24).recovery_point == 24
+    assert built.killed(recovery_point=25).recovery_point == 0
+    # Inside a batch, no log was ever flushed to: the segment is read whole, and not claimed.
+    assert built.killed(recovery_point=13).recovery_point == 8
+
+
+def test_s_rec_10_recovery_tells_how_far_it_has_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "_SYNC_EVERY_S", 0)
+    built = filled()
+    built.fs = built.fs.crash(keep_unsynced=True)
+    told: list[int] = []
+
+    def synced(offset: int, _: str) -> None:
+        told.append(offset)
+        # A power loss now takes nothing below.
+        disk = built.fs.crash()
+        options = LoadOptions(config=built.config, clean=False, recovery_point=offset)
+        log = load_log(disk, built.clock, DIRECTORY, TP, options, Random(0))
+        assert log.log_end_offset >= offset
+        assert log.recovery_point == offset
+
+    options = LoadOptions(config=built.config, clean=False, synced=synced)
+    load_log(built.fs, built.clock, DIRECTORY, TP, options, Random(0))
+    assert told == [8, 16, 24]
+
+
+def test_s_rec_10_epochs_are_on_the_disk_before_a_recovery_point_above_them_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recovery, "_SYNC_EVERY_S", 0)
+    built = LogBuilder()
+    for epochs in ((0, 1), (3, 4), (4, 7)):
+        for epoch in epochs:
+            built.log.append_as_leader(built.batch(2), leader_epoch=epoch)
+            if not epoch:
+                built.log.flush()  # so the file names the first one, and that only
+        built.log.roll()
+    wanted = built.log.leader_epochs.entries
+    built.fs = built.fs.crash(keep_unsynced=True)
+    told: list[int] = []
+
+    def synced(offset: int, _: str) -> None:
+        told.append(offset)
+        options = LoadOptions(config=built.config, clean=False, recovery_point=offset)
+        log = load_log(built.fs.crash(), built.clock, DIRECTORY, TP, options, Random(0))
+        found = [entry for entry in log.leader_epochs.entries if entry.start_offset < offset]
+        assert found == [entry for entry in wanted if entry.start_offset < offset]
+
+    options = LoadOptions(config=built.config, clean=False, synced=synced)
+    load_log(built.fs, built.clock, DIRECTORY, TP, options, Random(0))
+    assert told[:3] == [4, 8, 12]
+
+
+def test_s_rec_10_what_took_long_to_recover_is_synced_to_its_end() -> None:
+    built = filled()
+    built.fs = built.fs.crash(keep_unsynced=True)
+    told: list[int] = []
+
+    class SlowClock(ManualClock):
+        def monotonic(self) -> float:
+            self.advance(2)
+            return super().monotonic()
+
+    options = LoadOptions(config=built.config, clean=False, synced=lambda at, _: told.append(at))
+    log = load_log(built.fs, SlowClock(), DIRECTORY, TP, options, Random(0))
+    assert told == [16]
+    assert (log.recovery_point, log.is_synced) == (24, True)
+
+
+@pytest.mark.parametrize(("above_s", "point"), [(2, 24), (3, 16)])
+def test_s_rec_10_a_start_may_sync_what_took_long_to_recover(above_s: float, point: int) -> None:
+    built = filled()
+    built.fs = built.fs.crash(keep_unsynced=True)
+
+    class Clock(ManualClock):
+        """Each look takes a second: at the begin, at the one segment and at the end."""
+
+        def monotonic(self) -> float:
+            self.advance(1)
+            return super().monotonic()
+
+    options = LoadOptions(config=built.config, clean=False, recovery_point=16, sync_above_s=above_s)
+    log = load_log(built.fs, Clock(), DIRECTORY, TP, options, Random(0))
+    assert (log.recovery_point, log.is_synced) == (point, point == 24)

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from broker.api.api_versions import unsupported_version_response
 from broker.api.in_steps import InSteps
-from broker.api.registry import ADVERTISED, Services, build_handlers
+from broker.api.registry import ADVERTISED, build_handlers
+from broker.api.services import Services
 from broker.background import Background
 from broker.cleaner.log_cleaner import LogCleaner
 from broker.cluster.controller import Controller

@@ -1,8 +1,9 @@
 """The table of handlers: what is served, in which versions, by what.
 
-Only `broker.server` (which builds `Services`) and this table see everything; a handler gets the two
+Only `broker.parts` (which builds `Services`) and this table see everything; a handler gets the two
 or three objects that it uses. What is advertised is what the handlers' modules say in `VERSIONS`,
-and nothing else: an API without a handler is not known to clients.
+and nothing else: an API without a handler is not known to clients. A row names what a principal
+must be allowed (`accesses`), and the gate before the handlers asks for it.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.api import (
+    accesses,
     add_offsets_to_txn,
     add_partitions_to_txn,
     alter_configs,
@@ -53,79 +55,45 @@ from broker.api import (
     update_features,
     write_txn_markers,
 )
+from broker.api.accesses import Accesses
 from broker.api.config_alteration import ConfigOwners
+from broker.api.services import Services
 from broker.api.transaction_gate import TransactionGate
 from broker.replication.down_converter import DownConverter
+from broker.security.authorizer import ALLOW_ALL, Authorizer
+from broker.security.gate import Gate
 from protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from broker.api.describe_log_dirs import Volumes
-    from broker.api.in_steps import InSteps
-    from broker.cluster.controller import Controller
-    from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
-    from broker.cluster.features import Features
-    from broker.cluster.image import MetadataImage
-    from broker.cluster.producer_ids import ProducerIdAllocator
-    from broker.coordinator.group.coordinator import GroupCoordinator
-    from broker.coordinator.marker_writer import MarkerWriter
-    from broker.coordinator.transaction.coordinator import TransactionCoordinator
-    from broker.replication.batch_looker import BatchLooker
-    from broker.replication.fetch_session import FetchSessionCache
-    from broker.replication.log_mover import LogMover
-    from broker.replication.replica_manager import ReplicaManager
     from broker.request import Handler
-    from broker.world.clock import Clock
-    from broker.world.workers import Workers
-    from config.broker_config import BrokerConfig
-    from storage.log_manager import LogManager
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """What handlers are made of."""
-
-    config: "BrokerConfig"
-    """As it was at start, with the broker id resolved."""
-    broker_configs: "DynamicBrokerConfig"
-    """As it is now."""
-    image: "MetadataImage"
-    controller: "Controller"
-    features: "Features"
-    producer_ids: "ProducerIdAllocator"
-    replica_manager: "ReplicaManager"
-    fetch_sessions: "FetchSessionCache"
-    group_coordinator: "GroupCoordinator"
-    transaction_coordinator: "TransactionCoordinator"
-    marker_writer: "MarkerWriter"
-    clock: "Clock"
-    log_manager: "LogManager"
-    log_mover: "LogMover"
-    volumes: "Volumes"
-    """The file system, asked for the size of volumes."""
-    workers: "Workers"
-    looker: "BatchLooker"
-    in_steps: "InSteps"
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class Row:
+    """One API."""
+
     key: ApiKey
     module: Any
-    make: Callable[[Services], Any]
+    """Its `VERSIONS` are what is served."""
+    access: Accesses
+    """What a principal must be allowed before the handler is called."""
+    make: Callable[[Services], "Handler"]
 
 
-_TABLE: Final = (
+TABLE: Final = (
     # Data.
-    _Entry(
+    Row(
         ApiKey.PRODUCE,
         produce,
+        accesses.PRODUCE,
         lambda s: produce.ProduceHandler(
             s.replica_manager, TransactionGate(s.transaction_coordinator)
         ),
     ),
-    _Entry(
+    Row(
         ApiKey.FETCH,
         fetch,
+        accesses.FETCH,
         lambda s: fetch.FetchHandler(
             s.replica_manager,
             s.fetch_sessions,
@@ -134,183 +102,240 @@ _TABLE: Final = (
             clock=s.clock,
         ),
     ),
-    _Entry(
+    Row(
         ApiKey.LIST_OFFSETS,
         list_offsets,
+        accesses.LIST_OFFSETS,
         lambda s: list_offsets.ListOffsetsHandler(s.replica_manager, s.in_steps),
     ),
-    _Entry(
+    Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         offset_for_leader_epoch,
+        accesses.OFFSET_FOR_LEADER_EPOCH,
         lambda s: offset_for_leader_epoch.OffsetForLeaderEpochHandler(
             s.replica_manager, s.in_steps
         ),
     ),
-    _Entry(
+    Row(
         ApiKey.DELETE_RECORDS,
         delete_records,
+        accesses.DELETE_RECORDS,
         lambda s: delete_records.DeleteRecordsHandler(s.replica_manager),
     ),
-    _Entry(
+    Row(
         ApiKey.INIT_PRODUCER_ID,
         init_producer_id,
+        accesses.INIT_PRODUCER_ID,
         lambda s: init_producer_id.InitProducerIdHandler(s.producer_ids, s.transaction_coordinator),
     ),
     # Metadata and topics.
-    _Entry(
+    Row(
         ApiKey.API_VERSIONS,
         api_versions,
+        accesses.NONE,
         lambda s: api_versions.ApiVersionsHandler(ADVERTISED, s.features),
     ),
-    _Entry(
+    Row(
         ApiKey.UPDATE_FEATURES,
         update_features,
+        accesses.UPDATE_FEATURES,
         lambda s: update_features.UpdateFeaturesHandler(s.features),
     ),
-    _Entry(
+    Row(
         ApiKey.METADATA,
         metadata,
+        accesses.METADATA,
         lambda s: metadata.MetadataHandler(s.image, s.config, s.controller),
     ),
-    _Entry(
+    Row(
         ApiKey.DESCRIBE_CLUSTER,
         describe_cluster,
+        accesses.NONE,
         lambda s: describe_cluster.DescribeClusterHandler(s.image),
     ),
-    _Entry(
+    Row(
         ApiKey.CREATE_TOPICS,
         create_topics,
+        accesses.CREATE_TOPICS,
         lambda s: create_topics.CreateTopicsHandler(s.controller, s.broker_configs, s.clock),
     ),
-    _Entry(
+    Row(
         ApiKey.DELETE_TOPICS,
         delete_topics,
+        accesses.DELETE_TOPICS,
         lambda s: delete_topics.DeleteTopicsHandler(s.controller, s.image),
     ),
-    _Entry(
+    Row(
         ApiKey.CREATE_PARTITIONS,
         create_partitions,
+        accesses.CREATE_PARTITIONS,
         lambda s: create_partitions.CreatePartitionsHandler(s.controller, s.image, s.clock),
     ),
-    _Entry(
+    Row(
         ApiKey.DESCRIBE_CONFIGS,
         describe_configs,
+        accesses.DESCRIBE_CONFIGS,
         lambda s: describe_configs.DescribeConfigsHandler(s.image, s.broker_configs),
     ),
-    _Entry(
+    Row(
         ApiKey.ALTER_CONFIGS,
         alter_configs,
+        accesses.ALTER_CONFIGS,
         lambda s: alter_configs.AlterConfigsHandler(ConfigOwners(s.controller, s.broker_configs)),
     ),
-    _Entry(
+    Row(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         incremental_alter_configs,
+        accesses.INCREMENTAL_ALTER_CONFIGS,
         lambda s: incremental_alter_configs.IncrementalAlterConfigsHandler(
             ConfigOwners(s.controller, s.broker_configs)
         ),
     ),
-    _Entry(
+    Row(
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         alter_replica_log_dirs,
+        accesses.ALTER_REPLICA_LOG_DIRS,
         lambda s: alter_replica_log_dirs.AlterReplicaLogDirsHandler(s.log_mover),
     ),
-    _Entry(
+    Row(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         alter_partition_reassignments,
+        accesses.ALTER_PARTITION_REASSIGNMENTS,
         lambda s: alter_partition_reassignments.AlterPartitionReassignmentsHandler(s.image),
     ),
-    _Entry(
+    Row(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         list_partition_reassignments,
+        accesses.LIST_PARTITION_REASSIGNMENTS,
         lambda s: list_partition_reassignments.ListPartitionReassignmentsHandler(),
     ),
-    _Entry(
+    Row(
         ApiKey.DESCRIBE_LOG_DIRS,
         describe_log_dirs,
+        accesses.DESCRIBE_LOG_DIRS,
         lambda s: describe_log_dirs.DescribeLogDirsHandler(s.log_manager, s.volumes, s.workers),
     ),
     # Rules of access: there are none, and clients are told so.
-    _Entry(ApiKey.DESCRIBE_ACLS, describe_acls, lambda s: describe_acls.DescribeAclsHandler()),
-    _Entry(ApiKey.CREATE_ACLS, create_acls, lambda s: create_acls.CreateAclsHandler()),
-    _Entry(ApiKey.DELETE_ACLS, delete_acls, lambda s: delete_acls.DeleteAclsHandler()),
+    Row(
+        ApiKey.DESCRIBE_ACLS,
+        describe_acls,
+        accesses.DESCRIBE_ACLS,
+        lambda s: describe_acls.DescribeAclsHandler(),
+    ),
+    Row(
+        ApiKey.CREATE_ACLS,
+        create_acls,
+        accesses.CREATE_ACLS,
+        lambda s: create_acls.CreateAclsHandler(),
+    ),
+    Row(
+        ApiKey.DELETE_ACLS,
+        delete_acls,
+        accesses.DELETE_ACLS,
+        lambda s: delete_acls.DeleteAclsHandler(),
+    ),
     # Groups and offsets.
-    _Entry(
+    Row(
         ApiKey.FIND_COORDINATOR,
         find_coordinator,
+        accesses.FIND_COORDINATOR,
         lambda s: find_coordinator.FindCoordinatorHandler(
             s.group_coordinator, s.transaction_coordinator, s.image, s.controller
         ),
     ),
-    _Entry(
-        ApiKey.JOIN_GROUP, join_group, lambda s: join_group.JoinGroupHandler(s.group_coordinator)
+    Row(
+        ApiKey.JOIN_GROUP,
+        join_group,
+        accesses.JOIN_GROUP,
+        lambda s: join_group.JoinGroupHandler(s.group_coordinator),
     ),
-    _Entry(
-        ApiKey.SYNC_GROUP, sync_group, lambda s: sync_group.SyncGroupHandler(s.group_coordinator)
+    Row(
+        ApiKey.SYNC_GROUP,
+        sync_group,
+        accesses.SYNC_GROUP,
+        lambda s: sync_group.SyncGroupHandler(s.group_coordinator),
     ),
-    _Entry(ApiKey.HEARTBEAT, heartbeat, lambda s: heartbeat.HeartbeatHandler(s.group_coordinator)),
-    _Entry(
+    Row(
+        ApiKey.HEARTBEAT,
+        heartbeat,
+        accesses.HEARTBEAT,
+        lambda s: heartbeat.HeartbeatHandler(s.group_coordinator),
+    ),
+    Row(
         ApiKey.LEAVE_GROUP,
         leave_group,
+        accesses.LEAVE_GROUP,
         lambda s: leave_group.LeaveGroupHandler(s.group_coordinator),
     ),
-    _Entry(
+    Row(
         ApiKey.OFFSET_COMMIT,
         offset_commit,
+        accesses.OFFSET_COMMIT,
         lambda s: offset_commit.OffsetCommitHandler(s.group_coordinator, s.image),
     ),
-    _Entry(
+    Row(
         ApiKey.OFFSET_FETCH,
         offset_fetch,
+        accesses.OFFSET_FETCH,
         lambda s: offset_fetch.OffsetFetchHandler(s.group_coordinator, s.image),
     ),
-    _Entry(
+    Row(
         ApiKey.DESCRIBE_GROUPS,
         describe_groups,
+        accesses.DESCRIBE_GROUPS,
         lambda s: describe_groups.DescribeGroupsHandler(s.group_coordinator),
     ),
-    _Entry(
+    Row(
         ApiKey.LIST_GROUPS,
         list_groups,
+        accesses.LIST_GROUPS,
         lambda s: list_groups.ListGroupsHandler(s.group_coordinator),
     ),
-    _Entry(
+    Row(
         ApiKey.DELETE_GROUPS,
         delete_groups,
+        accesses.DELETE_GROUPS,
         lambda s: delete_groups.DeleteGroupsHandler(s.group_coordinator),
     ),
-    _Entry(
+    Row(
         ApiKey.OFFSET_DELETE,
         offset_delete,
+        accesses.OFFSET_DELETE,
         lambda s: offset_delete.OffsetDeleteHandler(s.group_coordinator, s.image),
     ),
     # Transactions.
-    _Entry(
+    Row(
         ApiKey.ADD_PARTITIONS_TO_TXN,
         add_partitions_to_txn,
+        accesses.ADD_PARTITIONS_TO_TXN,
         lambda s: add_partitions_to_txn.AddPartitionsToTxnHandler(
             s.transaction_coordinator, s.image
         ),
     ),
-    _Entry(
+    Row(
         ApiKey.ADD_OFFSETS_TO_TXN,
         add_offsets_to_txn,
+        accesses.ADD_OFFSETS_TO_TXN,
         lambda s: add_offsets_to_txn.AddOffsetsToTxnHandler(
             s.transaction_coordinator, s.group_coordinator
         ),
     ),
-    _Entry(
+    Row(
         ApiKey.END_TXN,
         end_txn,
+        accesses.END_TXN,
         lambda s: end_txn.EndTxnHandler(s.transaction_coordinator, s.producer_ids),
     ),
-    _Entry(
+    Row(
         ApiKey.WRITE_TXN_MARKERS,
         write_txn_markers,
+        accesses.WRITE_TXN_MARKERS,
         lambda s: write_txn_markers.WriteTxnMarkersHandler(s.marker_writer),
     ),
-    _Entry(
+    Row(
         ApiKey.TXN_OFFSET_COMMIT,
         txn_offset_commit,
+        accesses.TXN_OFFSET_COMMIT,
         lambda s: txn_offset_commit.TxnOffsetCommitHandler(
             s.group_coordinator,
             s.transaction_coordinator,
@@ -318,29 +343,38 @@ _TABLE: Final = (
             s.image,
         ),
     ),
-    _Entry(
+    Row(
         ApiKey.DESCRIBE_TRANSACTIONS,
         describe_transactions,
+        accesses.DESCRIBE_TRANSACTIONS,
         lambda s: describe_transactions.DescribeTransactionsHandler(s.transaction_coordinator),
     ),
-    _Entry(
+    Row(
         ApiKey.LIST_TRANSACTIONS,
         list_transactions,
+        accesses.LIST_TRANSACTIONS,
         lambda s: list_transactions.ListTransactionsHandler(s.transaction_coordinator, s.clock),
     ),
-    _Entry(
+    Row(
         ApiKey.DESCRIBE_PRODUCERS,
         describe_producers,
+        accesses.DESCRIBE_PRODUCERS,
         lambda s: describe_producers.DescribeProducersHandler(s.replica_manager),
     ),
 )
 
-ADVERTISED: Final[dict[ApiKey, tuple[int, int]]] = {
-    entry.key: entry.module.VERSIONS for entry in _TABLE
-}
+ADVERTISED: Final[dict[ApiKey, tuple[int, int]]] = {row.key: row.module.VERSIONS for row in TABLE}
 """API key to (lowest, highest) version: what ApiVersions says and requests are checked against."""
 
 
-def build_handlers(services: Services) -> "dict[ApiKey, Handler]":
-    """One handler per advertised API."""
-    return {entry.key: entry.make(services) for entry in _TABLE}
+def build_handlers(
+    services: Services, authorizer: Authorizer = ALLOW_ALL
+) -> "dict[ApiKey, Handler]":
+    """One handler per advertised API, each behind the gate of `authorizer` (`security.gate`)."""
+
+    def topic_name(topic_id: bytes) -> str | None:
+        topic = services.image.topic_by_id(topic_id)
+        return None if topic is None else topic.name
+
+    gate = Gate(authorizer, topic_name, services.clock)
+    return {row.key: gate.guard(row.make(services), row.access) for row in TABLE}

@@ -4,7 +4,8 @@ from typing import Any
 from unittest.mock import MagicMock
 
 from broker.api import registry
-from broker.api.registry import ADVERTISED, Services, build_handlers
+from broker.api.registry import ADVERTISED, build_handlers
+from broker.api.services import Services
 from protocol.api_keys import ApiKey
 from protocol.messages.registry import SPECS
 

@@ -1,0 +1,51 @@
+"""What the handlers are made of: the parts of a broker that the registry hands to them."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker.api.describe_log_dirs import Volumes
+    from broker.api.in_steps import InSteps
+    from broker.cluster.controller import Controller
+    from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
+    from broker.cluster.features import Features
+    from broker.cluster.image import MetadataImage
+    from broker.cluster.producer_ids import ProducerIdAllocator
+    from broker.coordinator.group.coordinator import GroupCoordinator
+    from broker.coordinator.marker_writer import MarkerWriter
+    from broker.coordinator.transaction.coordinator import TransactionCoordinator
+    from broker.replication.batch_looker import BatchLooker
+    from broker.replication.fetch_session import FetchSessionCache
+    from broker.replication.log_mover import LogMover
+    from broker.replication.replica_manager import ReplicaManager
+    from broker.world.clock import Clock
+    from broker.world.workers import Workers
+    from config.broker_config import BrokerConfig
+    from storage.log_manager import LogManager
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What handlers are made of."""
+
+    config: "BrokerConfig"
+    """As it was at start, with the broker id resolved."""
+    broker_configs: "DynamicBrokerConfig"
+    """As it is now."""
+    image: "MetadataImage"
+    controller: "Controller"
+    features: "Features"
+    producer_ids: "ProducerIdAllocator"
+    replica_manager: "ReplicaManager"
+    fetch_sessions: "FetchSessionCache"
+    group_coordinator: "GroupCoordinator"
+    transaction_coordinator: "TransactionCoordinator"
+    marker_writer: "MarkerWriter"
+    clock: "Clock"
+    log_manager: "LogManager"
+    log_mover: "LogMover"
+    volumes: "Volumes"
+    """The file system, asked for the size of volumes."""
+    workers: "Workers"
+    looker: "BatchLooker"
+    in_steps: "InSteps"

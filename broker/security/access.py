@@ -1,0 +1,124 @@
+"""What a principal must be allowed before an API's handler is called.
+
+The registry's row of an API names its `Access`es: a type of resource, an operation, and where the
+request names the resources (Kafka has these in `KafkaApis` and `ControllerApis`, a method per API).
+Resources and operations have Kafka's names and codes, as ACLs have them on the wire.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from broker.request import RequestContext
+from protocol.errors import ErrorCode
+
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The one resource of type CLUSTER (Kafka's `Resource.CLUSTER_NAME`)."""
+EVERY: Final = "*"
+"""All resources of a type (Kafka's `ResourcePattern.WILDCARD_RESOURCE`)."""
+
+
+class ResourceType(IntEnum):
+    """Kafka's `ResourceType`: those that APIs of this broker ask for."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+
+
+class Operation(IntEnum):
+    """Kafka's `AclOperation`. That one implies another (READ DESCRIBE) is known to authorizers."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+DENIED: Final = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+"""What the client is told."""
+
+Name = str | bytes | None
+"""A resource's name; the id of a topic (16 bytes); None: nothing is named."""
+Names = Callable[[RequestContext, Any], Iterable[Name]]
+"""The resources that a request names; none of them: nothing is asked for."""
+
+
+def the_cluster(ctx: RequestContext, request: Any) -> Iterable[Name]:
+    """The cluster, whatever the request says."""
+    return (CLUSTER_NAME,)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The operation must be allowed on every resource that the request names."""
+
+    resource: ResourceType
+    operation: Operation
+    names: Names = the_cluster
+    unless: "Access | None" = None
+    """Whoever has this access does not need the other one."""
+
+    def __str__(self) -> str:
+        said = f"{self.resource.name}/{self.operation.name}"
+        return said if self.unless is None else f"{said} unless {self.unless}"
+
+
+# ---- where requests name resources
+
+
+def field(name: str) -> Names:
+    """One resource: the value of a field."""
+    return lambda ctx, request: (getattr(request, name),)
+
+
+def each(array: str, *fields: str) -> Names:
+    """The elements of an array, which may be null; of structures the values of these fields."""
+
+    def names(ctx: RequestContext, request: Any) -> Iterator[Name]:
+        for element in getattr(request, array) or ():
+            if not fields:
+                yield element
+            for name in fields:
+                yield getattr(element, name)
+
+    return names
+
+
+def each_or_every(array: str, *fields: str) -> Names:
+    """As `each`, but null stands for all there are."""
+    named = each(array, *fields)
+    return lambda ctx, request: (EVERY,) if getattr(request, array) is None else named(ctx, request)
+
+
+def answered(ctx: RequestContext, request: Any) -> Iterable[Name]:
+    """The request names nothing: its answer lists all there are."""
+    return (EVERY,)
+
+
+def nothing(ctx: RequestContext, request: Any) -> Iterable[Name]:
+    """The request names none of these."""
+    return ()
+
+
+def by_version(changed: int, below: Names, since: Names) -> Names:
+    """`below` in versions under `changed`, `since` from that one on."""
+    return lambda ctx, request: (below if ctx.api_version < changed else since)(ctx, request)
+
+
+def where(condition: Callable[[RequestContext, Any], bool], names: Names) -> Names:
+    """Only in requests of which this is true."""
+    return lambda ctx, request: names(ctx, request) if condition(ctx, request) else ()

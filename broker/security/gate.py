@@ -1,0 +1,99 @@
+"""The one place that asks the authorizer: before the handler of an API is called.
+
+* A request is let through when every `Access` of its API's row is allowed for every resource that
+  it names, in the order of the row. Otherwise it is refused whole, with the code of the resource's
+  type, in the API's own error response: a request that names one forbidden topic among ten touches
+  none of them (decision 79).
+* A request that names more than is gone through in one go (`ctx.large`) is asked for in turns.
+* With `AllowAll` there is no gate: the handler itself is in the route.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeVar
+
+from broker.request import Handler, Reply, RequestContext
+from broker.security.access import DENIED, Access
+from broker.security.authorizer import AllowAll, Authorizer
+from broker.world.clock import Clock
+from broker.world.turns import Turns
+from protocol.errors import ErrorCode, KafkaError
+
+NAMES_PER_LOOK: Final = 16
+"""Resources between two looks at the clock."""
+
+_AnyHandler = TypeVar("_AnyHandler", bound=Handler)
+
+
+class Gate:
+    """Asks one authorizer, on behalf of all APIs."""
+
+    def __init__(
+        self, authorizer: Authorizer, topic_name: Callable[[bytes], str | None], clock: Clock
+    ) -> None:
+        """`topic_name`: the name of a topic by its id; None: there is no such topic."""
+        self._authorizer = authorizer
+        self._topic_name = topic_name
+        self._clock = clock
+
+    def guard(self, handler: _AnyHandler, accesses: Iterable[Access]) -> "_AnyHandler | Guarded":
+        """The handler behind this gate; the handler itself if there is nothing to ask."""
+        needed = tuple(accesses)
+        if not needed or isinstance(self._authorizer, AllowAll):
+            return handler
+        return Guarded(handler, needed, self)
+
+    def questions(
+        self, ctx: RequestContext, request: Any, accesses: Iterable[Access]
+    ) -> Iterator[bool]:
+        """Asks for one resource after the other: True each time, as long as it is allowed.
+
+        Raises KafkaError, with the code of the resource's type, when it is not.
+        """
+        for access in accesses:
+            if access.unless is not None and all(self._answers(ctx, request, access.unless)):
+                continue
+            for allowed in self._answers(ctx, request, access):
+                if not allowed:
+                    raise KafkaError(DENIED[access.resource])
+                yield True
+
+    def _answers(self, ctx: RequestContext, request: Any, access: Access) -> Iterator[bool]:
+        client = ctx.connection
+        for named in access.names(ctx, request):
+            name = self._topic_name(named) if isinstance(named, bytes) else named
+            if name is not None:  # nothing is named, or an id of no topic: the handler's to refuse
+                yield self._authorizer.authorize(
+                    client.principal, client.peer_host, access.operation, access.resource, name
+                )
+
+    def turns(self) -> Turns:
+        """For a request of many names."""
+        return Turns(self._clock)
+
+
+class Guarded:
+    """A handler that is called only when the gate lets the request through."""
+
+    def __init__(self, handler: Handler, accesses: tuple[Access, ...], gate: Gate) -> None:
+        self.handler = handler
+        self.accesses = accesses
+        self._gate = gate
+
+    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+        """As the handler's. Raises KafkaError when the access is denied."""
+        if ctx.large:
+            return self._in_turns(ctx, request)
+        for _ in self._gate.questions(ctx, request, self.accesses):
+            pass
+        return self.handler(ctx, request)
+
+    async def _in_turns(self, ctx: RequestContext, request: Any) -> Reply:
+        turns = self._gate.turns()
+        for count, _ in enumerate(self._gate.questions(ctx, request, self.accesses)):
+            if not count % NAMES_PER_LOOK:
+                await turns.next()
+        return self.handler(ctx, request)
+
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+        """The handler's."""
+        return self.handler.error_response(ctx, request, code)

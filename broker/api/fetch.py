@@ -77,8 +77,8 @@ _LOG_END = FetchIsolation.LOG_END
 _HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
 _TXN_COMMITTED = FetchIsolation.TXN_COMMITTED
 
-_Response: Any = FetchResponse.cls
-_TopicReply: Any = FetchableTopicResponse.cls
+_Response: Any = FetchResponse
+_TopicReply: Any = FetchableTopicResponse
 
 log = logging.getLogger(__name__)
 

@@ -36,8 +36,8 @@ _PATIENT = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TO
 _LOG_END = FetchIsolation.LOG_END
 _HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
 
-_Reply: Any = PartitionData.cls
-_Aborted: Any = AbortedTransaction.cls
+_Reply: Any = PartitionData
+_Aborted: Any = AbortedTransaction
 
 
 class FetchTarget:

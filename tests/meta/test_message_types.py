@@ -1,5 +1,6 @@
 """The stubs of protocol/messages: as fresh as the declarations, and noticed by mypy."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,11 +50,7 @@ def test_mypy_refuses_fields_that_are_not_declared(tmp_path: Path) -> None:
     snippet.write_text(WRONG)
     command = [sys.executable, "-m", "mypy", "--no-error-summary", str(snippet)]
     said = subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout
-    found = dict(
-        line.removeprefix(f"{snippet}:").split(":", 1)
-        for line in said.splitlines()
-        if ": error:" in line
-    )
+    found = dict(re.findall(r"wrong\.py:(\d+): error: (.*)", said))
     expected = {
         str(number): line.split("# E: ")[1]
         for number, line in enumerate(WRONG.splitlines(), 1)

@@ -19,25 +19,27 @@ from protocol.messages.coordinator_records import (
     OffsetCommitValue,
     TransactionLogKey,
     TransactionLogValue,
-    decode_versioned,
-    peek_version,
 )
-from protocol.schema import Api, Array, Group
+from protocol.messages.versioned import decode_versioned, peek_version
+from protocol.schema import Array, Group, Message, Value
 from protocol.types import uuid_to_text
 
 Decoder = Callable[[int, bytes | None, bytes | None], tuple[str | None, str | None]]
 """Offset, key and value of a record to the texts of key and value."""
 
-_MEMBER_FIELDS = {
+_Pairs = dict[int, tuple[type[Message], type[Message]]]
+"""Kind of a record, which is its key's version, to what key and value are."""
+
+_MEMBER_FIELDS: dict[str, type[Message]] = {
     "subscription": ConsumerProtocolSubscription,
     "assignment": ConsumerProtocolAssignment,
 }
-_OFFSETS = {
+_OFFSETS: _Pairs = {
     0: (OffsetCommitKey, OffsetCommitValue),
     1: (OffsetCommitKey, OffsetCommitValue),
     2: (GroupMetadataKey, GroupMetadataValue),
 }
-_TRANSACTIONS = {0: (TransactionLogKey, TransactionLogValue)}
+_TRANSACTIONS: _Pairs = {0: (TransactionLogKey, TransactionLogValue)}
 
 
 def decode_offsets(
@@ -58,7 +60,7 @@ DECODERS: dict[str, Decoder] = {"offsets": decode_offsets, "transactions": decod
 
 
 def _decode(
-    offset: int, key: bytes | None, value: bytes | None, pairs: dict[int, tuple[Api, Api]]
+    offset: int, key: bytes | None, value: bytes | None, pairs: _Pairs
 ) -> tuple[str | None, str | None]:
     if key is None:
         return f"Error at offset {offset}, skipping. The record has no key", None
@@ -82,7 +84,7 @@ _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def fields_of_message(
-    group: Group, value: Any, version: int, *, consumer: bool = False
+    group: Group, value: Value, version: int, *, consumer: bool = False
 ) -> dict[str, Any]:
     """The fields that this version has, by Kafka's names; tagged ones unless they say nothing.
 
@@ -96,7 +98,7 @@ def fields_of_message(
             continue
         if rule.tag is not None and version in rule.tagged and content == rule.default:
             continue
-        shown[_camel(name)] = _shown(rule.subcon, name, content, version, consumer)
+        shown[_camel(name)] = _shown(rule.declaration, name, content, version, consumer)
     return shown
 
 

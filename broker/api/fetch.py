@@ -73,8 +73,8 @@ LOOK_AGAIN_AFTER: Final = 4
 """A fetch of so many partitions that waits looks again after so many times what a look has cost."""
 
 
-_Response: Any = FetchResponse.cls
-_TopicReply: Any = FetchableTopicResponse.cls
+_Response: Any = FetchResponse
+_TopicReply: Any = FetchableTopicResponse
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ class HeartbeatHandler:
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
         """The response, at once."""
-        response: Any = HeartbeatResponse.cls()
+        response: Any = HeartbeatResponse()
         try:
             response.error_code = self._groups.heartbeat(
                 request.group_id,

@@ -54,14 +54,12 @@ class OffsetCommitHandler:
         """The response, or a `Pending` when followers have to have the batch first."""
         if ctx.large:
             return self._in_turns(ctx, request)
-        response: Any = OffsetCommitResponse.cls()
+        response: Any = OffsetCommitResponse()
         response.topics = []
         checked = CheckedCommits(self._groups.settings.metadata_max_length)
         for asked in request.topics:
             topic, missing = self._find(ctx, asked)
-            results = checked.check(
-                asked.partitions, topic, missing, OffsetCommitResponsePartition.cls
-            )
+            results = checked.check(asked.partitions, topic, missing, OffsetCommitResponsePartition)
             response.topics.append(
                 OffsetCommitResponseTopic(
                     name=asked.name, topic_id=asked.topic_id, partitions=results
@@ -83,10 +81,10 @@ class OffsetCommitHandler:
 
         When one fails, those behind it are not written.
         """
-        response: Any = OffsetCommitResponse.cls()
+        response: Any = OffsetCommitResponse()
         response.topics = []
         checked = CheckedCommits(self._groups.settings.metadata_max_length)
-        make = OffsetCommitResponsePartition.cls
+        make = OffsetCommitResponsePartition
         turns = Turns()
         for asked in request.topics:
             results = await checked.check_in_turns(asked.partitions, *self._find(ctx, asked), make)

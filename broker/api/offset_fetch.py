@@ -129,7 +129,7 @@ class OffsetFetchHandler:
 
         def topic(asked: _Asked) -> Any:
             return OffsetFetchResponseTopic(
-                name=asked[0],
+                name=asked[0] or "",
                 partitions=self._partitions(
                     OffsetFetchResponsePartition, group_id, asked, request.require_stable, find
                 ),
@@ -178,7 +178,7 @@ def _same_topic(found: CommittedOffset | None, topic_id: bytes) -> CommittedOffs
 def _partition(
     group: Any, number: int, found: CommittedOffset | None, code: ErrorCode = ErrorCode.NONE
 ) -> Any:
-    result = group.cls()
+    result = group()
     result.partition_index = number
     result.error_code = code
     if found is None:

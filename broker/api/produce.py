@@ -89,9 +89,9 @@ _EVERYDAY: Final = frozenset(
     )
 )
 
-_Response: Any = ProduceResponse.cls
-_TopicReply: Any = TopicProduceResponse.cls
-_PartitionReply: Any = PartitionProduceResponse.cls
+_Response: Any = ProduceResponse
+_TopicReply: Any = TopicProduceResponse
+_PartitionReply: Any = PartitionProduceResponse
 
 log = logging.getLogger(__name__)
 

@@ -70,7 +70,7 @@ class TxnOffsetCommitHandler:
             return self._in_turns(ctx, request)
         if not request.group_id:
             return self.error_response(ctx, request, ErrorCode.INVALID_GROUP_ID)
-        response: Any = TxnOffsetCommitResponse.cls()
+        response: Any = TxnOffsetCommitResponse()
         response.topics = []
         checked = CheckedCommits(self._groups.settings.metadata_max_length)
         for asked in request.topics:
@@ -78,7 +78,7 @@ class TxnOffsetCommitHandler:
                 asked.partitions,
                 self._image.topic(asked.name),
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                TxnOffsetCommitResponsePartition.cls,
+                TxnOffsetCommitResponsePartition,
             )
             response.topics.append(
                 TxnOffsetCommitResponseTopic(name=asked.name, partitions=results)
@@ -96,10 +96,10 @@ class TxnOffsetCommitHandler:
 
     async def _in_turns(self, ctx: RequestContext, request: Any) -> Any:
         """Very many partitions are several batches, one after the other, as in OffsetCommit."""
-        response: Any = TxnOffsetCommitResponse.cls()
+        response: Any = TxnOffsetCommitResponse()
         response.topics = []
         checked = CheckedCommits(self._groups.settings.metadata_max_length)
-        make = TxnOffsetCommitResponsePartition.cls
+        make = TxnOffsetCommitResponsePartition
         turns = Turns()
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for asked in request.topics:

@@ -18,6 +18,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from protocol.errors import ProtocolError
+from protocol.messages.metadata_frames import decode_record
 from protocol.messages.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -27,12 +28,11 @@ from protocol.messages.metadata_records import (
     ProducerIdsRecord,
     RemoveTopicRecord,
     TopicRecord,
-    decode_record,
 )
 from protocol.records.batch import iter_batches, verify_crc
 from protocol.records.errors import RecordsError
 from protocol.records.record import iter_records
-from protocol.schema import Api, Message
+from protocol.schema import Message
 from storage.filesystem import FileSystem
 from storage.paths import LOG_SUFFIX, join, parse_segment_file
 
@@ -67,19 +67,19 @@ class KraftMetadata:
         """The topic of this name, or None."""
         return next((topic for topic in self.topics.values() if topic.name == name), None)
 
-    def apply(self, api: Api, value: Message) -> None:
+    def apply(self, value: Message) -> None:
         """One record."""
-        if api is TopicRecord:
+        if isinstance(value, TopicRecord):
             self.topics[value.topic_id] = KraftTopic(value.name, value.topic_id)
-        elif api is PartitionRecord and value.topic_id in self.topics:
+        elif isinstance(value, PartitionRecord) and value.topic_id in self.topics:
             self.topics[value.topic_id].partitions.add(value.partition_id)
-        elif api is RemoveTopicRecord:
+        elif isinstance(value, RemoveTopicRecord):
             topic = self.topics.pop(value.topic_id, None)
             if topic is not None:
                 self.configs.pop(topic.name, None)
-        elif api is ProducerIdsRecord:
+        elif isinstance(value, ProducerIdsRecord):
             self.next_producer_id = value.next_producer_id
-        elif api is ConfigRecord and value.resource_type == _TOPIC_RESOURCE:
+        elif isinstance(value, ConfigRecord) and value.resource_type == _TOPIC_RESOURCE:
             own = self.configs.setdefault(value.resource_name, {})
             if value.value is None:
                 own.pop(value.name, None)
@@ -135,22 +135,22 @@ class _Replay:
                 if value is not None:
                     found = decode_record(value)
                     if found is not None:
-                        self._apply(*found)
+                        self._apply(found)
         except (RecordsError, ProtocolError) as error:
             log.warning("%s cannot be read: %s", path, error)
             return False
         return end == len(data)
 
-    def _apply(self, api: Api, value: Message) -> None:
-        if api is BeginTransactionRecord:
+    def _apply(self, value: Message) -> None:
+        if isinstance(value, BeginTransactionRecord):
             self._pending = deepcopy(self.committed)
-        elif api is AbortTransactionRecord:
+        elif isinstance(value, AbortTransactionRecord):
             self._pending = None
-        elif api is EndTransactionRecord:
+        elif isinstance(value, EndTransactionRecord):
             if self._pending is not None:
                 self.committed, self._pending = self._pending, None
         else:
-            (self._pending or self.committed).apply(api, value)
+            (self._pending or self.committed).apply(value)
 
 
 def _values(data: bytes, start: int) -> Iterator[tuple[int, bytes | None]]:

@@ -35,8 +35,8 @@ _PATIENT = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TO
 
 _LOG_END = FetchIsolation.LOG_END
 
-_Reply: Any = PartitionData.cls
-_Aborted: Any = AbortedTransaction.cls
+_Reply: Any = PartitionData
+_Aborted: Any = AbortedTransaction
 
 
 class FetchTarget:

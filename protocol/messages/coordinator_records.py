@@ -1,6 +1,6 @@
 """Versioned records: what coordinators store and what group members hand around as bytes.
 
-Each is an int16 version and a body of that version: `encode_versioned` and `decode_versioned`. In a
+Each is an int16 version and a body of that version: `protocol.messages.versioned`. In a
 record's key the version is the record's kind: 0 and 1 an offset commit, 2 a group's metadata (both
 in `__consumer_offsets`; later numbers belong to the consumer, share and streams protocols), and 0 a
 transaction (`__transaction_state` has no other). A key of another number is not an error but a
@@ -11,9 +11,6 @@ tagged fields only, and those are skipped). Subscriptions and assignments are di
 version only appends, and is read as the highest one that is known.
 """
 
-import struct
-
-from protocol.errors import ProtocolError
 from protocol.schema import (
     Api,
     Array,
@@ -23,13 +20,10 @@ from protocol.schema import (
     Int16,
     Int32,
     Int64,
-    Message,
     Str,
     Uuid,
     V,
 )
-
-_version_at = struct.Struct(">h")
 
 # fmt: off
 
@@ -142,40 +136,3 @@ EndTxnMarker = Api(
     None, "EndTxnMarker", "0", "none",
     "coordinator_epoch" / V("0+", Int32),
 )
-
-# fmt: on
-
-
-def encode_versioned(api: Api, version: int, value: Message) -> bytes:
-    """The version as int16, then the value in that version. Raises ValueError for the version."""
-    return _version_at.pack(version) + api.codec(version).build(value)
-
-
-def peek_version(data: bytes | bytearray | memoryview) -> int:
-    """The version that `data` begins with. Raises ProtocolError when it is too short for one."""
-    if len(data) < _version_at.size:
-        raise ProtocolError("no version: fewer than two bytes")
-    version: int = _version_at.unpack_from(data)[0]
-    return version
-
-
-def decode_versioned(
-    api: Api, data: bytes | bytearray | memoryview, *, newer_as_latest: bool = False
-) -> tuple[int, Message]:
-    """(version, value) of what `encode_versioned` wrote.
-
-    newer_as_latest: read a version above those declared as the highest declared one and let bytes
-    that follow be, as Kafka does with subscriptions and assignments.
-    Raises ProtocolError for versions that cannot be read and for malformed bytes.
-    """
-    version = peek_version(data)
-    latest = api.versions[-1]
-    newer = newer_as_latest and version > latest
-    if not newer and version not in api.versions:
-        raise ProtocolError(f"{api.name} has no version {version}")
-    codec = api.codec(latest if newer else version)
-    body = bytes(data[_version_at.size :])
-    if not newer:
-        return version, codec.parse(body)
-    value, _ = codec.parse_at(body, memoryview(body), 0, len(body))
-    return version, value

@@ -1,23 +1,11 @@
 """Records of KRaft's metadata log: what `__cluster_metadata-0` says about topics.
 
-A record's value is a frame: frame version, kind of record and version of its body as unsigned
-varints, then the body (always flexible). Only the kinds that tell what a log directory cannot are
-declared: names, partitions, configs, and how far producer ids were handed out. `decode_record`
-answers None for every other kind.
-
-    frame version  kind     version  body …
-    uvarint (1)    uvarint  uvarint
-
+Only the kinds that tell what a log directory cannot are declared: names, partitions, configs, and
+how far producer ids were handed out. The frame around each is `protocol.messages.metadata_frames`.
 Read by `broker.cluster.kraft_log`; this broker never writes such records.
 """
 
-from typing import Final
-
-from protocol.errors import ProtocolError
-from protocol.schema import Api, Array, Int8, Int32, Int64, Message, Str, Uuid, V
-
-FRAME_VERSION: Final = 1
-_MAX_VARINT_BYTES = 5
+from protocol.schema import Api, Array, Int8, Int32, Int64, Str, Uuid, V
 
 # fmt: off
 
@@ -78,44 +66,3 @@ AbortTransactionRecord = Api(
     None, "AbortTransactionRecord", "0", "0+",
     "reason" / V("0+", Str, nullable="0+", tag=0, default=None),
 )
-
-# fmt: on
-
-KINDS: Final = {
-    2: TopicRecord,
-    3: PartitionRecord,
-    4: ConfigRecord,
-    9: RemoveTopicRecord,
-    15: ProducerIdsRecord,
-    23: BeginTransactionRecord,
-    24: EndTransactionRecord,
-    25: AbortTransactionRecord,
-}
-"""Kind of record in the frame to its declaration."""
-
-
-def decode_record(data: bytes) -> tuple[Api, Message] | None:
-    """A record's declaration and value; None when it is of a kind that is not declared here.
-
-    Raises ProtocolError for a frame, a version or a body that cannot be read.
-    """
-    frame, at = _unsigned(data, 0)
-    if frame != FRAME_VERSION:
-        raise ProtocolError(f"metadata record of frame version {frame}")
-    kind, at = _unsigned(data, at)
-    version, at = _unsigned(data, at)
-    api = KINDS.get(kind)
-    if api is None:
-        return None
-    if version not in api.versions:
-        raise ProtocolError(f"{api.name} has no version {version}")
-    return api, api.codec(version).parse(data[at:])
-
-
-def _unsigned(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for place, byte in enumerate(data[at : at + _MAX_VARINT_BYTES]):
-        value |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:
-            return value, at + place + 1
-    raise ProtocolError("metadata record ends in its frame")

@@ -8,6 +8,7 @@ here stands what can be parsed and built.
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from protocol.api_keys import ApiKey
 from protocol.schema import Api, Codec
@@ -106,13 +107,13 @@ def response_api(key: int) -> Api:
 
 
 @cache
-def request_codec(key: int, version: int) -> Codec:
+def request_codec(key: int, version: int) -> Codec[Any]:
     """The codec of a request. Raises KeyError for the key, ValueError for the version."""
     return request_api(key).codec(version)
 
 
 @cache
-def response_codec(key: int, version: int) -> Codec:
+def response_codec(key: int, version: int) -> Codec[Any]:
     """The codec of a response. Raises KeyError for the key, ValueError for the version."""
     return response_api(key).codec(version)
 

@@ -4,12 +4,13 @@
 * `constructs`: the tree of one version, a plain construct that can be interpreted: the oracle.
 * `parse_code`, `build_code` (on `source`, `wire`): straight-line Python generated from that tree.
 * `codec`: what production code uses. `values`: the objects that are parsed and built.
+* `fields`: what a type checker reads in the stubs beside `protocol/messages`; never imported.
 
 Construct's interpreter costs 20 to 40 times as much as the generated code, which is why it serves
 tests only; its idiom is what makes the declarations readable.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from protocol.schema.codec import Codec
 from protocol.schema.declaration import (
@@ -30,9 +31,14 @@ from protocol.schema.declaration import (
     Uuid,
     V,
 )
+from protocol.schema.values import Value
 
-Message = Any
-"""A parsed or built message: fields are attributes, their types stand in the declaration."""
+if TYPE_CHECKING:
+
+    class Message(Value, metaclass=Api):
+        """A parsed or built message of any kind: its class is the `Api` that declares it."""
+else:
+    Message = Value
 
 __all__ = [
     "Api",
@@ -53,4 +59,5 @@ __all__ = [
     "UInt32",
     "Uuid",
     "V",
+    "Value",
 ]

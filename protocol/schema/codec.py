@@ -6,7 +6,7 @@ a millisecond, once per (message, version) that a client really uses.
 
 from collections.abc import Callable, Generator, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from protocol.errors import ProtocolError
 from protocol.schema.build_code import build_function, build_steps_function
@@ -24,7 +24,10 @@ BuildInto = Callable[[Any, Callable[[Any], object]], None]
 BuildSteps = Callable[[Any, Callable[[Any], object]], Generator[None, None, None]]
 
 
-class Codec:
+T = TypeVar("T")
+
+
+class Codec(Generic[T]):
     """Bytes to values and back for one version of one message.
 
     `parse_at` and `build_into` are for the hot path, `parse` and `build` for everyone else.
@@ -76,15 +79,16 @@ class Codec:
         generated: BuildSteps = build_steps_function(self.node, self.label)
         return generated
 
-    def parse(self, data: Buffer | memoryview) -> Any:
+    def parse(self, data: Buffer | memoryview) -> T:
         """The value that `data` is, all of it. Raises ProtocolError, also for bytes left over."""
         buf = data.tobytes() if isinstance(data, memoryview) else data
+        value: T
         value, offset = self.parse_at(buf, memoryview(buf), 0, len(buf))
         if offset != len(buf):
             raise ProtocolError(f"{self.label}: {len(buf) - offset} bytes left over")
         return value
 
-    def build(self, value: Any) -> bytes:
+    def build(self, value: T) -> bytes:
         """The message as one bytes object. Records must be bytes-like here."""
         pieces: list[Any] = []
         self.build_into(value, pieces.append)

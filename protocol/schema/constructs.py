@@ -12,6 +12,7 @@ generated code.
 
 import io
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 from construct import Construct, FormatField, StreamError
@@ -199,6 +200,14 @@ class Fields(Wire):
         self.nullable = nullable
         size = sum(node.min_size for _, node in fields) + flexible
         self.min_size = 1 if nullable else max(1, size)
+
+    def unread(self) -> Iterator[tuple[str, Any]]:
+        """The fields that a value may have to take at their defaults, and these.
+
+        Those that this version lacks, and those that are tagged.
+        """
+        read = {name for name, _ in self.fields}
+        return ((n, default) for n, default in self.cls._defaults.items() if n not in read)
 
     def _parse(self, stream: Any, context: Any, path: str) -> Value | None:
         if self.nullable and stream_read(stream, 1, path)[0] > 127:

@@ -6,8 +6,10 @@
         "records" / V("0+", Records, nullable="0+"),
     )
 
-A declaration is version-neutral: it is a construct by its syntax, but cannot parse before `at`
+A declaration is version-neutral: it is written as a construct is, but cannot parse before `at`
 chose a version and turned it into the tree of `protocol.schema.constructs`.
+
+The declaration of a group or a message is the class of its values: `PartitionData(index=3)` is one.
 
 Defaults. A field that a version lacks, and one that was never set, reads as its default: 0, False,
 "", b"", 16 zero bytes, a group of defaults; but None when it may be null in all its versions. An
@@ -15,7 +17,8 @@ absent array is () unless it says `default=None`. On the wire a default matters 
 only: they are left out when equal to it.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar, overload
 
 from construct import (
     Construct,
@@ -27,18 +30,20 @@ from construct import (
     Int32sb,
     Int32ub,
     Int64sb,
-    Subconstruct,
 )
 
 from protocol.schema.codec import Codec
 from protocol.schema.constructs import ArrayOf, Blob, Fields, Fixed, Tagged, Text, UuidBytes, Wire
-from protocol.schema.values import frozen_default, value_class
+from protocol.schema.values import Value, frozen_default, value_namespace
 from protocol.schema.versions import version_range
 
 _UNSET: Any = object()
 
 
-class Declaration(Construct):  # type: ignore[misc]  # construct ships no types
+T = TypeVar("T")
+
+
+class Declaration:
     """Something that has a wire form in each version."""
 
     zero: Any = None
@@ -51,7 +56,6 @@ class Declaration(Construct):  # type: ignore[misc]  # construct ships no types
 
 class _Primitive(Declaration):
     def __init__(self, field: FormatField, zero: Any) -> None:
-        super().__init__()
         self._node = Fixed(field)
         self.zero = zero
 
@@ -75,7 +79,6 @@ class _Text(Declaration):
 
 class _Blob(Declaration):
     def __init__(self, zero: bytes | None) -> None:
-        super().__init__()
         self.zero = zero
 
     def at(self, version: int, *, flexible: bool, nullable: bool = False) -> Wire:
@@ -103,7 +106,6 @@ class Array(Declaration):
     zero = ()
 
     def __init__(self, element: Declaration) -> None:
-        super().__init__()
         self.element = element
 
     def at(self, version: int, *, flexible: bool, nullable: bool = False) -> Wire:
@@ -112,7 +114,7 @@ class Array(Declaration):
         return ArrayOf(element, compact=flexible, nullable=nullable)
 
 
-class V(Subconstruct):  # type: ignore[misc]  # construct ships no types
+class V(Construct):  # type: ignore[misc]  # construct ships no types
     """A field's versions and what changes between them.
 
     versions: those that have the field. nullable: those in which it may be null. default: its value
@@ -130,7 +132,8 @@ class V(Subconstruct):  # type: ignore[misc]  # construct ships no types
         tag: int | None = None,
         tagged: str | None = None,
     ) -> None:
-        super().__init__(declaration)
+        super().__init__()
+        self.declaration = declaration
         self.versions = version_range(versions)
         self.nullable = version_range(nullable)
         self.tag = tag
@@ -140,7 +143,7 @@ class V(Subconstruct):  # type: ignore[misc]  # construct ships no types
         elif self._always_nullable() and not isinstance(declaration, Array):
             self.default = None
         elif isinstance(declaration, Group):
-            self.default = frozen_default(declaration.cls)
+            self.default = frozen_default(declaration)
         else:
             self.default = declaration.zero
 
@@ -148,40 +151,61 @@ class V(Subconstruct):  # type: ignore[misc]  # construct ships no types
         return self.versions[0] in self.nullable and self.versions[-1] in self.nullable
 
 
-class Group(Declaration):
-    """A named group of fields. `group(**fields)` makes a value, `group.cls` is the value's class.
+_METHODS = frozenset({"at", "codec", "flexible"})
 
-    The hot path makes values as `value = group.cls()` and sets attributes: half the cost.
+
+class Group(type, Declaration):
+    """A named group of fields: the class of its values, as `protocol.schema.values` has them.
+
+    `group(field=content, …)` makes a value. Raises TypeError for a field that is not declared.
+    Its properties below are read on the class and hide no field of a value. A field must not have
+    the name of a method.
     """
 
-    def __init__(self, name: str, *fields: Any) -> None:
-        super().__init__()
-        self.name = name
-        self.fields: list[tuple[str, V]] = [(field.name, field.subcon) for field in fields]
-        self.cls = value_class(name, {field: rule.default for field, rule in self.fields})
+    _rules: Sequence[tuple[str, V]]
 
-    def __call__(self, **fields: Any) -> Any:
-        """A value with these fields. Raises TypeError for a name that is not declared."""
-        value = self.cls()
-        for name, content in fields.items():
-            if name not in self.cls._fields:
-                raise TypeError(f"{self.name} has no field {name!r}")
-            setattr(value, name, content)
-        return value
+    def __new__(mcs, name: str, *fields: Any) -> Any:
+        """A class with these fields, each `"name" / V(…)`."""
+        rules = [(field.name, field.subcon) for field in fields]
+        if hidden := _METHODS & {field for field, _ in rules}:
+            raise TypeError(f"{name}: no field may be called {', '.join(hidden)}")
+        cls: Any = super().__new__(
+            mcs, name, (Value,), value_namespace({field: rule.default for field, rule in rules})
+        )
+        cls._rules = rules
+        cls._declared = cls
+        return cls
 
-    def at(self, version: int, *, flexible: bool, nullable: bool = False) -> Fields:
+    def __init__(cls, name: str, *fields: Any) -> None:
+        """All is done when the class is there."""
+        super().__init__(name, (Value,), {})
+
+    @property
+    def name(cls) -> str:
+        """Kafka's name of the group."""
+        return cls.__name__
+
+    @property
+    def fields(cls) -> Sequence[tuple[str, V]]:
+        """The declared fields, in wire order."""
+        return cls._rules
+
+    def at(cls, version: int, *, flexible: bool, nullable: bool = False) -> Fields:
         """The construct for one version: fields that the version lacks are not in it."""
         fields: list[tuple[str, Wire]] = []
         tagged: list[Tagged] = []
-        for name, rule in self.fields:
+        for name, rule in cls._rules:
             if version not in rule.versions:
                 continue
-            node = rule.subcon.at(version, flexible=flexible, nullable=version in rule.nullable)
+            node = rule.declaration.at(
+                version, flexible=flexible, nullable=version in rule.nullable
+            )
             if version in rule.tagged:
                 tagged.append(Tagged(rule.tag or 0, name, node, rule.default))
             else:
                 fields.append((name, node))
-        return Fields(self.cls, fields, tagged, flexible=flexible, nullable=nullable)
+        values: Any = cls
+        return Fields(values, fields, tagged, flexible=flexible, nullable=nullable)
 
 
 class Api(Group):
@@ -191,33 +215,60 @@ class Api(Group):
     lengths and tagged fields, "none" if there are none.
     """
 
-    def __init__(self, key: int | None, name: str, versions: str, flexible: str, *fields: Any):
-        super().__init__(name, *fields)
-        self.key = key
-        self.versions = version_range(versions)
-        self._flexible = version_range(flexible)
-        self._codecs: dict[int, Codec] = {}
+    _key: int | None
+    _versions: range
+    _flexible: range
+    _codecs: dict[int, Codec[Any]]
 
-    def flexible(self, version: int) -> bool:
-        """True when the version has compact lengths and tagged fields."""
-        return version in self._flexible
+    def __new__(mcs, key: int | None, name: str, versions: str, flexible: str, *fields: Any) -> Any:
+        """The class of one message."""
+        cls = super().__new__(mcs, name, *fields)
+        cls._key = key
+        cls._versions = version_range(versions)
+        cls._flexible = version_range(flexible)
+        cls._codecs = {}
+        return cls
+
+    def __init__(
+        cls, key: int | None, name: str, versions: str, flexible: str, *fields: Any
+    ) -> None:
+        """All is done when the class is there."""
+        super().__init__(name, *fields)
 
     @property
-    def flexible_since(self) -> int | None:
-        """The first flexible version, or None."""
-        return self._flexible.start if self._flexible else None
+    def key(cls) -> int | None:
+        """The API's number; None for records."""
+        return cls._key
 
-    def at(self, version: int, *, flexible: bool | None = None, nullable: bool = False) -> Fields:
+    @property
+    def versions(cls) -> range:
+        """Those declared."""
+        return cls._versions
+
+    def flexible(cls, version: int) -> bool:
+        """True when the version has compact lengths and tagged fields."""
+        return version in cls._flexible
+
+    @property
+    def flexible_since(cls) -> int | None:
+        """The first flexible version, or None."""
+        return cls._flexible.start if cls._flexible else None
+
+    def at(cls, version: int, *, flexible: bool | None = None, nullable: bool = False) -> Fields:
         """The construct for one version. Raises ValueError for one that is not declared."""
-        if version not in self.versions:
-            raise ValueError(f"{self.name} has no version {version}")
-        chosen = self.flexible(version) if flexible is None else flexible
+        if version not in cls._versions:
+            raise ValueError(f"{cls.__name__} has no version {version}")
+        chosen = cls.flexible(version) if flexible is None else flexible
         return super().at(version, flexible=chosen, nullable=nullable)
 
-    def codec(self, version: int) -> Codec:
+    @overload
+    def codec(cls: type[T], version: int) -> Codec[T]: ...
+    @overload
+    def codec(cls, version: int) -> Codec[Any]: ...
+    def codec(cls: Any, version: int) -> Codec[Any]:
         """The codec for one version, made at the first call. Raises ValueError as `at` does."""
-        codec = self._codecs.get(version)
+        codec: Codec[Any] | None = cls._codecs.get(version)
         if codec is None:
-            codec = Codec(self.at(version), f"{self.name} v{version}")
-            self._codecs[version] = codec
+            codec = Codec(cls.at(version), f"{cls.__name__} v{version}")
+            cls._codecs[version] = codec
         return codec

@@ -7,36 +7,47 @@ generated code comes to it.
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
+
+T_co = TypeVar("T_co", covariant=True)
+Item = TypeVar("Item")
 
 
-class Lazy:
+class Elements(Protocol[T_co]):
+    """What an array of a message is built from."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+
+class Lazy(Generic[T_co]):
     """`make(item)` for each of `items`, when it is asked for."""
 
     __slots__ = ("_items", "_make")
 
-    def __init__(self, items: Sequence[Any], make: Callable[[Any], Any]) -> None:
+    def __init__(self, items: Sequence[Item], make: Callable[[Item], T_co]) -> None:
         """`items` must not change any more: there are as many elements as were promised."""
-        self._items = items
-        self._make = make
+        self._items: Sequence[Any] = items
+        self._make: Callable[[Any], T_co] = make
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T_co]:
         return map(self._make, self._items)
 
 
-class Chained:
+class Chained(Generic[T_co]):
     """The elements of one array behind those of another."""
 
     __slots__ = ("_parts",)
 
-    def __init__(self, *parts: Any) -> None:
+    def __init__(self, *parts: Elements[T_co]) -> None:
         self._parts = parts
 
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T_co]:
         return chain.from_iterable(self._parts)

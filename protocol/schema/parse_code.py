@@ -241,7 +241,7 @@ def _fields(source: _Parsing, node: Fields, target: str, path: str) -> None:
 
 
 def _present_fields(source: _Parsing, node: Fields, target: str, path: str) -> None:
-    source.line(f"{target} = {source.constant(node.cls)}()")
+    source.line(f"{target} = {source.constant(object.__new__)}({source.constant(node.cls)})")
     for is_fixed, members in groupby(node.fields, key=lambda field: field[1].code is not None):
         run = list(members)
         if is_fixed:
@@ -254,6 +254,8 @@ def _present_fields(source: _Parsing, node: Fields, target: str, path: str) -> N
                 content = source.name()
                 _any(source, member, content, f"{path} {name}")
                 source.line(f"{target}.{name} = {content}")
+    for name, default in node.unread():
+        source.line(f"{target}.{name} = {source.constant(default)}")
     if node.flexible:
         _tagged_fields(source, node, target, path)
 

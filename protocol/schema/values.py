@@ -1,20 +1,26 @@
-"""What messages are in memory: plain objects that cost little to make.
+"""What messages are in memory: objects of slotted classes, made by their declarations.
 
-A value's class carries the default of every field as a class attribute, so `cls()` runs no Python
-code, a field that a version lacks reads as its default, and setting an attribute is all there is to
-building a message. Defaults are shared by all values and therefore immutable: absent arrays are
-`()`, absent nested groups are a frozen value that refuses to be written to.
+A class has a slot for every declared field and nothing else: assigning to a field that was not
+declared raises AttributeError, and naming one in the constructor raises TypeError. A value has all
+its fields from the beginning, at their defaults. Defaults are shared by all values and therefore
+immutable: absent arrays are `()`, absent nested groups are a frozen value that refuses to be
+written to.
+
+What the type checker knows of a class stands in the stub beside its declaration
+(`protocol/messages/*.pyi`), in the terms of `protocol.schema.fields`.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NoReturn
 
 
 class Value:
     """A message, or a group of fields within one. Equal when every declared field is equal."""
 
+    __slots__ = ()
     __hash__: ClassVar[None]  # type: ignore[assignment]  # mutable, as every class with __eq__
-    _fields: ClassVar[tuple[str, ...]] = ()
-    """The declared field names, in wire order."""
+    _defaults: ClassVar[Mapping[str, Any]] = {}
+    """The declared fields, in wire order, and the default of each."""
     _declared: ClassVar[type["Value"]]
     """The class that the declaration made; a frozen default is of a subclass of it."""
 
@@ -23,39 +29,69 @@ class Value:
             return True
         if not isinstance(other, self._declared):
             return NotImplemented
-        return all(_same(getattr(self, name), getattr(other, name)) for name in self._fields)
+        return all(_same(getattr(self, name), getattr(other, name)) for name in self._defaults)
 
     def __repr__(self) -> str:
-        shown = (f"{name}={_text(getattr(self, name))}" for name in self._fields)
+        shown = (f"{name}={_text(getattr(self, name))}" for name in self._defaults)
         return f"{self._declared.__name__}({', '.join(shown)})"
 
 
-def value_class(name: str, defaults: dict[str, Any]) -> type[Value]:
-    """A class of values with these fields and their defaults.
-
-    CPython keeps the attributes of a class's objects in one shared table of keys, laid out by the
-    first objects made; an object with a key that came too late, or in another order, gets a
-    dictionary of its own and is slow for ever. So the first object sets every field, in order.
-    """
-    cls: type[Value] = type(name, (Value,), {**defaults, "_fields": tuple(defaults)})
-    cls._declared = cls
-    first = cls()
-    for field, default in defaults.items():
-        setattr(first, field, default)
-    return cls
+def value_namespace(defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """What a class of values with these fields is made of."""
+    return {"__slots__": tuple(defaults), "__init__": _first_init, "_defaults": defaults}
 
 
-def frozen_default(cls: type[Value]) -> Value:
+def frozen_default(cls: Any) -> Value:
     """A value of `cls` with every field at its default, safe to share: it cannot be changed."""
-    frozen = type(cls.__name__, (cls,), {"__setattr__": _refuse, "__delattr__": _refuse})
-    value: Value = frozen()
+    namespace = {
+        "__slots__": (),
+        "__setattr__": _refuse,
+        "__delattr__": _refuse,
+        "__deepcopy__": _itself,
+    }
+    frozen = type.__new__(type(cls), cls.__name__, (cls,), namespace)
+    value: Value = object.__new__(frozen)
+    for name, default in cls._defaults.items():
+        object.__setattr__(value, name, default)
     return value
+
+
+def _first_init(self: Value, **fields: Any) -> None:
+    """Give the class an `__init__` of its own, and call that.
+
+    It is compiled when the first value is made, not with the class: a start declares hundreds of
+    classes and makes values of few.
+    """
+    cls = self._declared
+    cls.__init__ = _initializer(cls)  # type: ignore[method-assign]
+    cls.__init__(self, **fields)
+
+
+def _initializer(cls: type[Value]) -> Callable[..., None]:
+    """`__init__(self, first=default, …)`: straight-line code, a third of the cost of a loop.
+
+    Its parameters are not keyword-only, which would make a call without arguments slower by half;
+    that nobody passes fields by their order is the type checker's to say.
+    """
+    names = list(cls._defaults)
+    parameters = "".join(f", {name}=defaults[{name!r}]" for name in names)
+    lines = "".join(f"    self.{name} = {name}\n" for name in names) or "    pass\n"
+    namespace: dict[str, Any] = {"defaults": cls._defaults}
+    text = f"def __init__(self{parameters}):\n{lines}"
+    exec(compile(text, f"<make {cls.__name__}>", "exec"), namespace)
+    function: Callable[..., None] = namespace["__init__"]
+    function.__qualname__ = f"{cls.__name__}.__init__"
+    return function
 
 
 def _refuse(self: Value, name: str, *_: object) -> NoReturn:
     raise AttributeError(
         f"{type(self).__name__}.{name}: this is the shared default, assign a new value instead"
     )
+
+
+def _itself(self: Value, memo: object) -> Value:
+    return self
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -21,6 +21,7 @@ from pykafkalog_build.rewriting import PACKAGE, rewrite
 from pykafkalog_build.rooms import Rooms
 
 _COMPILED: Final = frozenset({".pyc", ".pyo"})
+_WITH_IMPORTS: Final = frozenset({".py", ".pyi"})
 
 
 def stage(project: Path, target: Path) -> None:
@@ -85,7 +86,7 @@ def _files(directory: Path) -> list[Path]:
 
 def _publish(file: Path, published: Path, rooms: Rooms) -> None:
     shutil.copy2(file, published)  # mode and time too: wheels hold them
-    if file.suffix == ".py":
+    if file.suffix in _WITH_IMPORTS:
         source = file.read_bytes()
         result = rewrite(source, rooms)
         if result != source:

@@ -65,7 +65,7 @@ def _repeats(value: Any) -> bool:
         return len(set(elements)) < len(elements) or any(_repeats(one) for one in value)
     if not isinstance(value, Value):
         return False
-    inside = {name: getattr(value, name) for name in value._fields}
+    inside = {name: getattr(value, name) for name in value._defaults}
     if any(inside.get(name) == [] for name in _ARRAYS):
         return True
     return any(_repeats(one) for one in inside.values())

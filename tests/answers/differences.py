@@ -52,7 +52,7 @@ def _shown(outcome: Outcome) -> Any:
 
 def _fields(path: str, theirs: Any, ours: Any) -> Iterator[Difference]:
     if isinstance(theirs, Value) and isinstance(ours, Value):
-        for name in theirs._fields:
+        for name in theirs._defaults:
             if name not in VOLATILE:
                 inner = f"{path}.{name}" if path else name
                 yield from _fields(inner, getattr(theirs, name), getattr(ours, name))
@@ -73,7 +73,7 @@ def _elements(path: str, theirs: Sequence[Any], ours: Sequence[Any]) -> Iterator
 def _identity(element: Any) -> Any:
     if not isinstance(element, Value):
         return repr(element)
-    names = [name for name in IDENTITY if name in element._fields]
+    names = [name for name in IDENTITY if name in element._defaults]
     return [repr(_coarse(name, getattr(element, name))) for name in names]
 
 

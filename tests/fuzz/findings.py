@@ -72,7 +72,7 @@ def error_codes(value: Any) -> set[int]:
     if not isinstance(value, Value):
         return set()
     codes: set[int] = set()
-    for name in value._fields:
+    for name in value._defaults:
         inside = getattr(value, name, None)
         if name.endswith("error_code"):
             codes.add(int(inside))  # type: ignore[arg-type]

@@ -37,11 +37,12 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 
 def sources() -> dict[str, Path]:
-    """Name in the wheel -> file, of everything that is Python in the rooms and the face."""
+    """Name in the wheel -> file, of all modules and stubs in the rooms and the face."""
     return {
         str(path.relative_to(ROOT) if room == FACE else FACE / path.relative_to(ROOT)): path
         for room in (FACE, *ROOMS)
-        for path in (ROOT / room).rglob("*.py")
+        for path in (ROOT / room).rglob("*.py*")
+        if path.suffix in (".py", ".pyi")
     }
 
 
@@ -74,7 +75,7 @@ def test_a_folder_with_modules_is_a_package() -> None:
 
 def test_a_wheel_installs_one_package_with_all_modules_and_nothing_else(wheel: Path) -> None:
     names = set(contents(wheel))
-    assert {name for name in names if name.endswith(".py")} == set(sources())
+    assert {name for name in names if name.endswith((".py", ".pyi"))} == set(sources())
     info = f"{FACE}-{setting('project', 'version')}.dist-info"
     assert {name.partition("/")[0] for name in names} == {FACE, info}
     assert not {part for name in names for part in name.split("/")} & NEVER

@@ -76,7 +76,7 @@ def hints(cls: type) -> dict[str, Any]:
 def members(node: Fields) -> list[tuple[str, Any]]:
     """The version's fields, tagged ones too, in the order of declaration."""
     nodes = {**dict(node.fields), **{field.name: field.node for field in node.tagged}}
-    return [(name, nodes[name]) for name in node.cls._fields if name in nodes]
+    return [(name, nodes[name]) for name in node.cls._defaults if name in nodes]
 
 
 def random_kio(cls: type, rng: Random) -> Any:

@@ -13,7 +13,9 @@ from typing import Any, Final
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.coordinator_records import ConsumerProtocolSubscription, encode_versioned
+from protocol.messages.coordinator_records import (
+    ConsumerProtocolSubscription,
+)
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -26,6 +28,7 @@ from protocol.messages.offset_commit import (
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from protocol.messages.versioned import encode_versioned
 from protocol.records.batch import iter_batches, verify_crc
 from protocol.records.control import ControlType, parse_control_type
 from protocol.records.record import iter_records

@@ -19,7 +19,10 @@ from broker.coordinator.group.values import (
     SyncRequest,
 )
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.coordinator_records import ConsumerProtocolSubscription, encode_versioned
+from protocol.messages.coordinator_records import (
+    ConsumerProtocolSubscription,
+)
+from protocol.messages.versioned import encode_versioned
 from tests.support.coordinator_harness import CoordinatorHarness
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_partition_log import MemoryPartitionLog

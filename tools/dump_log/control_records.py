@@ -7,6 +7,7 @@ from typing import Any
 from protocol.errors import ProtocolError
 from protocol.records.control import ControlType, parse_control_type, parse_end_transaction_marker
 from protocol.records.errors import InvalidRecord
+from protocol.schema import Value
 
 _INT16_AT = struct.Struct(">h")
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -53,5 +54,5 @@ def _kraft(kind: ControlType, value: bytes) -> tuple[str, str, Any] | None:
     name, between, api = KRAFT_RECORDS[kind]
     # The record's first field says in which version it is written.
     version = min(max(_INT16_AT.unpack_from(value)[0], 0), api.versions[-1])
-    decoded = api.codec(version).parse(value)
+    decoded: Value = api.codec(version).parse(value)
     return name, between, fields_of_message(api, decoded, version)

@@ -27,10 +27,8 @@ from protocol.messages.coordinator_records import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
-    decode_versioned,
-    encode_versioned,
-    peek_version,
 )
+from protocol.messages.versioned import decode_versioned, encode_versioned, peek_version
 from protocol.types import ZERO_UUID
 
 OFFSET_KEY_VERSIONS = (0, 1)

@@ -17,10 +17,8 @@ from protocol.messages.coordinator_records import (
     PartitionsSchema,
     TransactionLogKey,
     TransactionLogValue,
-    decode_versioned,
-    encode_versioned,
-    peek_version,
 )
+from protocol.messages.versioned import decode_versioned, encode_versioned, peek_version
 from protocol.types import TopicPartition
 
 TRANSACTION_TOPIC: Final = "__transaction_state"

@@ -14,10 +14,8 @@ from protocol.messages.coordinator_records import (
     OffsetCommitValue,
     TransactionLogKey,
     TransactionLogValue,
-    decode_versioned,
-    encode_versioned,
-    peek_version,
 )
+from protocol.messages.versioned import decode_versioned, encode_versioned, peek_version
 
 
 def test_an_offset_commit_as_kafka_writes_it() -> None:

@@ -14,7 +14,6 @@ from protocol.messages.coordinator_records import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
-    decode_versioned,
 )
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -38,6 +37,7 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.registry import request_codec
+from protocol.messages.versioned import decode_versioned
 
 
 class Golden(NamedTuple):

@@ -14,8 +14,8 @@ from protocol.messages.coordinator_records import (
     OffsetCommitValue,
     TransactionLogKey,
     TransactionLogValue,
-    encode_versioned,
 )
+from protocol.messages.versioned import encode_versioned
 from protocol.records.builder import build_batch
 from protocol.records.control import ControlType, build_end_transaction_marker
 from tools.__main__ import main

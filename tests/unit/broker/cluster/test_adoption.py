@@ -17,6 +17,7 @@ from broker.offline.adopt import adopt
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from protocol.errors import ProtocolError
+from protocol.messages.metadata_frames import decode_record
 from protocol.messages.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -26,7 +27,6 @@ from protocol.messages.metadata_records import (
     ProducerIdsRecord,
     RemoveTopicRecord,
     TopicRecord,
-    decode_record,
 )
 from protocol.records.builder import build_batch
 from protocol.schema import Api, Message

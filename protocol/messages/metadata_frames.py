@@ -1,0 +1,66 @@
+"""The frame around a record of KRaft's metadata log.
+
+A record's value is a frame version, the kind of record and the version of its body as unsigned
+varints, then the body. `decode_record` answers None for a kind that is not declared in
+`protocol.messages.metadata_records`.
+
+    frame version  kind     version  body …
+    uvarint (1)    uvarint  uvarint
+"""
+
+from typing import Final
+
+from protocol.errors import ProtocolError
+from protocol.messages.metadata_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from protocol.schema import Message
+
+FRAME_VERSION: Final = 1
+_MAX_VARINT_BYTES = 5
+
+KINDS: Final[dict[int, type[Message]]] = {
+    2: TopicRecord,
+    3: PartitionRecord,
+    4: ConfigRecord,
+    9: RemoveTopicRecord,
+    15: ProducerIdsRecord,
+    23: BeginTransactionRecord,
+    24: EndTransactionRecord,
+    25: AbortTransactionRecord,
+}
+"""Kind of record in the frame to its declaration."""
+
+
+def decode_record(data: bytes) -> Message | None:
+    """A record's body; None when it is of a kind that is not declared here.
+
+    Raises ProtocolError for a frame, a version or a body that cannot be read.
+    """
+    frame, at = _unsigned(data, 0)
+    if frame != FRAME_VERSION:
+        raise ProtocolError(f"metadata record of frame version {frame}")
+    kind, at = _unsigned(data, at)
+    version, at = _unsigned(data, at)
+    api = KINDS.get(kind)
+    if api is None:
+        return None
+    if version not in api.versions:
+        raise ProtocolError(f"{api.name} has no version {version}")
+    return api.codec(version).parse(data[at:])
+
+
+def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for place, byte in enumerate(data[at : at + _MAX_VARINT_BYTES]):
+        value |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            return value, at + place + 1
+    raise ProtocolError("metadata record ends in its frame")

@@ -1,0 +1,123 @@
+"""The stubs of protocol/messages: what a type checker knows of the declared messages.
+
+    scripts/message-types
+
+Writes `protocol/messages/<name>.pyi` beside each file of declarations. The declarations are the
+source; tests/meta/test_message_types.py fails when a stub is not what this writes.
+
+A class per group: a typed field each, and a constructor that takes all of them by name only.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from protocol import schema
+from protocol.schema import Api, Array, Group, V
+from protocol.schema.declaration import Declaration
+
+MESSAGES = Path(__file__).resolve().parents[1] / "protocol" / "messages"
+PLAIN = {
+    schema.Bool: "bool",
+    schema.Bytes: "Blob",
+    schema.Float64: "float",
+    schema.Int8: "int",
+    schema.Int16: "int",
+    schema.Int32: "int",
+    schema.Int64: "int",
+    schema.Str: "str",
+    schema.UInt16: "int",
+    schema.UInt32: "int",
+    schema.Uuid: "bytes",
+}
+HOMES = {
+    "Api": "protocol.schema",
+    "ArrayField": "protocol.schema.fields",
+    "Blob": "protocol.schema.fields",
+    "Elements": "protocol.schema.lazy",
+    "Group": "protocol.schema",
+    "Message": "protocol.schema",
+    "NullableArrayField": "protocol.schema.fields",
+    "RecordsField": "protocol.schema.fields",
+    "Sequence": "collections.abc",
+    "Sized": "collections.abc",
+    "Value": "protocol.schema",
+}
+
+
+def stubs() -> Iterator[tuple[Path, str]]:
+    """Path and content of each stub."""
+    for path in sorted(MESSAGES.glob("*.py")):
+        module = import_module(f"protocol.messages.{path.stem}")
+        source = path.read_text()
+        groups = {
+            name: value
+            for name, value in vars(module).items()
+            if isinstance(value, Group) and re.search(rf"^{name} = ", source, re.MULTILINE)
+        }
+        if groups:
+            yield path.with_suffix(".pyi"), stub(path.name, groups)
+
+
+def stub(name: str, groups: dict[str, Group]) -> str:
+    """The stub of one file."""
+    names = {group: variable for variable, group in groups.items()}
+    body = "\n\n".join("\n".join(_class(group, names)) for group in groups.values())
+    used = sorted(set(re.findall(r"\w+", body)) & set(HOMES))
+    imports: dict[str, list[str]] = {}
+    for term in used:
+        imports.setdefault(HOMES[term], []).append(term)
+    first = "".join(
+        f"from {home} import {', '.join(terms)}\n" + ("\n" if home == "collections.abc" else "")
+        for home, terms in sorted(imports.items())
+    )
+    return f"# Written by scripts/message-types from {name}.\n\n{first}\n{body}\n"
+
+
+def _class(group: Group, names: dict[Group, str]) -> Iterator[str]:
+    kind = "Message, metaclass=Api" if isinstance(group, Api) else "Value, metaclass=Group"
+    yield f"class {names[group]}({kind}):"
+    fields = [(name, *_types(rule, names)) for name, rule in group.fields]
+    if not fields:
+        yield "    def __init__(self) -> None: ..."
+        return
+    for name, read, _ in fields:
+        yield f"    {name}: {read}"
+    yield "    def __init__("
+    yield "        self,"
+    yield "        *,"
+    for name, _, taken in fields:
+        yield f"        {name}: {taken} = ...,"
+    yield "    ) -> None: ..."
+
+
+def _types(rule: V, names: dict[Group, str]) -> tuple[str, str]:
+    """Of the field, and of what the constructor takes for it."""
+    nullable = bool(rule.nullable) or rule.default is None
+    null = " | None" if nullable else ""
+    declaration = rule.declaration
+    if declaration is schema.Records:
+        assert nullable, "records that are never null have no type yet"
+        return "RecordsField", "Sized | None"
+    if not isinstance(declaration, Array):
+        return (_plain(declaration, names) + null,) * 2
+    element = _plain(declaration.element, names)
+    if element in ("int", "bool", "float"):  # written by one pack, in slices
+        return (f"Sequence[{element}]{null}",) * 2
+    kind = "NullableArrayField" if nullable else "ArrayField"
+    return f"{kind}[{element}]", f"Elements[{element}]{null}"
+
+
+def _plain(declaration: Declaration, names: dict[Group, str]) -> str:
+    if isinstance(declaration, Group):
+        return names[declaration]
+    return PLAIN[declaration]
+
+
+if __name__ == "__main__":
+    for file, text in stubs():
+        file.write_text(text)

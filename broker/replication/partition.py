@@ -28,6 +28,13 @@ import trio
 
 from broker.replication.batch_opening import BatchOpener
 from broker.replication.topic_statistics import TopicStatistics
+from broker.replication.truncation import (
+    UNDEFINED_EPOCH,
+    UNDEFINED_OFFSET,
+    EpochEnd,
+    divergence,
+    end_of_epoch,
+)
 from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.effort import EffortSpent
@@ -54,9 +61,7 @@ LATEST_PRODUCE_VERSION: Final = 13
 ALL_IN_SYNC: Final = -1
 """Produce's `acks=all`."""
 
-UNDEFINED_EPOCH: Final = -1
 _LOG_IS_GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR)
-UNDEFINED_OFFSET: Final = -1
 
 
 class Partition:
@@ -450,36 +455,25 @@ class Partition:
         self.check_leader_epoch(current_leader_epoch)
         return self.log.read(offset, max_bytes, isolation, min_one_message)
 
-    def diverging_epoch(self, last_fetched_epoch: int, offset: int) -> tuple[int, int] | None:
+    def diverging_epoch(self, last_fetched_epoch: int, offset: int) -> EpochEnd | None:
         """(epoch, end offset) after which the asking replica's log differs from ours, or None.
 
         Raises KafkaError OFFSET_OUT_OF_RANGE when its epoch is older than all we know (KIP-595).
         """
-        epoch, end_offset = self.end_offset_for_epoch(last_fetched_epoch)
-        if epoch == UNDEFINED_EPOCH or end_offset == UNDEFINED_OFFSET:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"The end offset of epoch {last_fetched_epoch} is not known.",
-            )
-        if epoch < last_fetched_epoch or end_offset < offset:
-            return epoch, end_offset
-        return None
+        answer = self.end_offset_for_epoch(last_fetched_epoch)
+        return divergence(answer, last_fetched_epoch, offset)
 
     # ------------------------------------------------------------------ offsets
 
     def end_offset_for_epoch(
         self, leader_epoch: int, current_leader_epoch: int = UNDEFINED_EPOCH
-    ) -> tuple[int, int]:
+    ) -> EpochEnd:
         """OffsetForLeaderEpoch (S-READ-12): (largest epoch not above it, where that one ends).
 
-        The current epoch ends at the log end offset, also before its first append; (-1, -1) when
-        nothing is known. Raises KafkaError for a wrong `current_leader_epoch`.
+        (-1, -1) when nothing is known. Raises KafkaError for a wrong `current_leader_epoch`.
         """
         self.check_leader_epoch(current_leader_epoch)
-        log = self.log
-        if leader_epoch == self.leader_epoch:
-            return leader_epoch, log.log_end_offset
-        return log.leader_epochs.end_offset_for(leader_epoch, log.log_end_offset)
+        return end_of_epoch(self.log, self.leader_epoch, leader_epoch)
 
     def delete_records(self, offset: int) -> int:
         """Make everything below `offset` (-1: the high watermark) invisible; the low watermark.

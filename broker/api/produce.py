@@ -42,8 +42,9 @@ from broker.api.transaction_gate import TransactionGate
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.delayed_produce import Awaited, DelayedProduce
 from broker.replication.failures import REFUSALS, Refusal, refusal_of
-from broker.replication.partition import ALL_IN_SYNC, Partition
+from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
+from broker.replication.waiting_append import ALL_IN_SYNC
 from broker.request import Aside, Pending, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (

@@ -27,6 +27,7 @@ import trio
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.partition import Partition
 from broker.replication.slice_copy import CopySlice
+from broker.replication.truncation import truncation_between
 from broker.world.workers import Workers, perform, perform_all
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.errors import RecordsError
@@ -193,15 +194,11 @@ class LogMover:
 
     def _follow_ends(self, source: Log, future: Log) -> None:
         """Drop from the copy what the source has no more, at either end."""
-        if future.log_end_offset < source.log_start_offset:
-            future.truncate_fully_and_start_at(source.log_start_offset)
-        latest = future.leader_epochs.latest_epoch
-        agreed = source.log_end_offset
-        if latest is not None:
-            _, end = source.leader_epochs.end_offset_for(latest, source.log_end_offset)
-            agreed = end if end >= 0 else agreed
-        if future.log_end_offset > agreed:
-            future.truncate_to(agreed)
+        found = truncation_between(source, future, replicated=source.log_end_offset)
+        if found.starts_anew:
+            future.truncate_fully_and_start_at(found.offset)
+        elif found.changes_log:
+            future.truncate_to(found.offset)
         if source.log_start_offset > future.log_start_offset:
             future.update_high_watermark(source.high_watermark)
             future.maybe_increment_log_start_offset(

@@ -13,7 +13,8 @@ whoever needs an offset for a time. After `Partition.fetchOffsetForTimestamp`.
 
 from typing import Final
 
-from broker.replication.partition import UNDEFINED_EPOCH, Partition
+from broker.replication.partition import Partition
+from broker.replication.truncation import UNDEFINED_EPOCH
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import (
     EARLIEST_LOCAL_TIMESTAMP,

@@ -20,14 +20,23 @@ Called by `replica_manager`, `read_plan`, the delayed operations and the handler
 After `kafka.cluster.Partition`.
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from broker.replication.batch_opening import BatchOpener
+from broker.replication.follower_progress import FollowerProgress
+from broker.replication.partition_state import PartitionState, following, leading
 from broker.replication.topic_statistics import TopicStatistics
+from broker.replication.truncation import (
+    UNDEFINED_EPOCH,
+    EpochEnd,
+    divergence,
+    end_of_epoch,
+)
+from broker.replication.waiting_append import ALL_IN_SYNC, WaitingAppend
 from broker.world.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.effort import EffortSpent
@@ -43,7 +52,6 @@ from storage.log.results import (
 )
 
 if TYPE_CHECKING:
-    from storage.log.appending import PendingAppend
     from storage.log.log import Log
     from storage.log.opening import Opened
 
@@ -51,36 +59,29 @@ THREADED_APPEND_BYTES: Final = 256 * 1024
 """From here on a thread hop (about 150 us) costs less than the stall it prevents (measured)."""
 
 LATEST_PRODUCE_VERSION: Final = 13
-ALL_IN_SYNC: Final = -1
-"""Produce's `acks=all`."""
-
-UNDEFINED_EPOCH: Final = -1
-_LOG_IS_GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR)
-UNDEFINED_OFFSET: Final = -1
 
 
 class Partition:
     """A partition this broker leads. Attributes are read freely; only methods change them."""
 
     __slots__ = (
-        "_follower_end_offsets",
+        "_followers",
         "_lock",
-        "_opener",
-        "_workers",
         "alone",
         "appended_bytes",
         "appending",
         "broker_id",
         "epoch_start_offset",
-        "isr",
         "leader_epoch",
         "log",
-        "replicas",
+        "opener",
+        "state",
         "statistics",
         "threaded_append_bytes",
         "topic_id",
         "topic_partition",
         "unavailable",
+        "workers",
     )
 
     def __init__(
@@ -101,24 +102,39 @@ class Partition:
         self.log = log
         self.broker_id = broker_id
         self.statistics = statistics
-        self._workers = workers
-        self._opener = opener or BatchOpener(workers)
+        self.workers = workers
+        self.opener = opener or BatchOpener(workers)
         self.threaded_append_bytes = threaded_append_bytes
-        self.unavailable = ErrorCode.NONE
-        """Why it cannot be served; NONE (falsy) while it is led from here."""
         self.appended_bytes = 0
         """Bytes appended since it was opened: parked fetches measure what arrived by it."""
         self.appending = 0
         """Appends that hold or wait for the lock."""
         self._lock: trio.Lock | None = None
-        self._follower_end_offsets: dict[int, int] = {}
-        self.leader_epoch = leader_epoch
+        self._followers: FollowerProgress | None = None
         self.epoch_start_offset = log.log_end_offset
         """Log end offset when this leader epoch began."""
-        self.replicas: tuple[int, ...] = (broker_id,)
-        self.isr: tuple[int, ...] = (broker_id,)
-        self.alone = True
+        own = (broker_id,)
+        self._swap(leading(broker_id, leader_epoch, own, own))
+
+    def _swap(self, state: PartitionState) -> None:
+        """The one place that changes what this broker is for the partition."""
+        self.state = state
+        # What each request asks for, without the step through `state`.
+        self.leader_epoch = state.leader_epoch
+        self.unavailable = state.error
+        """Why it cannot be served; NONE (falsy) while it is led from here."""
+        self.alone = state.replicas == (self.broker_id,)
         """There are no other replicas: the high watermark is the log end offset."""
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """Broker ids, the preferred leader first."""
+        return self.state.replicas
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        """The replicas that are in sync."""
+        return self.state.isr
 
     def __repr__(self) -> str:
         state = self.unavailable.name if self.unavailable else "leader"
@@ -126,25 +142,28 @@ class Partition:
 
     # ------------------------------------------------------------------ leadership
 
-    def lead(self, leader_epoch: int, replicas: Iterable[int], isr: Iterable[int]) -> bool:
+    def lead(self, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> bool:
         """Take over (or go on) with this epoch and these replicas. True: the watermark moved."""
         if leader_epoch != self.leader_epoch:
-            self.leader_epoch = leader_epoch
             self.epoch_start_offset = self.log.log_end_offset
-        self.replicas = tuple(replicas)
-        self.isr = tuple(isr)
-        self.alone = self.replicas == (self.broker_id,)
-        self._follower_end_offsets = {
-            replica: self._follower_end_offsets.get(replica, UNDEFINED_OFFSET)
-            for replica in self.replicas
-            if replica != self.broker_id
-        }
-        self.unavailable = ErrorCode.NONE
+        self._swap(leading(self.broker_id, leader_epoch, replicas, isr))
+        if self.alone:
+            self._followers = None
+        else:
+            others = (replica for replica in replicas if replica != self.broker_id)
+            self._followers = FollowerProgress(others, self._followers)
         return self.maybe_increment_high_watermark()
+
+    def follow(
+        self, leader_id: int, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...]
+    ) -> None:
+        """Another broker leads from now on, or none (-1): requests are told so."""
+        self._swap(following(leader_id, leader_epoch, replicas, isr))
+        self._followers = None
 
     def close(self, reason: ErrorCode) -> None:
         """Serve no more; `reason` is what requests are told from now on."""
-        self.unavailable = reason
+        self._swap(self.state.offline(reason))
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
         """Compare the epoch a client knows with ours (S-READ-12); -1 means it knows none.
@@ -217,7 +236,7 @@ class Partition:
         if self.unavailable:
             raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
         if required_acks == ALL_IN_SYNC and not self.alone:
-            self._require_min_isr()
+            self.require_min_isr()
         info = self.log.append_as_leader(
             records,
             leader_epoch=self.leader_epoch,
@@ -226,7 +245,7 @@ class Partition:
             opened=opened,
             bounded=True,
         )
-        self._appended(info)
+        self.appended(info)
         return info
 
     async def wait_append_as_leader(
@@ -247,102 +266,22 @@ class Partition:
         with True the thread is passed over. `admit` is asked when it is this append's turn, and may
         raise KafkaError. Cancellation is only heeded before that: what was begun is finished.
         """
-        opened = None
-        while True:
-            if spent:
-                opened = await self._open(records, origin, request_version, heavy)
-                if not self.must_wait(len(records)):
-                    if admit is not None:
-                        admit()
-                    return self.append_as_leader_nowait(
-                        records,
-                        required_acks=required_acks,
-                        origin=origin,
-                        request_version=request_version,
-                        opened=opened,
-                    )
-            self.appending += 1
-            try:
-                async with self._append_lock():
-                    # From here on it is finished, even if nobody waits for the answer any more.
-                    with trio.CancelScope(shield=True):
-                        if admit is not None:
-                            admit()
-                        return await self._append_in_turn(
-                            records, required_acks, origin, request_version, opened
-                        )
-            except EffortSpent:
-                if opened is not None:
-                    raise  # a bug
-                spent = True
-            finally:
-                self.appending -= 1
-
-    async def _open(
-        self,
-        records: memoryview | bytes,
-        origin: AppendOrigin,
-        request_version: int,
-        heavy: bool | None,
-    ) -> "Opened | None":
-        opening = self.log.opening(records, origin=origin, request_version=request_version)
-        if opening is None:
-            return None
-        if not heavy:
-            try:
-                return await self._opener.open(opening)
-            except EffortSpent:
-                if heavy is not None:
-                    raise
-        return await self._opener.open_heavy(opening)
-
-    async def _append_in_turn(
-        self,
-        records: memoryview | bytes,
-        required_acks: int,
-        origin: AppendOrigin,
-        request_version: int,
-        opened: "Opened | None",
-    ) -> AppendInfo:
-        if self.unavailable:
-            raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
-        if required_acks == ALL_IN_SYNC:
-            self._require_min_isr()
-        log = self.log
-        pending = log.begin_append(
+        append = WaitingAppend(
+            self,
             records,
-            leader_epoch=self.leader_epoch,
+            required_acks=required_acks,
             origin=origin,
             request_version=request_version,
-            opened=opened,
-            bounded=True,
+            admit=admit,
         )
-        if pending.size < self.threaded_append_bytes:
-            pending.write()
-        else:
-            await self._write_in_thread(pending)
-        if self.unavailable in _LOG_IS_GONE:
-            # Deleted, or its disk given up, while the thread was writing: whatever became of the
-            # write concerns nobody any more, and completing it would touch files that are gone.
-            raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
-        info = log.complete_append(pending)
-        self._appended(info)
-        return info
-
-    async def _write_in_thread(self, pending: "PendingAppend") -> None:
-        try:
-            await self._workers.in_thread(pending.write)
-        except RuntimeError:
-            if pending.is_begun:
-                raise  # a bug in it
-            pending.write()  # no more threads: the append is half done and has to be finished
+        return await append.run(spent=spent, heavy=heavy)
 
     @asynccontextmanager
     async def appends_held_back(self) -> AsyncIterator[None]:
         """Nobody appends in here: those who want to queue. Not for internal topics."""
         self.appending += 1
         try:
-            async with self._append_lock():
+            async with self.append_lock():
                 yield
         finally:
             self.appending -= 1
@@ -351,12 +290,14 @@ class Partition:
         """The partition was moved: `log` holds the same. Not while anybody appends."""
         self.log = log
 
-    def _append_lock(self) -> trio.Lock:
+    def append_lock(self) -> trio.Lock:
+        """Who appends in a thread holds it, and who has to queue behind that."""
         if self._lock is None:
             self._lock = trio.Lock()
         return self._lock
 
-    def _appended(self, info: AppendInfo) -> None:
+    def appended(self, info: AppendInfo) -> None:
+        """A batch is in the log: the watermark and the counters follow."""
         log = self.log
         if self.alone:
             log.update_high_watermark(log.log_end_offset)
@@ -368,7 +309,8 @@ class Partition:
             statistics.messages_in += info.record_count
             statistics.bytes_in += info.valid_bytes
 
-    def _require_min_isr(self) -> None:
+    def require_min_isr(self) -> None:
+        """Raises KafkaError NOT_ENOUGH_REPLICAS (S-APP-8)."""
         wanted = self.effective_min_isr
         if len(self.isr) < wanted:
             raise KafkaError(
@@ -388,11 +330,8 @@ class Partition:
         """Move the high watermark to the least log end offset of the ISR; True when it moved."""
         log = self.log
         lowest = log.log_end_offset
-        if not self.alone:
-            followers = self._follower_end_offsets
-            for replica in self.isr:
-                if replica != self.broker_id:
-                    lowest = min(lowest, followers.get(replica, UNDEFINED_OFFSET))
+        if self._followers is not None:
+            lowest = self._followers.lowest(self.state.isr, lowest)
         if lowest <= log.high_watermark:
             return False
         return log.update_high_watermark(lowest)
@@ -405,12 +344,13 @@ class Partition:
         Raises KafkaError for a broker that is no replica: UNKNOWN_LEADER_EPOCH when it sent the
         current epoch (we may learn of it yet), else NOT_LEADER_OR_FOLLOWER; both make it retry.
         """
-        if replica_id not in self._follower_end_offsets:
+        followers = self._followers
+        if followers is None or replica_id not in followers:
             code = (
                 ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
             )
             raise KafkaError(code, f"Broker {replica_id} is no replica of {self.topic_partition}.")
-        self._follower_end_offsets[replica_id] = fetch_offset
+        followers.note(replica_id, fetch_offset)
         return self.maybe_increment_high_watermark()
 
     def reached(self, required_offset: int) -> tuple[bool, ErrorCode]:
@@ -441,36 +381,25 @@ class Partition:
         self.check_leader_epoch(current_leader_epoch)
         return self.log.read(offset, max_bytes, isolation, min_one_message)
 
-    def diverging_epoch(self, last_fetched_epoch: int, offset: int) -> tuple[int, int] | None:
+    def diverging_epoch(self, last_fetched_epoch: int, offset: int) -> EpochEnd | None:
         """(epoch, end offset) after which the asking replica's log differs from ours, or None.
 
         Raises KafkaError OFFSET_OUT_OF_RANGE when its epoch is older than all we know (KIP-595).
         """
-        epoch, end_offset = self.end_offset_for_epoch(last_fetched_epoch)
-        if epoch == UNDEFINED_EPOCH or end_offset == UNDEFINED_OFFSET:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"The end offset of epoch {last_fetched_epoch} is not known.",
-            )
-        if epoch < last_fetched_epoch or end_offset < offset:
-            return epoch, end_offset
-        return None
+        answer = self.end_offset_for_epoch(last_fetched_epoch)
+        return divergence(answer, last_fetched_epoch, offset)
 
     # ------------------------------------------------------------------ offsets
 
     def end_offset_for_epoch(
         self, leader_epoch: int, current_leader_epoch: int = UNDEFINED_EPOCH
-    ) -> tuple[int, int]:
+    ) -> EpochEnd:
         """OffsetForLeaderEpoch (S-READ-12): (largest epoch not above it, where that one ends).
 
-        The current epoch ends at the log end offset, also before its first append; (-1, -1) when
-        nothing is known. Raises KafkaError for a wrong `current_leader_epoch`.
+        (-1, -1) when nothing is known. Raises KafkaError for a wrong `current_leader_epoch`.
         """
         self.check_leader_epoch(current_leader_epoch)
-        log = self.log
-        if leader_epoch == self.leader_epoch:
-            return leader_epoch, log.log_end_offset
-        return log.leader_epochs.end_offset_for(leader_epoch, log.log_end_offset)
+        return end_of_epoch(self.log, self.leader_epoch, leader_epoch)
 
     def delete_records(self, offset: int) -> int:
         """Make everything below `offset` (-1: the high watermark) invisible; the low watermark.

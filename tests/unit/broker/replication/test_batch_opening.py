@@ -75,7 +75,7 @@ class Broker(RealBench):
         self.asides = Asides(self.clock, LoopWatch(self.clock))
         self.partitions = self.topic(partitions=2)
         for partition in self.partitions:
-            partition._opener = self.opener
+            partition.opener = self.opener
 
     async def ask(self, *args: Any, **kwargs: Any) -> Any:
         reply = self.produce(*args, **kwargs)

@@ -9,6 +9,7 @@ import trio.testing
 
 from broker.replication.offset_lookup import look_up_offset
 from broker.replication.partition import Partition
+from broker.replication.partition_state import PartitionState, Role
 from broker.replication.topic_statistics import TopicStatistics
 from broker.world.machine import MachineWorkers
 from config.topic_config import TopicConfig
@@ -75,6 +76,42 @@ def test_the_high_watermark_does_not_wait_for_replicas_out_of_sync():
     partition = make(replicas=(1, 2), isr=(1,))
     partition.append_as_leader(batch())
     assert partition.log.high_watermark == 1
+
+
+def test_a_follower_that_stays_one_is_as_far_as_it_was():
+    partition = make(replicas=(1, 2, 3), isr=(1, 2, 3))
+    partition.append_as_leader(batch([b"a", b"b"]))
+    partition.record_follower_fetch(2, 2, knows_epoch=True)
+    assert partition.lead(0, (1, 2, 4), (1, 2))
+    assert partition.log.high_watermark == 2
+    partition.append_as_leader(batch())
+    assert not partition.lead(0, (1, 2, 4), (1, 2, 4))
+    partition.record_follower_fetch(2, 3, knows_epoch=True)
+    assert partition.log.high_watermark == 2
+    partition.record_follower_fetch(4, 3, knows_epoch=True)
+    assert partition.log.high_watermark == 3
+
+
+def test_a_state_is_swapped_whole_and_the_old_one_stays_as_it_was():
+    partition = make(replicas=(1, 2), isr=(1, 2), leader_epoch=3)
+    led = partition.state
+    assert led == PartitionState(Role.LEADER, 1, 3, (1, 2), (1, 2), ErrorCode.NONE)
+    partition.follow(2, 4, (1, 2), (2,))
+    assert led.role is Role.LEADER
+    assert partition.state.role is Role.FOLLOWER
+    assert (partition.state.leader_id, partition.leader_epoch) == (2, 4)
+    assert partition.unavailable == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(partition.append_as_leader, batch()) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (
+        code_of(partition.record_follower_fetch, 2, 0, knows_epoch=True)
+        == ErrorCode.UNKNOWN_LEADER_EPOCH
+    )
+    partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert partition.state.role is Role.OFFLINE
+    assert partition.state.replicas == (1, 2)
+    partition.lead(5, (1,), (1,))
+    assert (partition.unavailable, partition.alone) == (ErrorCode.NONE, True)
+    assert partition.append_as_leader(batch()).first_offset == 0
 
 
 def test_a_stranger_is_no_follower():

@@ -1,4 +1,4 @@
-"""What a stop, a kill or a power cut left of record files and indexes (S-REC-1 to 4, S-REC-9)."""
+"""What a stop, a kill or a power cut left of record files and indexes (S-REC-2, S-REC-9)."""
 
 import pytest
 

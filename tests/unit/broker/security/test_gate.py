@@ -104,7 +104,8 @@ def every_version() -> Iterator[Any]:
 def texts(request: Any, names: set[str]) -> set[str]:
     """What stands in fields of these names, at any depth; a list of texts is its elements."""
     found: set[str] = set()
-    for slot, content in vars(request).items():
+    for slot in request._defaults:
+        content = getattr(request, slot)
         for element in content if isinstance(content, list) else [content]:
             if isinstance(element, str) and slot in names:
                 found.add(element)
@@ -195,7 +196,8 @@ def test_s_acl_1_what_is_denied_is_told_with_the_code_of_its_resource(
 def codes(response: Any) -> set[int]:
     """All error codes of a response, at any depth."""
     found: set[int] = set()
-    for slot, content in vars(response).items():
+    for slot in response._defaults:
+        content = getattr(response, slot)
         if slot.endswith("error_code") or slot == "partition_error_code":
             found.add(int(content))
         elif not isinstance(content, (str, bytes, int, MagicMock)):

@@ -7,7 +7,7 @@ and nothing else: an API without a handler is not known to clients.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.api import (
     add_offsets_to_txn,
@@ -107,11 +107,18 @@ class Services:
     in_steps: "InSteps"
 
 
+class _HandlerModule(Protocol):
+    """What a handler's module says of its API."""
+
+    @property
+    def VERSIONS(self) -> tuple[int, int]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     key: ApiKey
-    module: Any
-    make: Callable[[Services], Any]
+    module: _HandlerModule
+    make: "Callable[[Services], Handler]"
 
 
 _TABLE: Final = (

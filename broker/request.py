@@ -22,11 +22,12 @@ One connection has one request in work at a time, so replies keep the order of r
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import trio
 
 from protocol.errors import ErrorCode
+from protocol.schema import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,17 +144,20 @@ class Pending:
         return self._reply
 
 
-Reply = Any
-"""A message, a `LargeReply`, None, a `Pending`, an `Aside` or a coroutine."""
+T = TypeVar("T")
+Work = Coroutine[Any, Any, T]
+"""A coroutine that ends with a reply."""
+Reply: TypeAlias = "Message | LargeReply | Pending | Aside | Work[Reply] | None"
+"""What a handler may return; its annotation says which of these."""
 
 
 class Handler(Protocol):
-    """One API's behaviour."""
+    """One API's behaviour. A handler's own annotations name its request and its response."""
 
-    def __call__(self, ctx: RequestContext, request: Any) -> "Reply | Coroutine[Any, Any, Reply]":
+    def __call__(self, ctx: RequestContext, request: Any) -> Reply:
         """Check, delegate, answer. Never blocks."""
         ...
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Message | None:
         """A reply of this API that says `code` for everything that was asked."""
         ...

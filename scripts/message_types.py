@@ -66,7 +66,10 @@ def stubs() -> Iterator[tuple[Path, str]]:
 def stub(name: str, groups: dict[str, Group]) -> str:
     """The stub of one file."""
     names = {group: variable for variable, group in groups.items()}
-    body = "\n\n".join("\n".join(_class(group, names)) for group in groups.values())
+    parsed = set().union(*map(_inside, (one for one in names if one.name.endswith("Request"))))
+    body = "\n\n".join(
+        "\n".join(_class(group, names, group in parsed)) for group in groups.values()
+    )
     used = sorted(set(re.findall(r"\w+", body)) & set(HOMES))
     imports: dict[str, list[str]] = {}
     for term in used:
@@ -78,10 +81,21 @@ def stub(name: str, groups: dict[str, Group]) -> str:
     return f"# Written by scripts/message-types from {name}.\n\n{first}\n{body}\n"
 
 
-def _class(group: Group, names: dict[Group, str]) -> Iterator[str]:
+def _inside(group: Group) -> set[Group]:
+    """The group and those in it."""
+    found = {group}
+    for _, rule in group.fields:
+        declaration = rule.declaration
+        element = declaration.element if isinstance(declaration, Array) else declaration
+        if isinstance(element, Group):
+            found |= _inside(element)
+    return found
+
+
+def _class(group: Group, names: dict[Group, str], parsed: bool) -> Iterator[str]:
     kind = "Message, metaclass=Api" if isinstance(group, Api) else "Value, metaclass=Group"
     yield f"class {names[group]}({kind}):"
-    fields = [(name, *_types(rule, names)) for name, rule in group.fields]
+    fields = [(name, *_types(rule, names, parsed)) for name, rule in group.fields]
     if not fields:
         yield "    def __init__(self) -> None: ..."
         return
@@ -95,14 +109,18 @@ def _class(group: Group, names: dict[Group, str]) -> Iterator[str]:
     yield "    ) -> None: ..."
 
 
-def _types(rule: V, names: dict[Group, str]) -> tuple[str, str]:
-    """Of the field, and of what the constructor takes for it."""
+def _types(rule: V, names: dict[Group, str], parsed: bool) -> tuple[str, str]:
+    """Of the field, and of what the constructor takes for it.
+
+    parsed: the group is of a request, whose records are slices of a frame. Those of a response are
+    what was put there.
+    """
     nullable = bool(rule.nullable) or rule.default is None
     null = " | None" if nullable else ""
     declaration = rule.declaration
     if declaration is schema.Records:
         assert nullable, "records that are never null have no type yet"
-        return "RecordsField", "Sized | None"
+        return "RecordsField" if parsed else "Sized | None", "Sized | None"
     if not isinstance(declaration, Array):
         return (_plain(declaration, names) + null,) * 2
     element = _plain(declaration.element, names)

@@ -11,7 +11,7 @@ Version notes
   TRANSACTION_ABORTABLE, has no cause here.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
 from broker.coordinator.answers import ParkedAnswer
@@ -19,9 +19,9 @@ from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
-from broker.request import RequestContext
+from broker.request import Pending, RequestContext
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnResponse
+from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from protocol.types import TopicPartition
 
 VERSIONS: Final = (0, 4)
@@ -34,7 +34,9 @@ class AddOffsetsToTxnHandler:
         self._transactions = transactions
         self._groups = groups
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: AddOffsetsToTxnRequest
+    ) -> AddOffsetsToTxnResponse | Pending:
         """The response, or a `Pending` when followers have to have the record first."""
         tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.group_id))
         producer = Producer(request.producer_id, request.producer_epoch)
@@ -45,7 +47,9 @@ class AddOffsetsToTxnHandler:
             return self.error_response(ctx, request, error.code)
         return answer.handed_over()
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: AddOffsetsToTxnRequest, code: ErrorCode
+    ) -> AddOffsetsToTxnResponse:
         """The code."""
         code = for_version(code, ctx.api_version, FENCED_SINCE_OTHERS)
         return AddOffsetsToTxnResponse(error_code=code)

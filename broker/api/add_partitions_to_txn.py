@@ -15,7 +15,8 @@ Version notes
 * v2+: PRODUCER_FENCED, before INVALID_PRODUCER_EPOCH.
 """
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from broker.api import many
 from broker.api.gathering import Gathering
@@ -24,11 +25,12 @@ from broker.cluster.image import MetadataImage
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
-from broker.request import RequestContext
+from broker.request import Pending, RequestContext, Work
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
@@ -44,6 +46,8 @@ FEW: Final = 16
 """Transactions that are handled in one go."""
 
 _Codes = dict[TopicPartition, ErrorCode]
+_Asked = AddPartitionsToTxnTransaction
+_Response = AddPartitionsToTxnResponse
 
 
 class AddPartitionsToTxnHandler:
@@ -53,10 +57,12 @@ class AddPartitionsToTxnHandler:
         self._transactions = transactions
         self._image = image
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: AddPartitionsToTxnRequest
+    ) -> _Response | Pending | Work[_Response | Pending]:
         """The response, or a `Pending` when followers have to have records first."""
         version = ctx.api_version
-        asked = _asked(version, request)
+        asked = _batched(version, request)
         results: list[_Codes] = [{} for _ in asked]
         gathering = Gathering(len(asked), lambda: _response(version, asked, results))
         if len(asked) > FEW:
@@ -66,15 +72,21 @@ class AddPartitionsToTxnHandler:
         return gathering.handed_over()
 
     async def _in_turns(
-        self, version: int, asked: list[Any], results: list[_Codes], gathering: Gathering
-    ) -> Any:
+        self,
+        version: int,
+        asked: list[_Asked],
+        results: list[_Codes],
+        gathering: Gathering[_Response],
+    ) -> _Response | Pending:
         turns = Turns(items=FEW)
         for transaction, result in zip(asked, results, strict=True):
             self._handle(version, transaction, result, gathering.one_is_there)
             await turns.next()
         return gathering.handed_over()
 
-    def _handle(self, version: int, transaction: Any, result: _Codes, done: Any) -> None:
+    def _handle(
+        self, version: int, transaction: _Asked, result: _Codes, done: Callable[[], None]
+    ) -> None:
         """One transaction; `done` when `result` is filled."""
         partitions = _partitions(transaction)
         known = [tp for tp in partitions if self._image.has(tp)]
@@ -113,17 +125,19 @@ class AddPartitionsToTxnHandler:
             return error.code
         return ErrorCode.NONE
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: AddPartitionsToTxnRequest, code: ErrorCode
+    ) -> AddPartitionsToTxnResponse:
         """`code` for every partition; from v4 on once, for all."""
         version = ctx.api_version
         if version >= FIRST_BATCHED_VERSION:
             return AddPartitionsToTxnResponse(error_code=code)
-        asked = _asked(version, request)
+        asked = _batched(version, request)
         code = for_version(code, version, FENCED_SINCE_OTHERS)
         return _response(version, asked, [dict.fromkeys(_partitions(asked[0]), code)])
 
 
-def _asked(version: int, request: Any) -> list[Any]:
+def _batched(version: int, request: AddPartitionsToTxnRequest) -> list[_Asked]:
     """What is asked, in the batched form."""
     if version >= FIRST_BATCHED_VERSION:
         return list(request.transactions)
@@ -138,7 +152,7 @@ def _asked(version: int, request: Any) -> list[Any]:
     ]
 
 
-def _partitions(transaction: Any) -> list[TopicPartition]:
+def _partitions(transaction: _Asked) -> list[TopicPartition]:
     return list(
         dict.fromkeys(
             TopicPartition(topic.name, partition)
@@ -148,13 +162,13 @@ def _partitions(transaction: Any) -> list[TopicPartition]:
     )
 
 
-def _response(version: int, asked: list[Any], results: list[_Codes]) -> Any:
+def _response(version: int, asked: list[_Asked], results: list[_Codes]) -> _Response:
     if version < FIRST_BATCHED_VERSION:
         return AddPartitionsToTxnResponse(
             results_by_topic_v3_and_below=_topics(asked[0], results[0])
         )
 
-    def result(at: int) -> Any:
+    def result(at: int) -> AddPartitionsToTxnResult:
         return AddPartitionsToTxnResult(
             transactional_id=asked[at].transactional_id,
             topic_results=_topics(asked[at], results[at]),
@@ -165,7 +179,7 @@ def _response(version: int, asked: list[Any], results: list[_Codes]) -> Any:
     )
 
 
-def _topics(transaction: Any, codes: _Codes) -> list[Any]:
+def _topics(transaction: _Asked, codes: _Codes) -> list[AddPartitionsToTxnTopicResult]:
     return [
         AddPartitionsToTxnTopicResult(
             name=topic.name,

@@ -11,7 +11,7 @@ Behaviour (S-CFG-4)
 * `validate_only` checks everything and changes nothing.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.api.config_alteration import (
     Altered,
@@ -23,7 +23,12 @@ from broker.api.config_alteration import (
 from broker.api.config_changes import check_changes, replacement
 from broker.request import RequestContext
 from protocol.errors import ErrorCode
-from protocol.messages.alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
+from protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
 
 VERSIONS: Final = (0, 2)
 
@@ -34,11 +39,13 @@ class AlterConfigsHandler:
     def __init__(self, owners: ConfigOwners) -> None:
         self._owners = owners
 
-    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    async def __call__(
+        self, ctx: RequestContext, request: AlterConfigsRequest
+    ) -> AlterConfigsResponse:
         """The response, when all changes are stored."""
 
-        async def alter(resource: Any) -> None:
-            check_changes(resource.configs, incremental=False)
+        async def alter(resource: AlterConfigsResource) -> None:
+            check_changes(resource.configs)
             await self._owners.alter(
                 resource.resource_type,
                 resource.resource_name,
@@ -48,10 +55,12 @@ class AlterConfigsHandler:
 
         return _response(await alter_each(request.resources, alter))
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: AlterConfigsRequest, code: ErrorCode
+    ) -> AlterConfigsResponse:
         """The code for every resource."""
         return _response(refuse_each(request.resources, code))
 
 
-def _response(results: list[Altered]) -> Any:
+def _response(results: list[Altered]) -> AlterConfigsResponse:
     return response_of(results, AlterConfigsResponse, AlterConfigsResourceResponse)

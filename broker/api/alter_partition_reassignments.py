@@ -15,15 +15,19 @@ Version notes
   INVALID_REPLICATION_FACTOR is never the reason here: another number of them is no valid set.
 """
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from broker.api import many
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
     ReassignablePartitionResponse,
+    ReassignableTopic,
     ReassignableTopicResponse,
 )
 from protocol.types import TopicPartition
@@ -40,20 +44,22 @@ class AlterPartitionReassignmentsHandler:
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
         """The response, at once."""
         return AlterPartitionReassignmentsResponse(
             allow_replication_factor_change=request.allow_replication_factor_change,
             responses=many.results(request.topics, self._topic),
         )
 
-    def _topic(self, topic: Any) -> Any:
+    def _topic(self, topic: ReassignableTopic) -> ReassignableTopicResponse:
         return ReassignableTopicResponse(
             name=topic.name,
             partitions=many.results(topic.partitions, lambda one: self._result(topic.name, one)),
         )
 
-    def _result(self, topic: str, asked: Any) -> Any:
+    def _result(self, topic: str, asked: ReassignablePartition) -> ReassignablePartitionResponse:
         result = ReassignablePartitionResponse(partition_index=asked.partition_index)
         try:
             self._check(TopicPartition(topic, asked.partition_index), asked.replicas)
@@ -62,7 +68,7 @@ class AlterPartitionReassignmentsHandler:
             result.error_message = str(error)
         return result
 
-    def _check(self, tp: TopicPartition, replicas: list[int] | None) -> None:
+    def _check(self, tp: TopicPartition, replicas: Sequence[int] | None) -> None:
         """Raises KafkaError."""
         if not self._image.has(tp):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {tp}.")
@@ -84,7 +90,9 @@ class AlterPartitionReassignmentsHandler:
                 f"{replicas[:MAX_SHOWN]}."
             )
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: AlterPartitionReassignmentsRequest, code: ErrorCode
+    ) -> AlterPartitionReassignmentsResponse:
         """The code."""
         return AlterPartitionReassignmentsResponse(error_code=code, error_message=code.text)
 

@@ -15,13 +15,14 @@ Behaviour
 * Results are grouped by topic.
 """
 
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from broker.request import RequestContext
+from broker.request import RequestContext, Work
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
@@ -47,14 +48,16 @@ class AlterReplicaLogDirsHandler:
     def __init__(self, mover: Mover) -> None:
         self._mover = mover
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: AlterReplicaLogDirsRequest
+    ) -> AlterReplicaLogDirsResponse | Work[AlterReplicaLogDirsResponse]:
         """The response; many moves are begun in turns."""
         wishes = _wishes(request)
         if len(wishes) > FEW:
             return self._in_turns(wishes)
         return _response({tp: self._move(tp, wished) for tp, wished in wishes.items()})
 
-    async def _in_turns(self, wishes: dict[TopicPartition, str]) -> Any:
+    async def _in_turns(self, wishes: dict[TopicPartition, str]) -> AlterReplicaLogDirsResponse:
         turns = Turns(items=FEW)
         codes = {}
         for tp, directory in wishes.items():
@@ -69,12 +72,14 @@ class AlterReplicaLogDirsHandler:
             return error.code
         return ErrorCode.NONE
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: AlterReplicaLogDirsRequest, code: ErrorCode
+    ) -> AlterReplicaLogDirsResponse:
         """`code` for every partition."""
         return _response(dict.fromkeys(_wishes(request), code))
 
 
-def _wishes(request: Any) -> dict[TopicPartition, str]:
+def _wishes(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
     return {
         TopicPartition(topic.name, index): asked.path
         for asked in request.dirs
@@ -83,8 +88,8 @@ def _wishes(request: Any) -> dict[TopicPartition, str]:
     }
 
 
-def _response(codes: dict[TopicPartition, ErrorCode]) -> Any:
-    by_topic: dict[str, list[Any]] = {}
+def _response(codes: dict[TopicPartition, ErrorCode]) -> AlterReplicaLogDirsResponse:
+    by_topic: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for tp, code in codes.items():
         by_topic.setdefault(tp.topic, []).append(
             AlterReplicaLogDirPartitionResult(partition_index=tp.partition, error_code=code)

@@ -20,7 +20,7 @@ Version notes
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from broker.cluster.features import SUPPORTED
 from broker.request import RequestContext
@@ -28,6 +28,7 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import (
     ApiVersion,
+    ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeatureKey,
     SupportedFeatureKey,
@@ -40,7 +41,7 @@ _FIRST_VERSION_WITH_SOFTWARE = 3
 _FIRST_VERSION_WITH_LEVEL_0 = 4
 
 
-def unsupported_version_response() -> Any:
+def unsupported_version_response() -> ApiVersionsResponse:
     """The answer, to be built in version 0, to an ApiVersions of an unknown version."""
     own = ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=VERSIONS[0], max_version=VERSIONS[1])
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
@@ -87,7 +88,7 @@ class ApiVersionsHandler:
         self._response = self._with([key for lowest, key in supported if lowest > 0])
         self._response_from_level_0 = self._with([key for _, key in supported])
 
-    def _with(self, supported: list[Any]) -> Any:
+    def _with(self, supported: list[SupportedFeatureKey]) -> ApiVersionsResponse:
         finalized = [
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(self._features.levels.items())
@@ -100,7 +101,7 @@ class ApiVersionsHandler:
             finalized_features=finalized,
         )
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
         """The response, at once; the same object until a feature changes."""
         if self._features.epoch != self._epoch:
             self._make_responses()
@@ -113,6 +114,8 @@ class ApiVersionsHandler:
             return self._response_from_level_0
         return self._response
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: ApiVersionsRequest, code: ErrorCode
+    ) -> ApiVersionsResponse:
         """The code and no API."""
         return ApiVersionsResponse(error_code=code, api_keys=[])

@@ -5,16 +5,16 @@ The changes of one request are checked before the first is made.
 
 import logging
 from collections.abc import Sequence
-from typing import Any
 
 from broker.api import log_levels
 from broker.api.config_resources import Operation
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.incremental_alter_configs import AlterableConfig
 
 logger = logging.getLogger(__name__)
 
 
-def alter_loggers(configs: Sequence[Any], *, validate_only: bool) -> None:
+def alter_loggers(configs: Sequence[AlterableConfig], *, validate_only: bool) -> None:
     """Set and unset levels."""
     for config in configs:
         _check(config.name, config.config_operation, config.value)
@@ -22,6 +22,7 @@ def alter_loggers(configs: Sequence[Any], *, validate_only: bool) -> None:
         return
     for config in configs:
         if config.config_operation == Operation.SET:
+            assert config.value is not None  # checked
             log_levels.set_level(config.name, config.value)
             logger.warning("Updated the log level of %s to %s", config.name, config.value)
         else:

@@ -5,7 +5,7 @@ Partition by partition: what the metadata does not know and metadata longer than
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final, Generic, Protocol, TypeVar
 
 from broker.cluster.image import TopicImage
 from broker.coordinator.group.values import PartitionCommit
@@ -20,7 +20,26 @@ COMMITS_PER_TURN: Final = 256
 than are parsed in one go (`ctx.large`) a request is one batch."""
 
 
-class CheckedCommits:
+class AskedPartition(Protocol):
+    """One partition of either request."""
+
+    partition_index: int
+    committed_offset: int
+    committed_leader_epoch: int
+    committed_metadata: str | None
+
+
+class PartitionResult(Protocol):
+    """One partition of either response."""
+
+    partition_index: int
+    error_code: int
+
+
+ResultT = TypeVar("ResultT", bound=PartitionResult)
+
+
+class CheckedCommits(Generic[ResultT]):
     """What is left of one request, gathered topic by topic."""
 
     __slots__ = ("_max_metadata", "accepted", "commits", "too_long")
@@ -28,27 +47,27 @@ class CheckedCommits:
     def __init__(self, max_metadata: int) -> None:
         self._max_metadata = max_metadata
         self.commits: list[PartitionCommit] = []
-        self.accepted: list[Any] = []
+        self.accepted: list[ResultT] = []
         """Their results in the response: they hang on what becomes of the commit."""
-        self.too_long: list[Any] = []
+        self.too_long: list[ResultT] = []
         """Results of partitions that exist, with metadata that is too long."""
 
     async def check_in_turns(
         self,
-        partitions: Sequence[Any],
+        partitions: Sequence[AskedPartition],
         topic: TopicImage | None,
         unknown_topic: ErrorCode,
-        make_result: Callable[[], Any],
-    ) -> list[Any]:
+        make_result: Callable[[], ResultT],
+    ) -> list[ResultT]:
         """`check` of more partitions than are gone through in one go."""
-        results: list[Any] = []
+        results: list[ResultT] = []
         for start in range(0, len(partitions), PARTITIONS_PER_TURN):
             some = partitions[start : start + PARTITIONS_PER_TURN]
             results += self.check(some, topic, unknown_topic, make_result)
             await wait_for_turn()
         return results
 
-    def batches(self) -> Iterator[tuple[list[PartitionCommit], list[Any]]]:
+    def batches(self) -> Iterator[tuple[list[PartitionCommit], list[ResultT]]]:
         """What is to be committed and its results, as many at a time as are written in one go."""
         for start in range(0, len(self.commits), COMMITS_PER_TURN):
             end = start + COMMITS_PER_TURN
@@ -56,13 +75,13 @@ class CheckedCommits:
 
     def check(
         self,
-        partitions: Sequence[Any],
+        partitions: Sequence[AskedPartition],
         topic: TopicImage | None,
         unknown_topic: ErrorCode,
-        make_result: Callable[[], Any],
-    ) -> list[Any]:
+        make_result: Callable[[], ResultT],
+    ) -> list[ResultT]:
         """The results of one topic's partitions; those without error are to be committed."""
-        results: list[Any] = []
+        results: list[ResultT] = []
         for one in partitions:
             result = make_result()
             index = result.partition_index = one.partition_index

@@ -6,8 +6,8 @@ is named twice is an INVALID_REQUEST. Topics are the controller's, brokers those
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Sequence, Sized
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from broker.api import many
 from broker.api.config_changes import Change
@@ -16,11 +16,50 @@ from broker.cluster.topic_names import invalid_name_reason
 from broker.world.turns import Turns
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
+from protocol.schema.lazy import Elements
 
 MAX_CONFIGS: Final = 1_000
 """Of one resource in one request: there are three hundred for a broker, thirty for a topic."""
 
 RESOURCES_PER_TURN: Final = 64
+
+
+class ConfigResource(Protocol):
+    """One resource of either request."""
+
+    resource_type: int
+    resource_name: str
+
+    @property
+    def configs(self) -> Sized:
+        """What is changed of it."""
+        ...
+
+
+ResourceT = TypeVar("ResourceT", bound=ConfigResource)
+ResultT = TypeVar("ResultT")
+ResponseT = TypeVar("ResponseT")
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+ResponseT_co = TypeVar("ResponseT_co", covariant=True)
+ResultT_contra = TypeVar("ResultT_contra", contravariant=True)
+
+
+class ResultMaker(Protocol[ResultT_co]):
+    """The class of one resource's result."""
+
+    def __call__(
+        self, *, error_code: int, error_message: str | None, resource_type: int, resource_name: str
+    ) -> ResultT_co:
+        """The result."""
+        ...
+
+
+class ResponseMaker(Protocol[ResultT_contra, ResponseT_co]):
+    """The class of a response."""
+
+    def __call__(self, *, responses: Elements[ResultT_contra]) -> ResponseT_co:
+        """The response."""
+        ...
 
 
 class TopicConfigChanger(Protocol):
@@ -78,13 +117,13 @@ class ConfigOwners(NamedTuple):
 class Altered(NamedTuple):
     """What became of one resource of a request."""
 
-    resource: Any
+    resource: ConfigResource
     code: ErrorCode
     message: str | None
 
 
 async def alter_each(
-    resources: Sequence[Any], alter: Callable[[Any], Awaitable[None]]
+    resources: Sequence[ResourceT], alter: Callable[[ResourceT], Awaitable[None]]
 ) -> list[Altered]:
     """`alter` every resource; what it raises is the resource's own answer."""
     turns = Turns(items=RESOURCES_PER_TURN)
@@ -114,8 +153,10 @@ async def alter_each(
 
 
 def response_of(
-    results: Sequence[Altered], response: Callable[..., Any], of_resource: Callable[..., Any]
-) -> Any:
+    results: Sequence[Altered],
+    response: ResponseMaker[ResultT, ResponseT],
+    of_resource: ResultMaker[ResultT],
+) -> ResponseT:
     """The two APIs answer alike, each with messages of its own."""
     return response(
         responses=many.results(
@@ -130,6 +171,6 @@ def response_of(
     )
 
 
-def refuse_each(resources: Sequence[Any], code: ErrorCode) -> list[Altered]:
+def refuse_each(resources: Sequence[ConfigResource], code: ErrorCode) -> list[Altered]:
     """The same code for every resource."""
     return [Altered(resource, code, code.text) for resource in resources]

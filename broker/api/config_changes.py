@@ -5,7 +5,6 @@ valid as a whole is checked by who owns the resource. Raises KafkaError. Source:
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from broker.api.config_resources import Operation
 from config.broker_config import BrokerConfig
@@ -13,6 +12,8 @@ from config.broker_keys import BROKER_KEYS
 from config.definition import ConfigError, ConfigKey, ConfigType, format_value
 from config.topic_config import topic_key
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.alter_configs import AlterableConfig as ReplacingConfig
+from protocol.messages.incremental_alter_configs import AlterableConfig
 
 Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]
 
@@ -21,13 +22,13 @@ ListInForce = Callable[[str], str]
 INVALID_CONFIG for what is no list."""
 
 
-def replacement(configs: Iterable[Any]) -> Change:
+def replacement(configs: Iterable[ReplacingConfig]) -> Change:
     """AlterConfigs: what is not named goes back to its default."""
     wanted = {config.name: config.value for config in configs}
     return lambda old: wanted
 
 
-def incremental(configs: Iterable[Any], list_in_force: ListInForce) -> Change:
+def incremental(configs: Iterable[AlterableConfig], list_in_force: ListInForce) -> Change:
     """IncrementalAlterConfigs: set, delete, append to and subtract from lists."""
 
     def change(old: Mapping[str, str]) -> Mapping[str, str | None]:
@@ -39,7 +40,7 @@ def incremental(configs: Iterable[Any], list_in_force: ListInForce) -> Change:
     return change
 
 
-def check_changes(configs: Iterable[Any], *, incremental: bool) -> None:
+def check_changes(configs: Iterable[ReplacingConfig | AlterableConfig]) -> None:
     """Raises KafkaError INVALID_REQUEST for a key named twice and for a missing value."""
     seen: set[str] = set()
     for config in configs:
@@ -48,7 +49,9 @@ def check_changes(configs: Iterable[Any], *, incremental: bool) -> None:
                 ErrorCode.INVALID_REQUEST, f"Error due to duplicate config keys: {config.name}"
             )
         seen.add(config.name)
-        deletes = incremental and config.config_operation == Operation.DELETE
+        deletes = (
+            isinstance(config, AlterableConfig) and config.config_operation == Operation.DELETE
+        )
         if config.value is None and not deletes:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config.name}"
@@ -91,7 +94,7 @@ def _require_list(key: ConfigKey) -> None:
         )
 
 
-def _apply(new: dict[str, str | None], config: Any, list_in_force: ListInForce) -> None:
+def _apply(new: dict[str, str | None], config: AlterableConfig, list_in_force: ListInForce) -> None:
     match config.config_operation:
         case Operation.SET:
             new[config.name] = config.value
@@ -105,9 +108,9 @@ def _apply(new: dict[str, str | None], config: Any, list_in_force: ListInForce) 
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation type {unknown}")
 
 
-def _edit_list(current: str, config: Any) -> str:
+def _edit_list(current: str, config: AlterableConfig) -> str:
     items = [item.strip() for item in current.split(",") if item.strip()]
-    named = dict.fromkeys(filter(None, (part.strip() for part in config.value.split(","))))
+    named = dict.fromkeys(filter(None, (part.strip() for part in (config.value or "").split(","))))
     if config.config_operation == Operation.APPEND:
         known = set(items)
         items += [item for item in named if item not in known]

@@ -9,7 +9,7 @@ Sources: Kafka's `ConfigHelper`, `DescribeConfigsResponse.ConfigSource`.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from config.broker_config import BrokerConfig
 from config.broker_keys import BROKER_KEYS
@@ -92,7 +92,7 @@ def topic_entries(own: Mapping[str, str], configs: BrokerConfigs) -> list[Config
 def _topic_entry(
     key: ConfigKey, own: Mapping[str, str], configs: BrokerConfigs, limits: TopicConfig
 ) -> ConfigEntry:
-    value: Any
+    value: object
     if key.name in own:
         value = key.parse(own[key.name])
     elif key.name in _TIMESTAMP_LIMITS:
@@ -235,5 +235,5 @@ def _broker_synonyms(names: Iterable[str], configs: BrokerConfigs) -> tuple[Syno
     return (*(synonym for _, synonym in fixed), *defaults)
 
 
-def _shown(key: ConfigKey, value: Any) -> str | None:
+def _shown(key: ConfigKey, value: object) -> str | None:
     return None if value is None or key.sensitive else format_value(value)

@@ -12,7 +12,7 @@ Behaviour (S-META-2)
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from broker.api import many
 from broker.cluster.image import MetadataImage
@@ -21,6 +21,7 @@ from broker.request import RequestContext
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
@@ -52,7 +53,9 @@ class CreatePartitionsHandler:
         self._image = image
         self._clock = clock
 
-    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    async def __call__(
+        self, ctx: RequestContext, request: CreatePartitionsRequest
+    ) -> CreatePartitionsResponse:
         """The response, when all partitions are made."""
         turns = Turns(self._clock)
         named: Counter[str] = Counter()
@@ -88,7 +91,9 @@ class CreatePartitionsHandler:
             await turns.next()
         return CreatePartitionsResponse(results=results)
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: CreatePartitionsRequest, code: ErrorCode
+    ) -> CreatePartitionsResponse:
         """The code for every topic."""
         results = [
             CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=code.text)
@@ -97,11 +102,11 @@ class CreatePartitionsHandler:
         return CreatePartitionsResponse(results=results)
 
 
-def _result(name: str, code: ErrorCode, message: str | None) -> Any:
+def _result(name: str, code: ErrorCode, message: str | None) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
 
 
-def _all(names: list[str], code: ErrorCode, message: str) -> Any:
+def _all(names: list[str], code: ErrorCode, message: str) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(
         results=many.results(names, lambda name: _result(name, code, message))
     )

@@ -17,18 +17,20 @@ Version notes
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from broker.api import many
 from broker.api.config_description import BrokerConfigs, topic_entries
 from broker.cluster.image import TopicImage
 from broker.cluster.topic_plan import NewTopic
-from broker.request import RequestContext
+from broker.request import LargeReply, RequestContext
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.create_topics import (
+    CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
+    CreateTopicsRequest,
     CreateTopicsResponse,
 )
 from protocol.types import ZERO_UUID
@@ -57,10 +59,12 @@ class CreateTopicsHandler:
         self._configs = configs
         self._clock = clock
 
-    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    async def __call__(
+        self, ctx: RequestContext, request: CreateTopicsRequest
+    ) -> CreateTopicsResponse | LargeReply:
         """The response, when all topics are made."""
         turns = Turns(self._clock)
-        asked: dict[str, Any] = {}
+        asked: dict[str, CreatableTopic] = {}
         refused: dict[str, KafkaError] = {}
         for topic in request.topics:
             name = topic.name
@@ -84,7 +88,7 @@ class CreateTopicsHandler:
         except KafkaError as error:  # of none of them, and of all
             return _refuse_all(asked, error.code, str(error))
 
-        def result(name: str) -> Any:
+        def result(name: str) -> CreatableTopicResult:
             found = refused.get(name) or results[name]
             if isinstance(found, KafkaError):
                 return _refusal(name, found.code, str(found))
@@ -94,7 +98,7 @@ class CreateTopicsHandler:
             CreateTopicsResponse(topics=many.results(list(asked), result)), len(asked)
         )
 
-    def _made(self, version: int, made: TopicImage, *, validate_only: bool) -> Any:
+    def _made(self, version: int, made: TopicImage, *, validate_only: bool) -> CreatableTopicResult:
         told = version >= _FIRST_VERSION_WITH_CONFIGS
         entries = topic_entries(made.config, self._configs) if told else ()
         return CreatableTopicResult(
@@ -115,18 +119,20 @@ class CreateTopicsHandler:
             ],
         )
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: CreateTopicsRequest, code: ErrorCode
+    ) -> CreateTopicsResponse:
         """The code for every topic."""
         return _refuse_all({topic.name: topic for topic in request.topics}, code, code.text)
 
 
-def _refuse_all(asked: Iterable[str], code: ErrorCode, message: str) -> Any:
+def _refuse_all(asked: Iterable[str], code: ErrorCode, message: str) -> CreateTopicsResponse:
     return CreateTopicsResponse(
         topics=many.results(list(asked), lambda name: _refusal(name, code, message))
     )
 
 
-def _wish(topic: Any) -> NewTopic:
+def _wish(topic: CreatableTopic) -> NewTopic:
     """What the request says. Raises KafkaError for what no topic can be."""
     assignment = {a.partition_index: tuple(a.broker_ids) for a in topic.assignments}
     if len(assignment) != len(topic.assignments):
@@ -143,7 +149,7 @@ def _wish(topic: Any) -> NewTopic:
     )
 
 
-def _refusal(name: str, code: ErrorCode, message: str) -> Any:
+def _refusal(name: str, code: ErrorCode, message: str) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name,
         topic_id=ZERO_UUID,

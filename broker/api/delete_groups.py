@@ -7,21 +7,28 @@ Behaviour (S-GRP-6)
 * Answered when the tombstones of all groups are durable; a group named twice is deleted once.
 """
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from broker.api import many
 from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.request import RequestContext
+from broker.request import Pending, RequestContext, Work
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+from protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
 
 VERSIONS: Final = (0, 2)
 
 FEW: Final = 32
 """Groups that are deleted in one go: each is a batch in `__consumer_offsets`."""
+
+_Reply = DeleteGroupsResponse | Pending
 
 
 class DeleteGroupsHandler:
@@ -30,7 +37,7 @@ class DeleteGroupsHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: DeleteGroupsRequest) -> _Reply | Work[_Reply]:
         """The response, or a `Pending` when followers have to have the tombstones first."""
         wanted = list(dict.fromkeys(request.groups_names))
         results: dict[str, ErrorCode] = {}
@@ -50,7 +57,7 @@ class DeleteGroupsHandler:
             except KafkaError as error:
                 settle(group_id, error.code)
 
-        async def delete_in_turns() -> Any:
+        async def delete_in_turns() -> _Reply:
             turns = Turns(items=FEW)
             for group_id in wanted:
                 delete(group_id)
@@ -63,12 +70,14 @@ class DeleteGroupsHandler:
             delete(group_id)
         return answer.handed_over()
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: DeleteGroupsRequest, code: ErrorCode
+    ) -> DeleteGroupsResponse:
         """`code` for every group."""
         return _response(request.groups_names, dict.fromkeys(request.groups_names, code))
 
 
-def _response(wanted: list[str], results: dict[str, ErrorCode]) -> Any:
+def _response(wanted: Sequence[str], results: dict[str, ErrorCode]) -> DeleteGroupsResponse:
     return DeleteGroupsResponse(
         results=many.results(
             wanted,

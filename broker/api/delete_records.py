@@ -12,15 +12,17 @@ Behaviour (S-RET-6)
 * Fetches that wait at an offset which is gone now are woken (S-READ-6).
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.cluster.image import INTERNAL_TOPICS
 from broker.replication.replica_manager import ReplicaManager
-from broker.request import RequestContext
+from broker.request import RequestContext, Work
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
@@ -41,7 +43,9 @@ class DeleteRecordsHandler:
     def __init__(self, replica_manager: ReplicaManager) -> None:
         self._replicas = replica_manager
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: DeleteRecordsRequest
+    ) -> DeleteRecordsResponse | Work[DeleteRecordsResponse]:
         """The response; many partitions are gone through in turns."""
         if ctx.large or sum(len(topic.partitions) for topic in request.topics) > FEW:
             return self._in_turns(request)
@@ -55,7 +59,7 @@ class DeleteRecordsHandler:
             ]
         )
 
-    async def _in_turns(self, request: Any) -> Any:
+    async def _in_turns(self, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
         turns = Turns(items=FEW)
         topics = []
         for topic in request.topics:
@@ -67,7 +71,7 @@ class DeleteRecordsHandler:
             await turns.next()
         return DeleteRecordsResponse(topics=topics)
 
-    def _one(self, topic: str, asked: Any) -> Any:
+    def _one(self, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         reply = DeleteRecordsPartitionResult(
             partition_index=asked.partition_index, low_watermark=INVALID_LOW_WATERMARK
         )
@@ -85,7 +89,9 @@ class DeleteRecordsHandler:
             self._replicas.wake(partition)
         return reply
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: DeleteRecordsRequest, code: ErrorCode
+    ) -> DeleteRecordsResponse:
         """`code` for every partition."""
         return DeleteRecordsResponse(
             topics=[

@@ -15,13 +15,17 @@ Version notes
 """
 
 from collections import Counter
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
+from protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 from protocol.types import ZERO_UUID
 
 VERSIONS: Final = (0, 6)
@@ -50,7 +54,9 @@ class DeleteTopicsHandler:
         self._controller = controller
         self._image = image
 
-    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    async def __call__(
+        self, ctx: RequestContext, request: DeleteTopicsRequest
+    ) -> DeleteTopicsResponse:
         """The response, when all topics are gone."""
         turns = Turns()
         asked = _asked(ctx, request)
@@ -103,7 +109,9 @@ class DeleteTopicsHandler:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         await self._controller.delete_topic(name)
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: DeleteTopicsRequest, code: ErrorCode
+    ) -> DeleteTopicsResponse:
         """The code for every topic."""
         results = [
             DeletableTopicResult(
@@ -114,7 +122,7 @@ class DeleteTopicsHandler:
         return DeleteTopicsResponse(responses=results)
 
 
-def _asked(ctx: RequestContext, request: Any) -> list[_Asked]:
+def _asked(ctx: RequestContext, request: DeleteTopicsRequest) -> list[_Asked]:
     if ctx.api_version >= _FIRST_VERSION_WITH_IDS:
         return [_Asked(topic.name, topic.topic_id) for topic in request.topics]
     return [_Asked(name, ZERO_UUID) for name in request.topic_names]

@@ -7,11 +7,11 @@ access from cluster to cluster (MirrorMaker 2) ask for them every few minutes; t
 for "there are none", and would log an API that is not known as an error each time.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.request import RequestContext
 from protocol.errors import ErrorCode
-from protocol.messages.describe_acls import DescribeAclsResponse
+from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 VERSIONS: Final = (1, 3)
 
@@ -19,7 +19,7 @@ VERSIONS: Final = (1, 3)
 class DescribeAclsHandler:
     """Refuses with SECURITY_DISABLED: there is no authorizer."""
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
         """The refusal, at once."""
         return DescribeAclsResponse(
             error_code=ErrorCode.SECURITY_DISABLED,
@@ -27,6 +27,8 @@ class DescribeAclsHandler:
             resources=[],
         )
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: DescribeAclsRequest, code: ErrorCode
+    ) -> DescribeAclsResponse:
         """The code, and no rules."""
         return DescribeAclsResponse(error_code=code, error_message=code.text, resources=[])

@@ -12,14 +12,18 @@ Version notes
 * v2+: fenced brokers on request; a stand-alone broker is never fenced.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.api import authorized_operations
 from broker.api.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage
 from broker.request import RequestContext
 from protocol.errors import ErrorCode
-from protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterResponse
+from protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 
 VERSIONS: Final = (0, 2)
 
@@ -33,7 +37,9 @@ class DescribeClusterHandler:
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: DescribeClusterRequest
+    ) -> DescribeClusterResponse:
         """The response, at once."""
         if ctx.api_version >= 1 and request.endpoint_type == CONTROLLERS:
             return DescribeClusterResponse(
@@ -73,7 +79,9 @@ class DescribeClusterHandler:
             response.cluster_authorized_operations = authorized_operations.CLUSTER
         return response
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: DescribeClusterRequest, code: ErrorCode
+    ) -> DescribeClusterResponse:
         """The code for the response as a whole."""
         return DescribeClusterResponse(
             error_code=code, error_message=code.text, cluster_id="", brokers=[]

@@ -19,7 +19,7 @@ Version notes
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from broker.api import log_levels, many
 from broker.api.config_description import (
@@ -33,22 +33,27 @@ from broker.api.config_description import (
 from broker.api.config_resources import ResourceType, check_broker_name, unsupported
 from broker.cluster.image import MetadataImage
 from broker.cluster.topic_names import invalid_name_reason
-from broker.request import LargeReply, RequestContext
+from broker.request import LargeReply, RequestContext, Work
 from broker.world.turns import Turns
 from config.definition import ConfigError
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from protocol.schema.lazy import Lazy
+from protocol.schema.lazy import Elements, Lazy
 
 VERSIONS: Final = (0, 4)
 
 FEW: Final = 4
 """Resources that are described at once: one of them may have three hundred configs."""
+
+_Reply = DescribeConfigsResponse | LargeReply
+_Different = dict[tuple[int, str, tuple[str, ...]], DescribeConfigsResource]
 
 
 class DescribeConfigsHandler:
@@ -58,21 +63,23 @@ class DescribeConfigsHandler:
         self._image = image
         self._configs = configs
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: DescribeConfigsRequest
+    ) -> _Reply | Work[_Reply]:
         """The response; many resources are described one at a time, while it is encoded."""
         if ctx.large:
             return self._in_turns(request)
         return self._response(request, _different(request.resources))
 
-    async def _in_turns(self, request: Any) -> Any:
+    async def _in_turns(self, request: DescribeConfigsRequest) -> _Reply:
         turns = Turns()
-        different: dict[Any, Any] = {}
+        different: _Different = {}
         for resource in request.resources:
             different.update(_different((resource,)))
             await turns.next()
         return self._response(request, different)
 
-    def _response(self, request: Any, different: dict[Any, Any]) -> Any:
+    def _response(self, request: DescribeConfigsRequest, different: _Different) -> _Reply:
         known: dict[tuple[int, bool], list[ConfigEntry]] = {}
         resources = list(different.values())
         response = DescribeConfigsResponse()
@@ -83,8 +90,11 @@ class DescribeConfigsHandler:
         return LargeReply(response)
 
     def _resource(
-        self, resource: Any, request: Any, known: dict[tuple[int, bool], list[ConfigEntry]]
-    ) -> Any:
+        self,
+        resource: DescribeConfigsResource,
+        request: DescribeConfigsRequest,
+        known: dict[tuple[int, bool], list[ConfigEntry]],
+    ) -> DescribeConfigsResult:
         """`known` keeps what is asked for under several lists of keys, and costs most."""
         which = (resource.resource_type, resource.resource_name)
         kind = (resource.resource_type, bool(resource.resource_name))
@@ -101,7 +111,7 @@ class DescribeConfigsHandler:
         configs = Lazy(chosen, lambda entry: _describe(entry, request))
         return _result(resource, ErrorCode.NONE, None, configs)
 
-    def _is_this_broker(self, resource: Any) -> bool:
+    def _is_this_broker(self, resource: DescribeConfigsResource) -> bool:
         """Or all brokers: what is told of it does not depend on how it is spelled ("01")."""
         if resource.resource_type == ResourceType.TOPIC:
             return False
@@ -139,7 +149,9 @@ class DescribeConfigsHandler:
             return logger_entries(log_levels.levels())
         raise unsupported(resource_type)
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: DescribeConfigsRequest, code: ErrorCode
+    ) -> DescribeConfigsResponse:
         """The code for every resource."""
         return DescribeConfigsResponse(
             results=many.results(
@@ -148,7 +160,7 @@ class DescribeConfigsHandler:
         )
 
 
-def _different(resources: Iterable[Any]) -> dict[Any, Any]:
+def _different(resources: Iterable[DescribeConfigsResource]) -> _Different:
     """Who asks for the same again is answered once."""
     return {
         (one.resource_type, one.resource_name, tuple(one.configuration_keys or ())): one
@@ -156,7 +168,12 @@ def _different(resources: Iterable[Any]) -> dict[Any, Any]:
     }
 
 
-def _result(resource: Any, code: ErrorCode, message: str | None, configs: Any) -> Any:
+def _result(
+    resource: DescribeConfigsResource,
+    code: ErrorCode,
+    message: str | None,
+    configs: Elements[DescribeConfigsResourceResult],
+) -> DescribeConfigsResult:
     return DescribeConfigsResult(
         error_code=code,
         error_message=message,
@@ -166,7 +183,7 @@ def _result(resource: Any, code: ErrorCode, message: str | None, configs: Any) -
     )
 
 
-def _describe(entry: ConfigEntry, request: Any) -> Any:
+def _describe(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
     result = DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,

@@ -12,7 +12,7 @@ Version notes
 * v6: GROUP_ID_NOT_FOUND and a message for a group that is not there (KIP-1043); below, no error.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.api import authorized_operations
 from broker.coordinator.group.coordinator import GroupCoordinator
@@ -22,6 +22,7 @@ from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
+    DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
 from protocol.schema.lazy import Lazy
@@ -40,10 +41,12 @@ class DescribeGroupsHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: DescribeGroupsRequest
+    ) -> DescribeGroupsResponse | LargeReply:
         """The response; many groups are described one at a time, while it is encoded."""
 
-        def described(group_id: str) -> Any:
+        def described(group_id: str) -> DescribedGroup:
             one = self._one(group_id, ctx.api_version)
             if request.include_authorized_operations and one.error_code == ErrorCode.NONE:
                 one.authorized_operations = authorized_operations.GROUP
@@ -56,7 +59,7 @@ class DescribeGroupsHandler:
         response.groups = Lazy(request.groups, described)
         return LargeReply(response)
 
-    def _one(self, group_id: str, version: int) -> Any:
+    def _one(self, group_id: str, version: int) -> DescribedGroup:
         try:
             found = self._groups.describe(group_id)
         except KafkaError as error:
@@ -72,7 +75,9 @@ class DescribeGroupsHandler:
             error_message=shortened(f"Group {group_id} not found."),
         )
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: DescribeGroupsRequest, code: ErrorCode
+    ) -> DescribeGroupsResponse:
         """`code` for every group."""
         return DescribeGroupsResponse(
             groups=[
@@ -81,7 +86,7 @@ class DescribeGroupsHandler:
         )
 
 
-def _described(found: Described) -> Any:
+def _described(found: Described) -> DescribedGroup:
     return DescribedGroup(
         group_id=found.group_id,
         error_code=found.error,

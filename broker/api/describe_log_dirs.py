@@ -14,15 +14,16 @@ Version notes
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from broker.api import many
-from broker.request import RequestContext
+from broker.request import LargeReply, RequestContext
 from broker.world.turns import Turns
 from broker.world.workers import Workers
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
@@ -108,7 +109,9 @@ class DescribeLogDirsHandler:
         self._volumes = volumes
         self._workers = workers
 
-    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    async def __call__(
+        self, ctx: RequestContext, request: DescribeLogDirsRequest
+    ) -> DescribeLogDirsResponse | LargeReply:
         """The response; waits for the volumes' sizes."""
         live = list(self._log_manager.live_dirs)
         usages = await self._workers.in_thread(_usages, self._volumes, live)
@@ -134,9 +137,9 @@ class DescribeLogDirsHandler:
 
     async def _partitions(
         self, wanted: set[tuple[str, int]] | None
-    ) -> dict[str, list[tuple[TopicPartition, Any]]]:
+    ) -> dict[str, list[tuple[TopicPartition, DescribeLogDirsPartition]]]:
         """Log directory to what lies in it."""
-        found: dict[str, list[tuple[TopicPartition, Any]]] = {}
+        found: dict[str, list[tuple[TopicPartition, DescribeLogDirsPartition]]] = {}
 
         def add(log: SizedLog, lag: int, *, is_future: bool) -> None:
             tp = log.topic_partition
@@ -159,7 +162,9 @@ class DescribeLogDirsHandler:
             add(log, lag, is_future=True)
         return found
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: DescribeLogDirsRequest, code: ErrorCode
+    ) -> DescribeLogDirsResponse:
         """The code for the response as a whole (v3+; older versions show no directory)."""
         return DescribeLogDirsResponse(error_code=code, results=[])
 
@@ -174,15 +179,17 @@ def _usages(volumes: Volumes, directories: list[str]) -> dict[str, tuple[int, in
     return usages
 
 
-def _wanted(request: Any) -> set[tuple[str, int]] | None:
+def _wanted(request: DescribeLogDirsRequest) -> set[tuple[str, int]] | None:
     if request.topics is None:
         return None
     return {(topic.topic, index) for topic in request.topics for index in topic.partitions}
 
 
-async def _topics(found: list[tuple[TopicPartition, Any]]) -> list[Any]:
+async def _topics(
+    found: list[tuple[TopicPartition, DescribeLogDirsPartition]],
+) -> list[DescribeLogDirsTopic]:
     turns = Turns()
-    by_topic: dict[str, list[Any]] = {}
+    by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
     for tp, described in sorted(found, key=lambda pair: pair[0]):
         by_topic.setdefault(tp.topic, []).append(described)
         await turns.next()

@@ -7,7 +7,7 @@ transaction; each partition has its own result. An administrator finds hanging t
 here. A name that no topic can have is an INVALID_TOPIC_EXCEPTION.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.api import many
 from broker.cluster.topic_names import invalid_name_reason
@@ -15,13 +15,16 @@ from broker.replication.replica_manager import ReplicaManager
 from broker.request import LargeReply, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_producers import (
+    DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
+    TopicRequest,
     TopicResponse,
 )
 from protocol.schema.lazy import Lazy
 from protocol.types import TopicPartition
+from storage.producers.entry import ProducerStateEntry
 
 VERSIONS: Final = (0, 0)
 
@@ -32,10 +35,10 @@ class DescribeProducersHandler:
     def __init__(self, replicas: ReplicaManager) -> None:
         self._replicas = replicas
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: DescribeProducersRequest) -> LargeReply:
         """The response; partitions are described one at a time, while it is encoded."""
 
-        def described(topic: Any) -> Any:
+        def described(topic: TopicRequest) -> TopicResponse:
             return TopicResponse(
                 name=topic.name,
                 partitions=Lazy(
@@ -46,7 +49,7 @@ class DescribeProducersHandler:
 
         return LargeReply(DescribeProducersResponse(topics=Lazy(request.topics, described)))
 
-    def _describe(self, tp: TopicPartition) -> Any:
+    def _describe(self, tp: TopicPartition) -> PartitionResponse:
         if invalid_name_reason(tp.topic) is not None:
             return _refused(tp.partition, ErrorCode.INVALID_TOPIC_EXCEPTION)
         try:
@@ -58,7 +61,9 @@ class DescribeProducersHandler:
             active_producers=many.results(list(log.producers.producers.values()), _producer),
         )
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: DescribeProducersRequest, code: ErrorCode
+    ) -> DescribeProducersResponse:
         """`code` for every partition."""
         return DescribeProducersResponse(
             topics=[
@@ -71,7 +76,7 @@ class DescribeProducersHandler:
         )
 
 
-def _producer(entry: Any) -> Any:
+def _producer(entry: ProducerStateEntry) -> ProducerState:
     return ProducerState(
         producer_id=entry.producer_id,
         producer_epoch=entry.producer_epoch,
@@ -82,5 +87,5 @@ def _producer(entry: Any) -> Any:
     )
 
 
-def _refused(index: int, code: ErrorCode) -> Any:
+def _refused(index: int, code: ErrorCode) -> PartitionResponse:
     return PartitionResponse(partition_index=index, error_code=code, error_message=code.text)

@@ -6,12 +6,13 @@ Behaviour (KIP-664): each id has its own result; TRANSACTIONAL_ID_NOT_FOUND for 
 known. The partitions are those that the transaction has, and of a decided one those that it had.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.request import LargeReply, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     TopicData,
     TransactionState,
@@ -30,7 +31,9 @@ class DescribeTransactionsHandler:
     def __init__(self, transactions: TransactionCoordinator) -> None:
         self._transactions = transactions
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: DescribeTransactionsRequest
+    ) -> DescribeTransactionsResponse | LargeReply:
         """The response; many ids are described one at a time, while it is encoded."""
         names = request.transactional_ids
         response = DescribeTransactionsResponse()
@@ -40,7 +43,7 @@ class DescribeTransactionsHandler:
         response.transaction_states = Lazy(names, self._describe)
         return LargeReply(response)
 
-    def _describe(self, transactional_id: str) -> Any:
+    def _describe(self, transactional_id: str) -> TransactionState:
         try:
             value = self._transactions.describe(transactional_id)
         except KafkaError as error:
@@ -60,12 +63,14 @@ class DescribeTransactionsHandler:
             ],
         )
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: DescribeTransactionsRequest, code: ErrorCode
+    ) -> DescribeTransactionsResponse:
         """`code` for every id."""
         return DescribeTransactionsResponse(
             transaction_states=[_refused(name, code) for name in request.transactional_ids]
         )
 
 
-def _refused(transactional_id: str, code: ErrorCode) -> Any:
+def _refused(transactional_id: str, code: ErrorCode) -> TransactionState:
     return TransactionState(transactional_id=transactional_id, error_code=code)

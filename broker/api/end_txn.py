@@ -13,7 +13,7 @@ Version notes
   the old epoch gets the same answer; a transaction without partitions may be aborted (S-TXN-7).
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.api.producer_id_blocks import answer_with_ids
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
@@ -22,14 +22,16 @@ from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
-from broker.request import RequestContext
+from broker.request import Pending, RequestContext, Work
 from protocol.errors import ErrorCode
-from protocol.messages.end_txn import EndTxnResponse
+from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 VERSIONS: Final = (0, 5)
 
 FIRST_VERSION_OF_VERSION_2: Final = 5
+
+_Reply = EndTxnResponse | Pending
 
 
 class EndTxnHandler:
@@ -41,7 +43,7 @@ class EndTxnHandler:
         self._transactions = transactions
         self._producer_ids = producer_ids
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: EndTxnRequest) -> _Reply | Work[_Reply]:
         """The response, a `Pending`, or a coroutine when a block of ids must be recorded first."""
         return answer_with_ids(
             self._producer_ids,
@@ -49,7 +51,7 @@ class EndTxnHandler:
             lambda code: self.error_response(ctx, request, code),
         )
 
-    def _answer(self, ctx: RequestContext, request: Any) -> Any:
+    def _answer(self, ctx: RequestContext, request: EndTxnRequest) -> _Reply:
         version = ctx.api_version
         answer = ParkedAnswer(lambda reply: _response(version, *reply))
         self._transactions.end(
@@ -61,12 +63,14 @@ class EndTxnHandler:
         )
         return answer.handed_over()
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: EndTxnRequest, code: ErrorCode
+    ) -> EndTxnResponse:
         """The code and no id."""
         return _response(ctx.api_version, code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
-def _response(version: int, code: ErrorCode, producer_id: int, epoch: int) -> Any:
+def _response(version: int, code: ErrorCode, producer_id: int, epoch: int) -> EndTxnResponse:
     return EndTxnResponse(
         error_code=for_version(code, version, FENCED_SINCE_OTHERS),
         producer_id=producer_id,

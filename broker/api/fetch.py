@@ -30,7 +30,7 @@ Version notes
 import logging
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from broker.api.in_steps import batches_of
 from broker.replication.delayed_fetch import DelayedFetch
@@ -51,6 +51,7 @@ from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     FetchableTopicResponse,
+    FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
     PartitionData,
@@ -73,8 +74,9 @@ LOOK_AGAIN_AFTER: Final = 4
 """A fetch of so many partitions that waits looks again after so many times what a look has cost."""
 
 
-_Response: Any = FetchResponse
-_TopicReply: Any = FetchableTopicResponse
+_Response = FetchResponse
+_TopicReply = FetchableTopicResponse
+_Reply = FetchResponse | Aside
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +101,7 @@ class FetchHandler:
         self._converter = converter
         self._clock = clock
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: FetchRequest) -> _Reply | Pending:
         """The response, a `Pending` that gets it, or an `Aside` that makes it."""
         version = ctx.api_version
         named = 0
@@ -127,7 +129,7 @@ class FetchHandler:
             return reply
         return self._park(ctx, request, context, params, read)
 
-    def _params(self, version: int, request: Any) -> FetchParams:
+    def _params(self, version: int, request: FetchRequest) -> FetchParams:
         replica_id = _replica_of(version, request)
         max_bytes = min(request.max_bytes, self._fetch_max_bytes)
         isolation = isolation_of(
@@ -144,13 +146,13 @@ class FetchHandler:
     # ------------------------------------------------------------------ many partitions
 
     def _in_turns(
-        self, ctx: RequestContext, request: Any, context: FetchContext | None = None
+        self, ctx: RequestContext, request: FetchRequest, context: FetchContext | None = None
     ) -> Aside:
         return Aside(partial(self._answer_in_turns, ctx, request, context))
 
     async def _answer_in_turns(
-        self, ctx: RequestContext, request: Any, context: FetchContext | None
-    ) -> Any:
+        self, ctx: RequestContext, request: FetchRequest, context: FetchContext | None
+    ) -> FetchResponse:
         """As `__call__`, for more than `MANY` partitions: gone through in turns, and looked at
         again and again instead of being watched."""
         version = ctx.api_version
@@ -181,7 +183,7 @@ class FetchHandler:
         return reply
 
     async def _open_in_turns(
-        self, request: Any, version: int, replica_id: int, turns: Turns
+        self, request: FetchRequest, version: int, replica_id: int, turns: Turns
     ) -> FetchContext:
         targets = None
         if request.session_epoch <= 0:
@@ -194,7 +196,7 @@ class FetchHandler:
     def _park(
         self,
         ctx: RequestContext,
-        request: Any,
+        request: FetchRequest,
         context: FetchContext,
         params: FetchParams,
         read: FetchRead,
@@ -205,9 +207,10 @@ class FetchHandler:
             try:
                 # A follower's offsets were recorded when it asked.
                 again = read_targets(context.targets, params, self._lookup, self._storage_failed)
-                reply = self._answer(ctx.api_version, context, params, again)
+                made = self._answer(ctx.api_version, context, params, again)
+                reply: _Reply = made
                 if ctx.api_version < FIRST_VERSION_WITH_MAGIC_2:
-                    reply = self._in_old_format(ctx.api_version, params, again, reply)
+                    reply = self._in_old_format(ctx.api_version, params, again, made)
             except Exception:  # a bug here must not fail the append that woke us
                 log.exception("A parked fetch failed")
                 reply = self.error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -281,7 +284,7 @@ class FetchHandler:
 
     def _answer(
         self, version: int, context: FetchContext, params: FetchParams, read: FetchRead
-    ) -> Any:
+    ) -> FetchResponse:
         """The response: neighbouring partitions of a topic share its entry."""
         if version < FIRST_VERSION_WITH_STORAGE_ERROR:
             _for_old_client(version, read)
@@ -296,16 +299,16 @@ class FetchHandler:
         response = _Response()
         response.session_id = session_id
         response.responses = topics = []
-        last: Any = None
+        last: str | bytes | None = None
         for target, data, size in entries:
             topic = target.topic_id if by_id else target.topic
             if topic != last:
                 last = topic
                 topic_reply = _TopicReply()
                 if by_id:
-                    topic_reply.topic_id = topic
+                    topic_reply.topic_id = target.topic_id
                 else:
-                    topic_reply.topic = topic
+                    topic_reply.topic = target.topic or ""
                 topic_reply.partitions = partitions = []
                 topics.append(topic_reply)
             partitions.append(data)
@@ -317,26 +320,30 @@ class FetchHandler:
                     statistics.bytes_out += size
         return response
 
-    def _in_old_format(self, version: int, params: FetchParams, read: FetchRead, reply: Any) -> Any:
+    def _in_old_format(
+        self, version: int, params: FetchParams, read: FetchRead, reply: FetchResponse
+    ) -> _Reply:
         """The reply with message sets: an `Aside` when there are records."""
         entries = _with_records(read)
         if not entries:
             return reply
 
-        async def convert() -> Any:
+        async def convert() -> FetchResponse:
             await self._converter.convert(entries, _magic_of(version), params.max_bytes)
             return reply
 
         return Aside(convert)
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: FetchRequest, code: ErrorCode
+    ) -> FetchResponse:
         """`code` for the whole request from v7 on, else for every partition."""
         if ctx.api_version >= 7:
             return _whole_request(code)
         return _every_partition(request, code)
 
 
-def _replica_of(version: int, request: Any) -> int:
+def _replica_of(version: int, request: FetchRequest) -> int:
     replica: int
     if version < FIRST_VERSION_WITH_REPLICA_STATE:
         replica = request.replica_id
@@ -345,22 +352,22 @@ def _replica_of(version: int, request: Any) -> int:
     return replica
 
 
-def _with_records(read: FetchRead) -> list[tuple[FetchTarget, Any]]:
-    return [(target, data) for target, data, _ in read.entries if len(data.records)]
+def _with_records(read: FetchRead) -> list[tuple[FetchTarget, PartitionData]]:
+    return [(target, data) for target, data, _ in read.entries if data.records]
 
 
 def _magic_of(version: int) -> int:
     return 0 if version < FIRST_VERSION_WITH_MAGIC_1 else 1
 
 
-def _whole_request(code: ErrorCode) -> Any:
+def _whole_request(code: ErrorCode) -> FetchResponse:
     """No session, no partitions, only the code (v7+)."""
     response = _Response()
     response.error_code = code
     return response
 
 
-def _every_partition(request: Any, code: ErrorCode) -> Any:
+def _every_partition(request: FetchRequest, code: ErrorCode) -> FetchResponse:
     response = _Response()
     response.responses = topics = []
     for topic in request.topics:

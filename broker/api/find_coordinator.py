@@ -14,18 +14,23 @@ Version notes
 * v6: share coordinators, which there are none of here.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from broker.api import many
 from broker.api.endpoints import endpoint_for
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC
-from broker.request import ConnectionInfo, RequestContext
+from broker.request import ConnectionInfo, RequestContext, Work
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from protocol.schema.lazy import Elements
 
 VERSIONS: Final = (0, 6)
 
@@ -82,7 +87,9 @@ class FindCoordinatorHandler:
             KeyType.TRANSACTION: _Kind(TRANSACTION_TOPIC, transactions.partition_for),
         }
 
-    def __call__(self, ctx: RequestContext, request: Any) -> "Any | Coroutine[Any, Any, Any]":
+    def __call__(
+        self, ctx: RequestContext, request: FindCoordinatorRequest
+    ) -> FindCoordinatorResponse | Work[FindCoordinatorResponse]:
         """The response, or a coroutine that makes the topic first."""
         kind = self._kinds.get(request.key_type)
         if kind is None:
@@ -92,20 +99,26 @@ class FindCoordinatorHandler:
             return self._make_topic(ctx, request, kind)
         return self._response(ctx, request, kind, topic)
 
-    async def _make_topic(self, ctx: RequestContext, request: Any, kind: "_Kind") -> Any:
+    async def _make_topic(
+        self, ctx: RequestContext, request: FindCoordinatorRequest, kind: "_Kind"
+    ) -> FindCoordinatorResponse:
         try:
             topic = await self._controller.ensure_topic(kind.topic)
         except KafkaError:
             return self.error_response(ctx, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self._response(ctx, request, kind, topic)
 
-    def _response(self, ctx: RequestContext, request: Any, kind: "_Kind", topic: TopicImage) -> Any:
-        def found(key: str) -> Any:
+    def _response(
+        self, ctx: RequestContext, request: FindCoordinatorRequest, kind: "_Kind", topic: TopicImage
+    ) -> FindCoordinatorResponse:
+        def found(key: str) -> Coordinator:
             return self._find(key, topic, kind.partition_for(key), ctx.connection)
 
         return _build(ctx, many.results(_keys(ctx, request), found))
 
-    def _find(self, key: str, topic: TopicImage, index: int, connection: ConnectionInfo) -> Any:
+    def _find(
+        self, key: str, topic: TopicImage, index: int, connection: ConnectionInfo
+    ) -> Coordinator:
         partition = topic.partitions.get(index)
         leader = None if partition is None else partition.leader
         for broker in self._image.brokers():
@@ -117,27 +130,29 @@ class FindCoordinatorHandler:
                     )
         return _unfound(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: FindCoordinatorRequest, code: ErrorCode
+    ) -> FindCoordinatorResponse:
         """`code` for every key."""
         return _build(ctx, many.results(_keys(ctx, request), lambda key: _unfound(key, code)))
 
 
-def _keys(ctx: RequestContext, request: Any) -> list[str]:
+def _keys(ctx: RequestContext, request: FindCoordinatorRequest) -> list[str]:
     if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
         return list(request.coordinator_keys)
     return [request.key]
 
 
-def _unfound(key: str, code: ErrorCode) -> Any:
+def _unfound(key: str, code: ErrorCode) -> Coordinator:
     return Coordinator(
         key=key, node_id=NO_NODE, host="", port=NO_NODE, error_code=code, error_message=code.text
     )
 
 
-def _build(ctx: RequestContext, found: Any) -> Any:
+def _build(ctx: RequestContext, found: Elements[Coordinator]) -> FindCoordinatorResponse:
     if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
         return FindCoordinatorResponse(coordinators=found)
-    one = found[0]
+    one = next(iter(found))
     return FindCoordinatorResponse(
         error_code=one.error_code,
         error_message=one.error_message,

@@ -6,17 +6,19 @@ will bring it.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Generic, TypeVar
 
 from broker.request import Pending
 
+T = TypeVar("T")
 
-class Gathering:
+
+class Gathering(Generic[T]):
     """A response in the making: results take their places, and the last one completes it."""
 
     __slots__ = ("_left", "_pending", "_response")
 
-    def __init__(self, count: int, response: Callable[[], Any]) -> None:
+    def __init__(self, count: int, response: Callable[[], T]) -> None:
         """`response` is asked once, when all `count` results are there."""
         self._left = count
         self._response = response
@@ -28,7 +30,7 @@ class Gathering:
         if not self._left and self._pending is not None:
             self._pending.complete(self._response())
 
-    def handed_over(self) -> Any:
+    def handed_over(self) -> T | Pending:
         """What the handler returns."""
         if not self._left:
             return self._response()

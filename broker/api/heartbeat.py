@@ -11,12 +11,12 @@ Version notes
 * v3+: static members.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.heartbeat import HeartbeatResponse
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 VERSIONS: Final = (0, 4)
 
@@ -27,9 +27,9 @@ class HeartbeatHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
         """The response, at once."""
-        response: Any = HeartbeatResponse()
+        response = HeartbeatResponse()
         try:
             response.error_code = self._groups.heartbeat(
                 request.group_id,
@@ -41,6 +41,8 @@ class HeartbeatHandler:
             response.error_code = error.code
         return response
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: HeartbeatRequest, code: ErrorCode
+    ) -> HeartbeatResponse:
         """`code`."""
         return HeartbeatResponse(error_code=code)

@@ -12,14 +12,14 @@ What `storage.log.times` says of a search holds here, for a whole reply.
 
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from broker.replication.batch_looker import BatchLooker
-from broker.request import Aside, Reply
+from broker.request import Aside
 from broker.world.turns import Turns
 from broker.world.workers import WorkerDied
 from protocol.records.errors import RecordsError
-from protocol.records.search import first_at_or_after
+from protocol.records.search import Found, first_at_or_after
 from storage.clock import Clock
 from storage.log.times import OpenBatch
 
@@ -28,10 +28,14 @@ _AT_ONCE: Final = 200
 
 _LIGHT_ITEMS: Final = 50
 
-Steps = Generator[OpenBatch | None, Any, Any]
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+Steps = Generator[OpenBatch | None, Found | None, T]
+"""Ends with a reply. Sent is what `first_at_or_after` found in the batch that was yielded."""
 
 
-def batches_of(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+def batches_of(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     """What may be gone through between two steps, when an item is a microsecond."""
     for at in range(0, len(items), _LIGHT_ITEMS):
         yield items[at : at + _LIGHT_ITEMS]
@@ -44,7 +48,7 @@ class InSteps:
         self._looker = looker
         self._clock = clock
 
-    def reply(self, steps: Steps) -> Reply:
+    def reply(self, steps: Steps[T]) -> T | Aside:
         """The reply, or an `Aside` that makes the rest of it."""
         try:
             for _ in range(_AT_ONCE):
@@ -52,10 +56,11 @@ class InSteps:
                 if step is not None:
                     break
         except StopIteration as end:
-            return end.value
+            reply: T = end.value
+            return reply
         return Aside(partial(self._finish, steps, step))
 
-    async def _finish(self, steps: Steps, step: OpenBatch | None) -> Any:
+    async def _finish(self, steps: Steps[T], step: OpenBatch | None) -> T:
         turns = Turns(self._clock)
         try:
             while True:
@@ -72,6 +77,7 @@ class InSteps:
                 else:
                     step = steps.send(found)
         except StopIteration as end:
-            return end.value
+            reply: T = end.value
+            return reply
         finally:
             steps.close()

@@ -13,7 +13,7 @@ Behaviour (S-CFG-4)
 * `validate_only` checks everything and changes nothing.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.api.broker_loggers import alter_loggers
 from broker.api.config_alteration import (
@@ -33,7 +33,9 @@ from broker.api.config_resources import ResourceType, check_broker_name
 from broker.request import RequestContext
 from protocol.errors import ErrorCode
 from protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
     AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 
@@ -46,11 +48,13 @@ class IncrementalAlterConfigsHandler:
     def __init__(self, owners: ConfigOwners) -> None:
         self._owners = owners
 
-    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    async def __call__(
+        self, ctx: RequestContext, request: IncrementalAlterConfigsRequest
+    ) -> IncrementalAlterConfigsResponse:
         """The response, when all changes are stored."""
 
-        async def alter(resource: Any) -> None:
-            check_changes(resource.configs, incremental=True)
+        async def alter(resource: AlterConfigsResource) -> None:
+            check_changes(resource.configs)
             kind, name = resource.resource_type, resource.resource_name
             broker = self._owners.brokers.current
             if kind == ResourceType.BROKER_LOGGER:
@@ -71,10 +75,12 @@ class IncrementalAlterConfigsHandler:
 
         return _response(await alter_each(request.resources, alter))
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: IncrementalAlterConfigsRequest, code: ErrorCode
+    ) -> IncrementalAlterConfigsResponse:
         """The code for every resource."""
         return _response(refuse_each(request.resources, code))
 
 
-def _response(results: list[Altered]) -> Any:
+def _response(results: list[Altered]) -> IncrementalAlterConfigsResponse:
     return response_of(results, IncrementalAlterConfigsResponse, AlterConfigsResourceResponse)

@@ -16,7 +16,7 @@ Version notes
 * v4+: PRODUCER_FENCED, before INVALID_PRODUCER_EPOCH.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.api.producer_id_blocks import answer_with_ids
 from broker.api.transaction_errors import FENCED_SINCE_INIT, for_version
@@ -24,12 +24,14 @@ from broker.cluster.producer_ids import ProducerIdAllocator
 from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
-from broker.request import RequestContext
+from broker.request import Pending, RequestContext, Work
 from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdResponse
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 VERSIONS: Final = (0, 5)
+
+_Reply = InitProducerIdResponse | Pending
 
 
 class InitProducerIdHandler:
@@ -41,7 +43,9 @@ class InitProducerIdHandler:
         self._producer_ids = producer_ids
         self._transactions = transactions
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: InitProducerIdRequest
+    ) -> _Reply | Work[_Reply]:
         """The response, a `Pending`, or a coroutine when a block of ids must be recorded first."""
         brings_id = request.producer_id != NO_PRODUCER_ID
         if request.transactional_id == "" or (
@@ -54,7 +58,7 @@ class InitProducerIdHandler:
             lambda code: self.error_response(ctx, request, code),
         )
 
-    def _answer(self, ctx: RequestContext, request: Any) -> Any:
+    def _answer(self, ctx: RequestContext, request: InitProducerIdRequest) -> _Reply:
         if request.transactional_id is None:
             return _response(ErrorCode.NONE, self._producer_ids.next_id(), 0)
         expected = None
@@ -74,11 +78,13 @@ class InitProducerIdHandler:
         )
         return answer.handed_over()
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: InitProducerIdRequest, code: ErrorCode
+    ) -> InitProducerIdResponse:
         """The code and no id."""
         code = for_version(code, ctx.api_version, FENCED_SINCE_INIT)
         return _response(code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
-def _response(code: ErrorCode, producer_id: int, epoch: int) -> Any:
+def _response(code: ErrorCode, producer_id: int, epoch: int) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=code, producer_id=producer_id, producer_epoch=epoch)

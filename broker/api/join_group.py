@@ -15,14 +15,18 @@ Version notes
 * v9: skip_assignment for a static leader that comes back (KIP-814).
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.values import JoinReply, JoinRequest
-from broker.request import RequestContext
+from broker.request import Pending, RequestContext
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
 
 VERSIONS: Final = (0, 9)
 
@@ -41,7 +45,9 @@ class JoinGroupHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: JoinGroupRequest
+    ) -> JoinGroupResponse | Pending:
         """The response, or a `Pending` for it."""
         version = ctx.api_version
         if len((request.group_instance_id or ctx.client_id or "").encode()) > LONGEST_NAME:
@@ -74,12 +80,14 @@ class JoinGroupHandler:
             return self.error_response(ctx, request, error.code)
         return answer.handed_over()
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: JoinGroupRequest, code: ErrorCode
+    ) -> JoinGroupResponse:
         """`code`, with the member id that was asked with."""
         return _response(JoinReply(error=code, member_id=request.member_id), ctx.api_version)
 
 
-def _response(reply: JoinReply, version: int) -> Any:
+def _response(reply: JoinReply, version: int) -> JoinGroupResponse:
     name = reply.protocol_name
     return JoinGroupResponse(
         error_code=reply.error,

@@ -12,13 +12,13 @@ Version notes
 """
 
 import logging
-from typing import Any, Final
+from typing import Final
 
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.values import LeaveReply, LeavingMember
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class LeaveGroupHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
         """The response, at once."""
         if ctx.api_version >= FIRST_VERSION_WITH_MEMBERS:
             leaving = tuple(
@@ -56,12 +56,14 @@ class LeaveGroupHandler:
             return self.error_response(ctx, request, error.code)
         return _response(reply, ctx.api_version)
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: LeaveGroupRequest, code: ErrorCode
+    ) -> LeaveGroupResponse:
         """`code` for the whole request."""
         return LeaveGroupResponse(error_code=code)
 
 
-def _response(reply: LeaveReply, version: int) -> Any:
+def _response(reply: LeaveReply, version: int) -> LeaveGroupResponse:
     if version < FIRST_VERSION_WITH_MEMBERS:
         return LeaveGroupResponse(error_code=reply.error or reply.members[0].error)
     return LeaveGroupResponse(

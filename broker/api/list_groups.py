@@ -11,17 +11,19 @@ Version notes
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from broker.api import many
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.values import ListedGroup as Listed
-from broker.request import RequestContext
+from broker.request import LargeReply, RequestContext, Work
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.list_groups import ListedGroup, ListGroupsResponse
+from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 VERSIONS: Final = (0, 5)
+
+_Reply = ListGroupsResponse | LargeReply
 
 
 class ListGroupsHandler:
@@ -30,7 +32,7 @@ class ListGroupsHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: ListGroupsRequest) -> _Reply | Work[_Reply]:
         """The response; many groups are gone through in turns."""
         try:
             groups = self._groups.list_groups()
@@ -48,7 +50,7 @@ class ListGroupsHandler:
             return self._in_turns(wanted)
         return ListGroupsResponse(groups=[_listed(group) for group in wanted])
 
-    async def _in_turns(self, wanted: Iterator[Listed]) -> Any:
+    async def _in_turns(self, wanted: Iterator[Listed]) -> _Reply:
         turns = Turns()
         found = []
         for group in wanted:
@@ -56,12 +58,14 @@ class ListGroupsHandler:
             await turns.next()
         return many.reply(ListGroupsResponse(groups=many.results(found, _listed)), len(found))
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: ListGroupsRequest, code: ErrorCode
+    ) -> ListGroupsResponse:
         """`code` and no groups."""
         return ListGroupsResponse(error_code=code)
 
 
-def _listed(group: Listed) -> Any:
+def _listed(group: Listed) -> ListedGroup:
     return ListedGroup(
         group_id=group.group_id,
         protocol_type=group.protocol_type,

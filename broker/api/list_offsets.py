@@ -25,7 +25,7 @@ partitions are asked, the reply is made in steps (`in_steps`).
 
 import logging
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 from broker.api.in_steps import InSteps, Steps, batches_of
 from broker.replication.failures import REFUSALS, refusal_of
@@ -36,11 +36,13 @@ from broker.replication.offset_lookup import (
     offsets_before,
 )
 from broker.replication.replica_manager import ReplicaManager
-from broker.request import RequestContext
+from broker.request import Aside, RequestContext
 from broker.world.workers import WorkerDied
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
     ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
@@ -79,11 +81,15 @@ class ListOffsetsHandler:
         self._replicas = replica_manager
         self._in_steps = in_steps
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: ListOffsetsRequest
+    ) -> ListOffsetsResponse | Aside:
         """The response, or an `Aside` that makes it."""
         return self._in_steps.reply(self._reply(ctx, request))
 
-    def _reply(self, ctx: RequestContext, request: Any) -> Steps:
+    def _reply(
+        self, ctx: RequestContext, request: ListOffsetsRequest
+    ) -> Steps[ListOffsetsResponse]:
         isolation = isolation_of(
             is_replica=request.replica_id != CONSUMER, isolation_level=request.isolation_level
         )
@@ -93,15 +99,16 @@ class ListOffsetsHandler:
                 named.update([(topic.name, asked.partition_index) for asked in few])
                 yield None
         response = ListOffsetsResponse()
-        response.topics = []
+        topics: list[ListOffsetsTopicResponse] = []
+        response.topics = topics
         for topic in request.topics:
-            replies: list[Any] = []
+            replies: list[ListOffsetsPartitionResponse] = []
             for asked in topic.partitions:
                 tp = TopicPartition(topic.name, asked.partition_index)
                 reply = yield from self._one(ctx.api_version, tp, asked, isolation, named[tp] > 1)
                 replies.append(reply)
                 yield None
-            response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
             yield None
         return response
 
@@ -109,10 +116,10 @@ class ListOffsetsHandler:
         self,
         version: int,
         tp: TopicPartition,
-        asked: Any,
+        asked: ListOffsetsPartition,
         isolation: FetchIsolation,
         named_twice: bool,
-    ) -> Steps:
+    ) -> Steps[ListOffsetsPartitionResponse]:
         reply = ListOffsetsPartitionResponse(partition_index=tp.partition)
         partition = None
         try:
@@ -144,7 +151,9 @@ class ListOffsetsHandler:
             reply.leader_epoch = found.leader_epoch
         return reply
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: ListOffsetsRequest, code: ErrorCode
+    ) -> ListOffsetsResponse:
         """`code` for every partition."""
         return ListOffsetsResponse(
             topics=[

@@ -6,11 +6,14 @@ Behaviour: none ever is, with one broker (KIP-455). Moves between its log direct
 reassignments; DescribeLogDirs shows them.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.request import RequestContext
 from protocol.errors import ErrorCode
-from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
+from protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 
 VERSIONS: Final = (0, 0)
 
@@ -18,10 +21,14 @@ VERSIONS: Final = (0, 0)
 class ListPartitionReassignmentsHandler:
     """Tells that no partition is on its way: on one broker none ever is."""
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: ListPartitionReassignmentsRequest
+    ) -> ListPartitionReassignmentsResponse:
         """The response, at once."""
         return ListPartitionReassignmentsResponse(topics=[])
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: ListPartitionReassignmentsRequest, code: ErrorCode
+    ) -> ListPartitionReassignmentsResponse:
         """The code."""
         return ListPartitionReassignmentsResponse(error_code=code, error_message=code.text)

@@ -14,15 +14,19 @@ Version notes
   pattern, so that nobody can stop the event loop with one (Python's `re` would allow that).
 """
 
-from typing import Any, Final
+from typing import Final, Protocol
 
 from broker.api import many
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.state import TransactionValue, state_from_label
-from broker.request import RequestContext
+from broker.request import LargeReply, RequestContext, Work
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.list_transactions import ListTransactionsResponse, TransactionState
+from protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
 from storage.clock import Clock
 
 VERSIONS: Final = (0, 2)
@@ -36,6 +40,17 @@ NO_DURATION: Final = 0
 """Below it there is no filter."""
 
 
+class _Pattern(Protocol):
+    """What is needed of re2's patterns."""
+
+    def fullmatch(self, text: str, /) -> object:
+        """A match, or None."""
+        ...
+
+
+_Reply = ListTransactionsResponse | LargeReply
+
+
 class ListTransactionsHandler:
     """Gathers transactional ids of all shards here, by state, producer, duration and pattern."""
 
@@ -43,7 +58,9 @@ class ListTransactionsHandler:
         self._transactions = transactions
         self._clock = clock
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: ListTransactionsRequest
+    ) -> _Reply | Work[_Reply]:
         """The response; many ids are gone through in turns."""
         try:
             wanted = _Filter(request, self._clock.wall_ms())
@@ -54,12 +71,14 @@ class ListTransactionsHandler:
             return _in_turns(wanted, known)
         return _response(wanted, [one for one in known if wanted.matches(*one)])
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: ListTransactionsRequest, code: ErrorCode
+    ) -> ListTransactionsResponse:
         """The code and no transactions."""
         return ListTransactionsResponse(error_code=code)
 
 
-async def _in_turns(wanted: "_Filter", known: "_Transactions") -> Any:
+async def _in_turns(wanted: "_Filter", known: "_Transactions") -> _Reply:
     turns = Turns()
     found = []
     for one in known:
@@ -69,13 +88,13 @@ async def _in_turns(wanted: "_Filter", known: "_Transactions") -> Any:
     return many.reply(_response(wanted, found), len(found))
 
 
-def _response(wanted: "_Filter", found: "_Transactions") -> Any:
+def _response(wanted: "_Filter", found: "_Transactions") -> ListTransactionsResponse:
     return ListTransactionsResponse(
         unknown_state_filters=wanted.unknown_states, transaction_states=many.results(found, _state)
     )
 
 
-def _state(found: tuple[str, TransactionValue]) -> Any:
+def _state(found: tuple[str, TransactionValue]) -> TransactionState:
     transactional_id, value = found
     return TransactionState(
         transactional_id=transactional_id,
@@ -87,7 +106,7 @@ def _state(found: tuple[str, TransactionValue]) -> Any:
 class _Filter:
     """What a request wants to see. Raises KafkaError for a bad pattern."""
 
-    def __init__(self, request: Any, now_ms: int) -> None:
+    def __init__(self, request: ListTransactionsRequest, now_ms: int) -> None:
         named = {name: state_from_label(name) for name in request.state_filters}
         self.unknown_states = [name for name, state in named.items() if state is None]
         self._by_state = bool(named)
@@ -110,7 +129,7 @@ class _Filter:
         return self._pattern is None or self._pattern.fullmatch(transactional_id) is not None
 
 
-def _compiled(pattern: str) -> Any:
+def _compiled(pattern: str) -> "_Pattern":
     """Raises KafkaError."""
     import re2  # For the few who filter: not at every start.
 
@@ -118,6 +137,7 @@ def _compiled(pattern: str) -> Any:
     options.log_errors = False
     options.max_mem = PATTERN_MEMORY
     try:
-        return re2.compile(pattern, options=options)
+        compiled: _Pattern = re2.compile(pattern, options=options)
     except re2.error as error:
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from error
+    return compiled

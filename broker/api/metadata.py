@@ -21,29 +21,34 @@ Version notes
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from broker.api import authorized_operations, many
 from broker.api.endpoints import Endpoint, endpoint_for
 from broker.cluster.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from broker.cluster.topic_names import invalid_name_reason
-from broker.request import RequestContext
+from broker.request import LargeReply, RequestContext, Work
 from broker.world.turns import Turns
 from config.broker_config import BrokerConfig
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.schema.lazy import Chained, Lazy
+from protocol.schema.lazy import Chained, Elements, Lazy
 from protocol.types import ZERO_UUID
 
 VERSIONS: Final = (0, 13)
 
 _FIRST_VERSION_WITH_IDS = 12
 _FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
+
+_Reply = MetadataResponse | LargeReply
+_Key = TypeVar("_Key")
 
 
 class TopicMaker(Protocol):
@@ -63,7 +68,7 @@ class MetadataHandler:
         self._config = config
         self._controller = controller
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: MetadataRequest) -> _Reply | Work[_Reply]:
         """The response, or a coroutine when topics must be created first."""
         asked = request.topics
         if asked is None or (ctx.api_version == 0 and not asked):
@@ -75,33 +80,33 @@ class MetadataHandler:
         ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
         if ids:
             return self._by_id(ctx, request, ids)
-        names = dict.fromkeys(topic.name for topic in asked)
+        names = dict.fromkeys(topic.name for topic in asked if topic.name is not None)
         missing = [name for name in names if self._image.topic(name) is None]
         if missing and request.allow_auto_topic_creation and self._config.auto_create_topics_enable:
             return self._create_and_answer(ctx, request, names, missing)
         return self._by_name(ctx, request, names, {})
 
     @staticmethod
-    def _well_formed(ctx: RequestContext, asked: Iterable[Any]) -> bool:
+    def _well_formed(ctx: RequestContext, asked: Iterable[MetadataRequestTopic]) -> bool:
         if ctx.api_version >= _FIRST_VERSION_WITH_IDS:
             return all(t.name is not None or t.topic_id != ZERO_UUID for t in asked)
         return all(t.name is not None and t.topic_id == ZERO_UUID for t in asked)
 
-    async def _in_turns(self, ctx: RequestContext, request: Any) -> Any:
+    async def _in_turns(self, ctx: RequestContext, request: MetadataRequest) -> _Reply:
         """As `__call__`, for more topics than are gone through in one go."""
         turns = Turns()
         names: dict[str, None] = {}
         ids: dict[bytes, None] = {}
         missing = []
-        for topic in request.topics:
+        for topic in request.topics or ():
             if not self._well_formed(ctx, (topic,)):
                 return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
             if topic.topic_id != ZERO_UUID:
                 ids[topic.topic_id] = None
-            elif topic.name not in names:
-                names[topic.name] = None
-                if self._image.topic(topic.name) is None:
-                    missing.append(topic.name)
+            elif (name := topic.name) is not None and name not in names:
+                names[name] = None
+                if self._image.topic(name) is None:
+                    missing.append(name)
             await turns.next()
         if ids:
             find = self._image.topic_by_id
@@ -116,11 +121,11 @@ class MetadataHandler:
     async def _split_in_turns(
         self,
         ctx: RequestContext,
-        request: Any,
-        asked: Iterable[Any],
-        find: Callable[[Any], TopicImage | None],
-        unknown: Callable[[Any], Any],
-    ) -> Any:
+        request: MetadataRequest,
+        asked: Iterable[_Key],
+        find: Callable[[_Key], TopicImage | None],
+        unknown: Callable[[_Key], MetadataResponseTopic],
+    ) -> _Reply:
         turns = Turns()
         found, others = [], []
         for key in asked:
@@ -133,8 +138,12 @@ class MetadataHandler:
         return self._response(ctx, request, found, many.results(others, unknown))
 
     async def _create_and_answer(
-        self, ctx: RequestContext, request: Any, names: Iterable[str], missing: list[str]
-    ) -> Any:
+        self,
+        ctx: RequestContext,
+        request: MetadataRequest,
+        names: Iterable[str],
+        missing: list[str],
+    ) -> _Reply:
         return self._by_name(ctx, request, names, await self._create(missing))
 
     async def _create(self, missing: list[str]) -> dict[str, ErrorCode]:
@@ -150,7 +159,7 @@ class MetadataHandler:
             return {}  # as if they were not to be made: UNKNOWN_TOPIC_OR_PARTITION
         return {name: error.code for name, error in refused.items()}
 
-    def _by_id(self, ctx: RequestContext, request: Any, ids: Iterable[bytes]) -> Any:
+    def _by_id(self, ctx: RequestContext, request: MetadataRequest, ids: Iterable[bytes]) -> _Reply:
         found: list[TopicImage] = []
         unknown = []
         for topic_id in ids:
@@ -164,10 +173,10 @@ class MetadataHandler:
     def _by_name(
         self,
         ctx: RequestContext,
-        request: Any,
+        request: MetadataRequest,
         names: Iterable[str],
         refused: Mapping[str, ErrorCode],
-    ) -> Any:
+    ) -> _Reply:
         found: list[TopicImage] = []
         unknown = []
         for name in names:
@@ -181,10 +190,10 @@ class MetadataHandler:
     def _response(
         self,
         ctx: RequestContext,
-        request: Any,
+        request: MetadataRequest,
         topics: Sequence[TopicImage],
-        errors: Sequence[Any],
-    ) -> Any:
+        errors: Elements[MetadataResponseTopic],
+    ) -> _Reply:
         endpoints: dict[int, Endpoint] = {}
         brokers = []
         for broker in self._image.brokers():
@@ -209,8 +218,9 @@ class MetadataHandler:
         )
         partitions = sum(len(topic.partitions) for topic in topics)
         if partitions <= many.MANY and len(topics) <= many.MANY and not ctx.large:
-            response.topics = [_describe(ctx, topic, endpoints, operations) for topic in topics]
-            response.topics += errors
+            described = [_describe(ctx, topic, endpoints, operations) for topic in topics]
+            described += errors
+            response.topics = described
         else:
             found = Lazy(topics, lambda topic: _describe(ctx, topic, endpoints, operations))
             response.topics = Chained(found, errors)
@@ -218,10 +228,12 @@ class MetadataHandler:
             response.cluster_authorized_operations = authorized_operations.CLUSTER
         return many.reply(response, partitions + len(topics))
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: MetadataRequest, code: ErrorCode
+    ) -> MetadataResponse:
         """The code for every topic that was asked for, and for the response (v13)."""
 
-        def refused(topic: Any) -> Any:
+        def refused(topic: MetadataRequestTopic) -> MetadataResponseTopic:
             return MetadataResponseTopic(
                 error_code=code,
                 name=topic.name if ctx.api_version >= _FIRST_VERSION_WITH_IDS else topic.name or "",
@@ -235,13 +247,13 @@ class MetadataHandler:
         )
 
 
-def _unknown_id(topic_id: bytes) -> Any:
+def _unknown_id(topic_id: bytes) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id, partitions=[]
     )
 
 
-def _unknown_name(name: str, refused: Mapping[str, ErrorCode]) -> Any:
+def _unknown_name(name: str, refused: Mapping[str, ErrorCode]) -> MetadataResponseTopic:
     code = refused.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if invalid_name_reason(name) is not None:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -250,7 +262,7 @@ def _unknown_name(name: str, refused: Mapping[str, ErrorCode]) -> Any:
 
 def _describe(
     ctx: RequestContext, topic: TopicImage, endpoints: dict[int, Endpoint], operations: int
-) -> Any:
+) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -266,7 +278,7 @@ def _describe(
 
 def _describe_partition(
     ctx: RequestContext, item: tuple[int, PartitionImage], endpoints: dict[int, Endpoint]
-) -> Any:
+) -> MetadataResponsePartition:
     index, partition = item
     code, leader = ErrorCode.NONE, partition.leader
     if leader not in endpoints:

@@ -20,17 +20,19 @@ Version notes
 * v10: topics by id; UNKNOWN_TOPIC_ID.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.api.checked_commits import CheckedCommits
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.answers import AwaitedAnswer, ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.values import CommitRequest, PartitionCommit
-from broker.request import RequestContext
+from broker.request import Pending, RequestContext, Work
 from broker.world.turns import Turns, wait_for_turn
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -42,6 +44,8 @@ FIRST_VERSION_WITH_GROUP_NOT_FOUND: Final = 9
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
 DEFAULT_RETENTION: Final = -1
 
+_Reply = OffsetCommitResponse | Pending
+
 
 class OffsetCommitHandler:
     """Checks topics and sizes of commits, and hands them to the group coordinator."""
@@ -50,17 +54,19 @@ class OffsetCommitHandler:
         self._groups = groups
         self._image = image
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: OffsetCommitRequest) -> _Reply | Work[_Reply]:
         """The response, or a `Pending` when followers have to have the batch first."""
         if ctx.large:
             return self._in_turns(ctx, request)
-        response: Any = OffsetCommitResponse()
-        response.topics = []
-        checked = CheckedCommits(self._groups.settings.metadata_max_length)
+        topics: list[OffsetCommitResponseTopic] = []
+        response = OffsetCommitResponse(topics=topics)
+        checked = CheckedCommits[OffsetCommitResponsePartition](
+            self._groups.settings.metadata_max_length
+        )
         for asked in request.topics:
             topic, missing = self._find(ctx, asked)
             results = checked.check(asked.partitions, topic, missing, OffsetCommitResponsePartition)
-            response.topics.append(
+            topics.append(
                 OffsetCommitResponseTopic(
                     name=asked.name, topic_id=asked.topic_id, partitions=results
                 )
@@ -76,19 +82,23 @@ class OffsetCommitHandler:
             return _settled(response, accepted + checked.too_long, error.code)
         return answer.handed_over()
 
-    async def _in_turns(self, ctx: RequestContext, request: Any) -> Any:
+    async def _in_turns(
+        self, ctx: RequestContext, request: OffsetCommitRequest
+    ) -> OffsetCommitResponse:
         """A commit of very many partitions is several batches, one after the other.
 
         When one fails, those behind it are not written.
         """
-        response: Any = OffsetCommitResponse()
-        response.topics = []
-        checked = CheckedCommits(self._groups.settings.metadata_max_length)
+        topics: list[OffsetCommitResponseTopic] = []
+        response = OffsetCommitResponse(topics=topics)
+        checked = CheckedCommits[OffsetCommitResponsePartition](
+            self._groups.settings.metadata_max_length
+        )
         make = OffsetCommitResponsePartition
         turns = Turns()
         for asked in request.topics:
             results = await checked.check_in_turns(asked.partitions, *self._find(ctx, asked), make)
-            response.topics.append(
+            topics.append(
                 OffsetCommitResponseTopic(
                     name=asked.name, topic_id=asked.topic_id, partitions=results
                 )
@@ -107,13 +117,17 @@ class OffsetCommitHandler:
             await wait_for_turn()
         return response
 
-    def _find(self, ctx: RequestContext, asked: Any) -> tuple[TopicImage | None, ErrorCode]:
+    def _find(
+        self, ctx: RequestContext, asked: OffsetCommitRequestTopic
+    ) -> tuple[TopicImage | None, ErrorCode]:
         """The topic, and what is said when there is none."""
         if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
             return self._image.topic_by_id(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
         return self._image.topic(asked.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: OffsetCommitRequest, code: ErrorCode
+    ) -> OffsetCommitResponse:
         """`code` for every partition."""
         return OffsetCommitResponse(
             topics=[
@@ -132,7 +146,9 @@ class OffsetCommitHandler:
         )
 
 
-def _request_of(ctx: RequestContext, request: Any, commits: list[PartitionCommit]) -> CommitRequest:
+def _request_of(
+    ctx: RequestContext, request: OffsetCommitRequest, commits: list[PartitionCommit]
+) -> CommitRequest:
     retention = request.retention_time_ms
     return CommitRequest(
         group_id=request.group_id,
@@ -149,7 +165,9 @@ def _request_of(ctx: RequestContext, request: Any, commits: list[PartitionCommit
     )
 
 
-def _settled(response: Any, results: list[Any], code: ErrorCode) -> Any:
+def _settled(
+    response: OffsetCommitResponse, results: list[OffsetCommitResponsePartition], code: ErrorCode
+) -> OffsetCommitResponse:
     if code is not ErrorCode.NONE:
         for result in results:
             result.error_code = code

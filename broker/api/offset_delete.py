@@ -10,15 +10,16 @@ Behaviour (S-GRP-6, KIP-496)
 * Answered when the tombstones are durable.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.cluster.image import MetadataImage
 from broker.coordinator.answers import AwaitedAnswer, ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.request import RequestContext
+from broker.request import Pending, RequestContext, Work
 from broker.world.turns import wait_for_turn
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
@@ -28,6 +29,8 @@ VERSIONS: Final = (0, 0)
 
 TOMBSTONES_PER_TURN: Final = 256
 
+_Reply = OffsetDeleteResponse | Pending
+
 
 class OffsetDeleteHandler:
     """Has the group coordinator forget offsets of topics that no member reads."""
@@ -36,7 +39,7 @@ class OffsetDeleteHandler:
         self._groups = groups
         self._image = image
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: OffsetDeleteRequest) -> _Reply | Work[_Reply]:
         """The response, or a `Pending` when followers have to have the tombstones first."""
         wanted = list(
             dict.fromkeys(
@@ -58,8 +61,8 @@ class OffsetDeleteHandler:
         return answer.handed_over()
 
     async def _in_turns(
-        self, ctx: RequestContext, request: Any, wanted: list[tuple[str, int]]
-    ) -> Any:
+        self, ctx: RequestContext, request: OffsetDeleteRequest, wanted: list[tuple[str, int]]
+    ) -> OffsetDeleteResponse:
         """Very many tombstones are several batches, one after the other."""
         results: dict[tuple[str, int], ErrorCode] = {}
         start = 0
@@ -84,12 +87,16 @@ class OffsetDeleteHandler:
         topic = self._image.topic(name)
         return topic is not None and partition in topic.partitions
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: OffsetDeleteRequest, code: ErrorCode
+    ) -> OffsetDeleteResponse:
         """`code` for the whole request."""
         return OffsetDeleteResponse(error_code=code)
 
 
-def _response(request: Any, code: ErrorCode, results: dict[tuple[str, int], ErrorCode]) -> Any:
+def _response(
+    request: OffsetDeleteRequest, code: ErrorCode, results: dict[tuple[str, int], ErrorCode]
+) -> OffsetDeleteResponse:
     if code is not ErrorCode.NONE:
         return OffsetDeleteResponse(error_code=code)
     return OffsetDeleteResponse(

@@ -17,8 +17,8 @@ Version notes
   offset that was committed for another topic of the same name is not told.
 """
 
-from collections.abc import Callable, Collection
-from typing import Any, Final
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, TypeVar
 
 from broker.api import many
 from broker.cluster.image import MetadataImage
@@ -27,6 +27,10 @@ from broker.coordinator.group.offsets import NO_LEADER_EPOCH, NO_OFFSET, Committ
 from broker.request import LargeReply, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
@@ -34,7 +38,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from protocol.schema.lazy import Lazy
+from protocol.schema.lazy import Elements, Lazy
 from protocol.types import ZERO_UUID
 
 VERSIONS: Final = (0, 10)
@@ -48,6 +52,10 @@ _Asked = tuple[str | None, bytes, Collection[int]]
 
 _Find = Callable[[str, int], CommittedOffset | None]
 
+_Topic = OffsetFetchRequestTopic | OffsetFetchRequestTopics
+_PartitionT = TypeVar("_PartitionT", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
+_Reply = OffsetFetchResponse | LargeReply
+
 
 class OffsetFetchHandler:
     """Tells the committed offsets of groups, each asked of its shard."""
@@ -56,7 +64,7 @@ class OffsetFetchHandler:
         self._groups = groups
         self._image = image
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(self, ctx: RequestContext, request: OffsetFetchRequest) -> _Reply:
         """The response. Of many partitions it is made while it is encoded."""
         if ctx.api_version < FIRST_VERSION_WITH_GROUPS:
             return self._one_group(ctx, request)
@@ -71,20 +79,22 @@ class OffsetFetchHandler:
         response.groups = [self._of_many(asked, stable, by_id) for asked in request.groups]
         return response
 
-    def _is_all_of_many(self, asked: Any) -> bool:
+    def _is_all_of_many(self, asked: OffsetFetchRequestGroup | OffsetFetchRequest) -> bool:
         """All partitions of a group are asked for, and they are many."""
         return asked.topics is None and self._groups.has_many_offsets(asked.group_id, many.MANY)
 
     # ---- v8+
 
-    def _of_many(self, asked: Any, require_stable: bool, by_id: bool) -> Any:
+    def _of_many(
+        self, asked: OffsetFetchRequestGroup, require_stable: bool, by_id: bool
+    ) -> OffsetFetchResponseGroup:
         try:
             find = self._groups.fetch_offset(asked.group_id)
             topics = self._topics_asked(asked.group_id, asked.topics, by_id)
         except KafkaError as error:
             return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
 
-        def topic(one: _Asked) -> Any:
+        def topic(one: _Asked) -> OffsetFetchResponseTopics:
             return OffsetFetchResponseTopics(
                 name=one[0] or "",
                 topic_id=one[1],
@@ -95,13 +105,19 @@ class OffsetFetchHandler:
 
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=many.results(topics, topic))
 
-    def _topics_asked(self, group_id: str, topics: Any, by_id: bool) -> Any:
+    def _topics_asked(
+        self,
+        group_id: str,
+        topics: Sequence[_Topic] | None,
+        by_id: bool,
+    ) -> Elements[_Asked]:
         if topics is None:
             return self._all_topics(group_id, by_id)
         if not by_id:
             return Lazy(topics, lambda asked: (asked.name, ZERO_UUID, asked.partition_indexes))
 
-        def resolved(asked: Any) -> _Asked:
+        def resolved(asked: _Topic) -> _Asked:
+            assert isinstance(asked, OffsetFetchRequestTopics)  # with ids: v10+
             topic = self._image.topic_by_id(asked.topic_id)
             return None if topic is None else topic.name, asked.topic_id, asked.partition_indexes
 
@@ -119,7 +135,7 @@ class OffsetFetchHandler:
 
     # ---- v0-7
 
-    def _one_group(self, ctx: RequestContext, request: Any) -> Any:
+    def _one_group(self, ctx: RequestContext, request: OffsetFetchRequest) -> _Reply:
         group_id = request.group_id
         try:
             find = self._groups.fetch_offset(group_id)
@@ -127,7 +143,7 @@ class OffsetFetchHandler:
         except KafkaError as error:
             return _refused(ctx.api_version, request, error.code)
 
-        def topic(asked: _Asked) -> Any:
+        def topic(asked: _Asked) -> OffsetFetchResponseTopic:
             return OffsetFetchResponseTopic(
                 name=asked[0] or "",
                 partitions=self._partitions(
@@ -143,11 +159,16 @@ class OffsetFetchHandler:
     # ---- all
 
     def _partitions(
-        self, group: Any, group_id: str, asked: _Asked, require_stable: bool, find: _Find
-    ) -> Any:
+        self,
+        group: type[_PartitionT],
+        group_id: str,
+        asked: _Asked,
+        require_stable: bool,
+        find: _Find,
+    ) -> Elements[_PartitionT]:
         name, topic_id, numbers = asked
 
-        def partition(number: int) -> Any:
+        def partition(number: int) -> _PartitionT:
             if name is None:
                 return _partition(group, number, None, ErrorCode.UNKNOWN_TOPIC_ID)
             if require_stable and self._groups.is_unstable(group_id, name, number):
@@ -156,7 +177,9 @@ class OffsetFetchHandler:
 
         return many.results(list(numbers), partition)
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: OffsetFetchRequest, code: ErrorCode
+    ) -> OffsetFetchResponse:
         """`code` for every group."""
         if ctx.api_version < FIRST_VERSION_WITH_GROUPS:
             return _refused(ctx.api_version, request, code)
@@ -176,8 +199,11 @@ def _same_topic(found: CommittedOffset | None, topic_id: bytes) -> CommittedOffs
 
 
 def _partition(
-    group: Any, number: int, found: CommittedOffset | None, code: ErrorCode = ErrorCode.NONE
-) -> Any:
+    group: type[_PartitionT],
+    number: int,
+    found: CommittedOffset | None,
+    code: ErrorCode = ErrorCode.NONE,
+) -> _PartitionT:
     result = group()
     result.partition_index = number
     result.error_code = code
@@ -192,7 +218,7 @@ def _partition(
     return result
 
 
-def _refused(version: int, request: Any, code: ErrorCode) -> Any:
+def _refused(version: int, request: OffsetFetchRequest, code: ErrorCode) -> OffsetFetchResponse:
     if version >= FIRST_VERSION_WITH_TOP_ERROR:
         return OffsetFetchResponse(error_code=code)
     return OffsetFetchResponse(
@@ -204,6 +230,6 @@ def _refused(version: int, request: Any, code: ErrorCode) -> Any:
                     for number in topic.partition_indexes
                 ],
             )
-            for topic in request.topics
+            for topic in request.topics or ()
         ]
     )

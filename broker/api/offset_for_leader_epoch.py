@@ -11,15 +11,17 @@ Behaviour (S-READ-12)
 Version notes: v0 answers the end offset only; v3 adds the replica id, which a leader ignores.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.api.in_steps import InSteps, Steps
 from broker.replication.replica_manager import ReplicaManager
-from broker.request import RequestContext
+from broker.request import Aside, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
+    OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
 from protocol.types import TopicPartition
@@ -34,25 +36,26 @@ class OffsetForLeaderEpochHandler:
         self._replicas = replica_manager
         self._in_steps = in_steps
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: OffsetForLeaderEpochRequest
+    ) -> OffsetForLeaderEpochResponse | Aside:
         """The response; an `Aside` that makes it where many partitions are named."""
         return self._in_steps.reply(self._reply(request))
 
-    def _reply(self, request: Any) -> Steps:
+    def _reply(self, request: OffsetForLeaderEpochRequest) -> Steps[OffsetForLeaderEpochResponse]:
         response = OffsetForLeaderEpochResponse()
-        response.topics = []
+        topics: list[OffsetForLeaderTopicResult] = []
+        response.topics = topics
         for topic in request.topics:
-            replies: list[Any] = []
+            replies: list[EpochEndOffset] = []
             for asked in topic.partitions:
                 replies.append(self._one(topic.topic, asked))
                 yield None
-            response.topics.append(
-                OffsetForLeaderTopicResult(topic=topic.topic, partitions=replies)
-            )
+            topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=replies))
             yield None
         return response
 
-    def _one(self, topic: str, asked: Any) -> Any:
+    def _one(self, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
         reply = EpochEndOffset(partition=asked.partition)
         try:
             partition = self._replicas.partition(TopicPartition(topic, asked.partition))
@@ -63,7 +66,9 @@ class OffsetForLeaderEpochHandler:
             reply.error_code = error.code
         return reply
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: OffsetForLeaderEpochRequest, code: ErrorCode
+    ) -> OffsetForLeaderEpochResponse:
         """`code` for every partition."""
         return OffsetForLeaderEpochResponse(
             topics=[

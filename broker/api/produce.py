@@ -33,10 +33,9 @@ This is the path the broker is measured by: nothing is built per partition but t
 """
 
 import logging
-from collections.abc import Coroutine
 from functools import partial
 from inspect import isawaitable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from broker.api.transaction_gate import TransactionGate
 from broker.cluster.image import INTERNAL_TOPICS
@@ -45,11 +44,12 @@ from broker.replication.failures import REFUSALS, Refusal, refusal_of
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.replication.waiting_append import ALL_IN_SYNC
-from broker.request import Aside, Pending, RequestContext
+from broker.request import Aside, Pending, RequestContext, Work
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
+    ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
@@ -90,9 +90,11 @@ _EVERYDAY: Final = frozenset(
     )
 )
 
-_Response: Any = ProduceResponse
-_TopicReply: Any = TopicProduceResponse
-_PartitionReply: Any = PartitionProduceResponse
+_Response = ProduceResponse
+_TopicReply = TopicProduceResponse
+_PartitionReply = PartitionProduceResponse
+_Made = ProduceResponse | Pending | None
+_Reply = _Made | Aside
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +104,7 @@ class _Later(NamedTuple):
 
     partition: Partition
     records: memoryview
-    reply: Any
+    reply: PartitionProduceResponse
     spent: bool
     """Its records must be looked at elsewhere."""
 
@@ -115,7 +117,7 @@ class _Progress:
     def __init__(self, not_added: KafkaError | None) -> None:
         self.not_added = not_added
         """Why partitions could not be added to the transaction (v12)."""
-        self.topics: list[Any] = []
+        self.topics: list[TopicProduceResponse] = []
         self.appended: list[Partition] = []
         self.awaited: list[Awaited] = []
         self.later: list[_Later] = []
@@ -139,7 +141,7 @@ class ProduceHandler:
         self._find = replica_manager.find
         self._wake = replica_manager.wake
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any | Coroutine[Any, Any, Any]:
+    def __call__(self, ctx: RequestContext, request: ProduceRequest) -> _Made | Work[_Reply]:
         """The response, None (acks=0), a `Pending` (acks=-1) or a coroutine (large batches)."""
         acks = request.acks
         if acks not in _VALID_ACKS:
@@ -148,8 +150,9 @@ class ProduceHandler:
             return self._add_first(ctx, request)
         return self._append(ctx, request, None)
 
-    def _add_first(self, ctx: RequestContext, request: Any) -> Any:
+    def _add_first(self, ctx: RequestContext, request: ProduceRequest) -> _Made | Work[_Reply]:
         """Add what the transaction does not have yet, then append."""
+        assert request.transactional_id is not None
         added = self._gate.add(
             request.transactional_id,
             [
@@ -165,11 +168,15 @@ class ProduceHandler:
             return self._append_when_added(ctx, request, added)
         return self._append(ctx, request, added)
 
-    async def _append_when_added(self, ctx: RequestContext, request: Any, adding: Pending) -> Any:
+    async def _append_when_added(
+        self, ctx: RequestContext, request: ProduceRequest, adding: Pending
+    ) -> _Reply:
         reply = self._append(ctx, request, await adding.wait_reply())
         return await reply if isawaitable(reply) else reply
 
-    def _append(self, ctx: RequestContext, request: Any, not_added: KafkaError | None) -> Any:
+    def _append(
+        self, ctx: RequestContext, request: ProduceRequest, not_added: KafkaError | None
+    ) -> _Made | Work[_Reply]:
         acks = request.acks
         version = ctx.api_version
         find = self._find
@@ -223,7 +230,9 @@ class ProduceHandler:
             return self._append_later(ctx, request, progress)
         return self._answer(ctx, request, progress)
 
-    async def _append_later(self, ctx: RequestContext, request: Any, progress: _Progress) -> Any:
+    async def _append_later(
+        self, ctx: RequestContext, request: ProduceRequest, progress: _Progress
+    ) -> _Reply:
         """The appends that have to wait for a thread or for their turn, one after the other.
 
         At a batch that needs a child process the rest goes aside: no handler worker waits for it.
@@ -241,8 +250,8 @@ class ProduceHandler:
         return self._answer(ctx, request, progress)
 
     async def _append_aside(
-        self, ctx: RequestContext, request: Any, progress: _Progress, rest: list[_Later]
-    ) -> Any:
+        self, ctx: RequestContext, request: ProduceRequest, progress: _Progress, rest: list[_Later]
+    ) -> _Made:
         """The appends from a batch on that is known to need a child process."""
         try:
             await self._append_one(ctx, request, progress, rest[0], heavy=True)
@@ -256,7 +265,7 @@ class ProduceHandler:
     async def _append_one(
         self,
         ctx: RequestContext,
-        request: Any,
+        request: ProduceRequest,
         progress: _Progress,
         later: _Later,
         *,
@@ -283,7 +292,7 @@ class ProduceHandler:
             progress.appended.append(partition)
             _await(progress, partition, reply, info)
 
-    def _answer(self, ctx: RequestContext, request: Any, progress: _Progress) -> Any:
+    def _answer(self, ctx: RequestContext, request: ProduceRequest, progress: _Progress) -> _Made:
         """Wake who waits for the data, then reply, or park until all replicas have it."""
         wake = self._wake
         for partition in progress.appended:
@@ -303,7 +312,9 @@ class ProduceHandler:
         for partition in progress.appended:
             self._wake(partition)
 
-    def _park(self, request: Any, awaited: list[Awaited], response: Any) -> Any:
+    def _park(
+        self, request: ProduceRequest, awaited: list[Awaited], response: ProduceResponse
+    ) -> ProduceResponse | Pending:
         pending = Pending()
         operation = DelayedProduce(awaited, partial(pending.complete, response))
         keys = [waiting.partition.topic_partition for waiting in awaited]
@@ -321,7 +332,7 @@ class ProduceHandler:
         partition: Partition,
         records: memoryview,
         ctx: RequestContext,
-        request: Any,
+        request: ProduceRequest,
         progress: _Progress,
     ) -> None:
         """What concerns only some topics, versions and batches. Raises KafkaError."""
@@ -344,7 +355,7 @@ class ProduceHandler:
         self,
         partition: Partition,
         records: memoryview,
-        request: Any,
+        request: ProduceRequest,
         version: int,
         progress: _Progress,
     ) -> None:
@@ -379,7 +390,7 @@ class ProduceHandler:
         progress: _Progress,
         partition: Partition | None,
         records: memoryview | None,
-        reply: Any,
+        reply: PartitionProduceResponse,
         error: Exception,
         version: int,
     ) -> None:
@@ -395,7 +406,9 @@ class ProduceHandler:
                 reply.log_start_offset = partition.log.log_start_offset
         _refuse(reply, refusal, version)
 
-    def _refused(self, ctx: RequestContext, request: Any, refusal: Refusal) -> Any:
+    def _refused(
+        self, ctx: RequestContext, request: ProduceRequest, refusal: Refusal
+    ) -> ProduceResponse | None:
         """The same refusal for every partition; nothing was appended."""
         if request.acks == 0:
             self._close(ctx)
@@ -423,7 +436,9 @@ class ProduceHandler:
         )
         ctx.close_connection = True
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: ProduceRequest, code: ErrorCode
+    ) -> ProduceResponse | None:
         """`code` for every partition; None for acks=0."""
         return self._refused(ctx, request, Refusal(code, None, []))
 
@@ -436,12 +451,14 @@ def _is_transactional(records: memoryview) -> bool:
     )
 
 
-def _await(progress: _Progress, partition: Partition, reply: Any, info: AppendInfo) -> None:
+def _await(
+    progress: _Progress, partition: Partition, reply: PartitionProduceResponse, info: AppendInfo
+) -> None:
     if not partition.alone:
         progress.awaited.append(Awaited(partition, info.last_offset + 1, reply))
 
 
-def _refuse(reply: Any, refusal: Refusal, version: int) -> None:
+def _refuse(reply: PartitionProduceResponse, refusal: Refusal, version: int) -> None:
     code = refusal.code
     if code == ErrorCode.KAFKA_STORAGE_ERROR and version < FIRST_VERSION_WITH_STORAGE_ERROR:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -5,17 +5,20 @@ a block is recorded first, in a coroutine, and the answer tried again.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from broker.cluster.producer_ids import ProducerIdAllocator, ProducerIdsUsedUp
+from broker.request import Work
 from protocol.errors import ErrorCode, KafkaError
+
+T = TypeVar("T")
 
 
 def answer_with_ids(
     producer_ids: ProducerIdAllocator,
-    answer: Callable[[], Any],
-    refused: Callable[[ErrorCode], Any],
-) -> Any:
+    answer: Callable[[], T],
+    refused: Callable[[ErrorCode], T],
+) -> T | Work[T]:
     """What `answer` returns, or `refused` when it raises KafkaError; or a coroutine of the same."""
     try:
         return answer()
@@ -27,9 +30,9 @@ def answer_with_ids(
 
 async def _answer_after_refill(
     producer_ids: ProducerIdAllocator,
-    answer: Callable[[], Any],
-    refused: Callable[[ErrorCode], Any],
-) -> Any:
+    answer: Callable[[], T],
+    refused: Callable[[ErrorCode], T],
+) -> T:
     try:
         await producer_ids.make_ready()
         return answer()

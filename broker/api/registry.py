@@ -8,7 +8,7 @@ must be allowed (`accesses`), and the gate before the handlers asks for it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.api import (
     accesses,
@@ -68,16 +68,23 @@ if TYPE_CHECKING:
     from broker.request import Handler
 
 
+class _HandlerModule(Protocol):
+    """What a handler's module says of its API."""
+
+    @property
+    def VERSIONS(self) -> tuple[int, int]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One API."""
 
     key: ApiKey
-    module: Any
+    module: _HandlerModule
     """Its `VERSIONS` are what is served."""
     access: Accesses
     """What a principal must be allowed before the handler is called."""
-    make: Callable[[Services], "Handler"]
+    make: "Callable[[Services], Handler]"
 
 
 TABLE: Final = (

@@ -12,14 +12,14 @@ Version notes
   INCONSISTENT_GROUP_PROTOCOL (KIP-559).
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.values import SyncReply, SyncRequest
-from broker.request import RequestContext
+from broker.request import Pending, RequestContext
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.sync_group import SyncGroupResponse
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 VERSIONS: Final = (0, 5)
 
@@ -32,7 +32,9 @@ class SyncGroupHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: SyncGroupRequest
+    ) -> SyncGroupResponse | Pending:
         """The response, or a `Pending` for it."""
         if ctx.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
             request.protocol_type is None or request.protocol_name is None
@@ -58,12 +60,14 @@ class SyncGroupHandler:
             return self.error_response(ctx, request, error.code)
         return answer.handed_over()
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: SyncGroupRequest, code: ErrorCode
+    ) -> SyncGroupResponse:
         """`code` and no assignment."""
         return SyncGroupResponse(error_code=code)
 
 
-def _response(reply: SyncReply) -> Any:
+def _response(reply: SyncReply) -> SyncGroupResponse:
     return SyncGroupResponse(
         error_code=reply.error,
         protocol_type=reply.protocol_type,

@@ -20,7 +20,7 @@ Version notes
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from broker.api.checked_commits import CheckedCommits
 from broker.api.transaction_gate import NOT_NOW, TransactionGate, translated
@@ -32,10 +32,11 @@ from broker.coordinator.group.values import CommitRequest, PartitionCommit, Tran
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2
-from broker.request import RequestContext
+from broker.request import Pending, RequestContext, Work
 from broker.world.turns import Turns, wait_for_turn
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -47,6 +48,8 @@ VERSIONS: Final = (0, 5)
 FIRST_VERSION_WITH_LOADING: Final = 2
 FIRST_VERSION_WITH_ABORTABLE: Final = 4
 FIRST_VERSION_OF_VERSION_2: Final = 5
+
+_Reply = TxnOffsetCommitResponse | Pending
 
 
 class TxnOffsetCommitHandler:
@@ -64,15 +67,19 @@ class TxnOffsetCommitHandler:
         self._gate = gate
         self._image = image
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: TxnOffsetCommitRequest
+    ) -> _Reply | Work[_Reply]:
         """The response, or a `Pending` when followers have to have the batch first."""
         if ctx.large:
             return self._in_turns(ctx, request)
         if not request.group_id:
             return self.error_response(ctx, request, ErrorCode.INVALID_GROUP_ID)
-        response: Any = TxnOffsetCommitResponse()
-        response.topics = []
-        checked = CheckedCommits(self._groups.settings.metadata_max_length)
+        topics: list[TxnOffsetCommitResponseTopic] = []
+        response = TxnOffsetCommitResponse(topics=topics)
+        checked = CheckedCommits[TxnOffsetCommitResponsePartition](
+            self._groups.settings.metadata_max_length
+        )
         for asked in request.topics:
             results = checked.check(
                 asked.partitions,
@@ -80,9 +87,7 @@ class TxnOffsetCommitHandler:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 TxnOffsetCommitResponsePartition,
             )
-            response.topics.append(
-                TxnOffsetCommitResponseTopic(name=asked.name, partitions=results)
-            )
+            topics.append(TxnOffsetCommitResponseTopic(name=asked.name, partitions=results))
         accepted = checked.accepted
         if not accepted:
             return response
@@ -94,20 +99,22 @@ class TxnOffsetCommitHandler:
             return _settled(response, accepted, version, error.code)
         return answer.handed_over()
 
-    async def _in_turns(self, ctx: RequestContext, request: Any) -> Any:
+    async def _in_turns(
+        self, ctx: RequestContext, request: TxnOffsetCommitRequest
+    ) -> TxnOffsetCommitResponse:
         """Very many partitions are several batches, one after the other, as in OffsetCommit."""
-        response: Any = TxnOffsetCommitResponse()
-        response.topics = []
-        checked = CheckedCommits(self._groups.settings.metadata_max_length)
+        topics: list[TxnOffsetCommitResponseTopic] = []
+        response = TxnOffsetCommitResponse(topics=topics)
+        checked = CheckedCommits[TxnOffsetCommitResponsePartition](
+            self._groups.settings.metadata_max_length
+        )
         make = TxnOffsetCommitResponsePartition
         turns = Turns()
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for asked in request.topics:
             topic = self._image.topic(asked.name)
             results = await checked.check_in_turns(asked.partitions, topic, unknown, make)
-            response.topics.append(
-                TxnOffsetCommitResponseTopic(name=asked.name, partitions=results)
-            )
+            topics.append(TxnOffsetCommitResponseTopic(name=asked.name, partitions=results))
             await turns.next()
         code = ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
         for commits, accepted in checked.batches():
@@ -125,7 +132,7 @@ class TxnOffsetCommitHandler:
     def _commit(
         self,
         version: int,
-        request: Any,
+        request: TxnOffsetCommitRequest,
         commits: tuple[PartitionCommit, ...],
         answer: Callable[[ErrorCode], None],
     ) -> None:
@@ -165,7 +172,9 @@ class TxnOffsetCommitHandler:
                 raise
             raise translated(error.code, knows_abortable=True) from None
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: TxnOffsetCommitRequest, code: ErrorCode
+    ) -> TxnOffsetCommitResponse:
         """`code` for every partition."""
         return TxnOffsetCommitResponse(
             topics=[
@@ -183,7 +192,9 @@ class TxnOffsetCommitHandler:
         )
 
 
-def _request_of(request: Any, commits: tuple[PartitionCommit, ...]) -> CommitRequest:
+def _request_of(
+    request: TxnOffsetCommitRequest, commits: tuple[PartitionCommit, ...]
+) -> CommitRequest:
     return CommitRequest(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -193,7 +204,12 @@ def _request_of(request: Any, commits: tuple[PartitionCommit, ...]) -> CommitReq
     )
 
 
-def _settled(response: Any, results: list[Any], version: int, code: ErrorCode) -> Any:
+def _settled(
+    response: TxnOffsetCommitResponse,
+    results: list[TxnOffsetCommitResponsePartition],
+    version: int,
+    code: ErrorCode,
+) -> TxnOffsetCommitResponse:
     if code is ErrorCode.NOT_ENOUGH_REPLICAS:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < FIRST_VERSION_WITH_LOADING:

@@ -12,12 +12,17 @@ Version notes
 * v0-1 repeat NONE for each feature; a refusal stands at the top in every version.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from broker.cluster.features import Features, FeatureUpdate, UpgradeType
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.update_features import UpdatableFeatureResult, UpdateFeaturesResponse
+from protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 
 VERSIONS: Final = (0, 2)
 
@@ -30,7 +35,9 @@ class UpdateFeaturesHandler:
     def __init__(self, features: Features) -> None:
         self._features = features
 
-    async def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    async def __call__(
+        self, ctx: RequestContext, request: UpdateFeaturesRequest
+    ) -> UpdateFeaturesResponse:
         """The response, when the change is durable."""
         try:
             await self._features.update(
@@ -48,12 +55,14 @@ class UpdateFeaturesHandler:
             results = [UpdatableFeatureResult(feature=u.feature) for u in request.feature_updates]
         return UpdateFeaturesResponse(results=results)
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: UpdateFeaturesRequest, code: ErrorCode
+    ) -> UpdateFeaturesResponse:
         """The code."""
         return UpdateFeaturesResponse(error_code=code, error_message=code.text)
 
 
-def _update(version: int, asked: Any) -> FeatureUpdate:
+def _update(version: int, asked: FeatureUpdateKey) -> FeatureUpdate:
     kind = asked.upgrade_type
     if version == 0:
         kind = UpgradeType.SAFE_DOWNGRADE if asked.allow_downgrade else UpgradeType.UPGRADE

@@ -18,17 +18,18 @@ Version notes
 """
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from broker.api.gathering import Gathering
 from broker.coordinator.marker_writer import Marker, MarkerWriter
-from broker.request import RequestContext
+from broker.request import Pending, RequestContext, Work
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
     WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
 from protocol.types import TopicPartition
@@ -38,6 +39,8 @@ VERSIONS: Final = (0, 2)
 FEW: Final = 16
 """Markers that are written in one go: each is an append."""
 
+_Reply = WriteTxnMarkersResponse | Pending
+
 
 class WriteTxnMarkersHandler:
     """Appends markers to the partitions that are led here, and answers when they are durable."""
@@ -45,7 +48,9 @@ class WriteTxnMarkersHandler:
     def __init__(self, writer: MarkerWriter) -> None:
         self._writer = writer
 
-    def __call__(self, ctx: RequestContext, request: Any) -> Any:
+    def __call__(
+        self, ctx: RequestContext, request: WriteTxnMarkersRequest
+    ) -> _Reply | Work[_Reply]:
         """The response, or a `Pending` while markers wait for their turn or for followers."""
         response = _response(request, ErrorCode.NONE)
         work = [
@@ -66,11 +71,11 @@ class WriteTxnMarkersHandler:
         ]
         gathering = Gathering(len(work), lambda: response)
 
-        def written(result: Any, code: ErrorCode) -> None:
+        def written(result: WritableTxnMarkerPartitionResult, code: ErrorCode) -> None:
             result.error_code = code
             gathering.one_is_there()
 
-        async def write_in_turns() -> Any:
+        async def write_in_turns() -> _Reply:
             turns = Turns(items=FEW)
             for tp, marker, result in work:
                 self._writer.write(tp, marker, partial(written, result))
@@ -86,12 +91,14 @@ class WriteTxnMarkersHandler:
                 self._writer.write(tp, marker, partial(written, result))
         return gathering.handed_over()
 
-    def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
+    def error_response(
+        self, ctx: RequestContext, request: WriteTxnMarkersRequest, code: ErrorCode
+    ) -> WriteTxnMarkersResponse:
         """`code` for every partition."""
         return _response(request, code)
 
 
-def _response(request: Any, code: ErrorCode) -> Any:
+def _response(request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarkersResponse:
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(

@@ -5,11 +5,13 @@ coordinator has answered by then, nothing was parked and the message itself is r
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import trio
 
 from broker.request import Pending
+
+T = TypeVar("T")
 
 
 class AwaitedAnswer:
@@ -32,15 +34,15 @@ class AwaitedAnswer:
         return self._reply
 
 
-class ParkedAnswer:
+class ParkedAnswer(Generic[T]):
     """Takes one reply, turns it into a message, brings it to the connection."""
 
     __slots__ = ("_answered", "_encode", "_message", "_pending")
 
-    def __init__(self, encode: Callable[[Any], Any]) -> None:
+    def __init__(self, encode: Callable[[Any], T]) -> None:
         self._encode = encode
         self._pending: Pending | None = None
-        self._message: Any = None
+        self._message: T
         self._answered = False
 
     def __call__(self, reply: Any) -> None:
@@ -52,7 +54,7 @@ class ParkedAnswer:
             self._message = message
             self._answered = True
 
-    def handed_over(self) -> Any:
+    def handed_over(self) -> T | Pending:
         """What the handler returns: the message, or the `Pending` that will bring it."""
         if self._answered:
             return self._message

@@ -17,11 +17,11 @@ After `kafka.server.DelayedProduce`.
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
 
 from broker.replication.partition import Partition
 from broker.replication.purgatory import DelayedOperation
 from protocol.errors import ErrorCode
+from protocol.messages.produce import PartitionProduceResponse
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Awaited:
     partition: Partition
     required_offset: int
     """The watermark must reach this: the last appended offset plus one."""
-    reply: Any
+    reply: PartitionProduceResponse
     """The `PartitionProduceResponse` that will carry the outcome."""
 
 

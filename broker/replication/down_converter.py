@@ -16,7 +16,7 @@ batch (`LazyDownConversionRecords`).
 import logging
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from broker.replication.batch_looker import BatchLooker
 from broker.replication.failures import refusal_of
@@ -24,6 +24,7 @@ from broker.replication.partition import Partition
 from broker.replication.read_plan import FetchTarget
 from broker.world.workers import WorkerDied
 from protocol.errors import ErrorCode
+from protocol.messages.fetch import PartitionData
 from protocol.records.down_conversion import Converted, down_convert
 from protocol.records.errors import RecordsError
 from protocol.records.header import HEADER_UP_TO_MAGIC, LOG_OVERHEAD
@@ -42,7 +43,7 @@ _TOO_LARGE: Final = struct.pack(">qi", 0, 0x7FFF_FFFF)
 logger = logging.getLogger(__name__)
 
 StorageFailed = Callable[[Partition, StorageError], None]
-Entry = tuple[FetchTarget, Any]
+Entry = tuple[FetchTarget, PartitionData]
 """A target and its `PartitionData`, whose records are a slice of a log."""
 
 
@@ -94,6 +95,7 @@ class DownConverter:
         share = max(left // max(len(entries), 1), LEAST_SHARE)
         for count, (target, data) in enumerate(entries):
             raw, data.records = data.records, b""
+            assert isinstance(raw, FileSlice | bytes)  # as the log gave it
             if count and left <= 0:
                 continue
             limit = min(max(target.max_bytes, len(raw)), share)
@@ -103,7 +105,12 @@ class DownConverter:
         return max(min((HELD_BYTES - self.held) // 4, REPLY_BYTES), LEAST_SHARE)
 
     async def _convert_one(
-        self, target: FetchTarget, data: Any, raw: FileSlice | bytes, magic: int, limit: int
+        self,
+        target: FetchTarget,
+        data: PartitionData,
+        raw: FileSlice | bytes,
+        magic: int,
+        limit: int,
     ) -> int:
         try:
             converted = await self._converted(raw, magic, target.fetch_offset, limit)
@@ -124,7 +131,7 @@ class DownConverter:
         data.high_watermark = -1
         return 0
 
-    def _give(self, target: FetchTarget, data: Any, converted: Converted) -> None:
+    def _give(self, target: FetchTarget, data: PartitionData, converted: Converted) -> None:
         if not converted.read and not converted.records:
             data.records = _TOO_LARGE
             return

@@ -26,11 +26,11 @@ After `kafka.server.FetchSession`.
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from broker.replication.read_plan import Entry, FetchTarget
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.fetch import PartitionData
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from storage.clock import Clock
 
 NO_SESSION: Final = 0
@@ -44,7 +44,7 @@ _TELL_AGAIN: Final = -1
 
 _NO_DIVERGENCE: Final = PartitionData().diverging_epoch
 
-Key = tuple[Any, int]
+Key = tuple[str | bytes | None, int]
 """(topic name, or topic id in a session by id; partition)."""
 Entries = list[Entry]
 
@@ -89,7 +89,7 @@ class FetchSession:
         """Sessions are pushed out in this order, the least first."""
         return self.privileged, len(self.targets), self.id
 
-    def update(self, request: Any) -> None:
+    def update(self, request: FetchRequest) -> None:
         """Take over what an incremental request adds, changes and forgets."""
         targets = self.targets
         by_id = self.by_id
@@ -106,13 +106,13 @@ class FetchSession:
                     target.max_bytes = asked.partition_max_bytes
                     target.leader_epoch = asked.current_leader_epoch
                     target.last_fetched_epoch = asked.last_fetched_epoch
-        for topic in request.forgotten_topics_data:
-            name = topic.topic_id if by_id else topic.topic
-            for index in topic.partitions:
+        for forgotten in request.forgotten_topics_data:
+            name = forgotten.topic_id if by_id else forgotten.topic
+            for index in forgotten.partitions:
                 targets.pop((name, index), None)
 
 
-def make_targets(request: Any, by_id: bool) -> Iterator[tuple[Key, FetchTarget]]:
+def make_targets(request: FetchRequest, by_id: bool) -> Iterator[tuple[Key, FetchTarget]]:
     """What a full fetch asks for, one by one: for who goes through very many in turns."""
     for topic in request.topics:
         name = topic.topic_id if by_id else topic.topic
@@ -120,7 +120,7 @@ def make_targets(request: Any, by_id: bool) -> Iterator[tuple[Key, FetchTarget]]
             yield (name, asked.partition), make_target(topic, asked, by_id)
 
 
-def make_target(topic: Any, asked: Any, by_id: bool) -> FetchTarget:
+def make_target(topic: FetchTopic, asked: FetchPartition, by_id: bool) -> FetchTarget:
     """A `FetchTarget` for one `FetchPartition` of a `FetchTopic`."""
     target = FetchTarget()
     if by_id:
@@ -210,7 +210,7 @@ class FetchSessionCache:
 
     def open(
         self,
-        request: Any,
+        request: FetchRequest,
         version: int,
         privileged: bool,
         targets: dict[Key, FetchTarget] | None = None,
@@ -333,7 +333,7 @@ class IncrementalContext(FetchContext):
         return session.id, news
 
 
-def _remember(target: FetchTarget, data: Any) -> None:
+def _remember(target: FetchTarget, data: PartitionData) -> None:
     """What the client is told now. After an error it is told again once that is over."""
     target.known_high_watermark = _TELL_AGAIN if data.error_code else data.high_watermark
     target.known_log_start_offset = data.log_start_offset

@@ -17,13 +17,14 @@ Called by `broker.api.fetch` when a fetch comes in and when a parked one ends.
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.replication.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 from protocol.types import ZERO_UUID
 from storage.errors import BeingRepaired, OffsetOutOfRange, StorageError
+from storage.index.transaction_index import AbortedTxn
 from storage.log.results import MOST_ABORTED, FetchIsolation
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ _PATIENT = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TO
 
 _LOG_END = FetchIsolation.LOG_END
 
-_Reply: Any = PartitionData
-_Aborted: Any = AbortedTransaction
+_Reply = PartitionData
+_Aborted = AbortedTransaction
 
 
 class FetchTarget:
@@ -93,7 +94,7 @@ Lookup = Callable[[FetchTarget], Partition]
 StorageFailed = Callable[[Partition, StorageError], None]
 
 
-Entry = tuple[FetchTarget, Any, int]
+Entry = tuple[FetchTarget, PartitionData, int]
 """A target, its `PartitionData`, and how many bytes of records that holds."""
 
 
@@ -159,7 +160,7 @@ class FetchRead:
                 if error.code not in _PATIENT:
                     self.urgent = True
 
-    def _read(self, target: FetchTarget, partition: Partition) -> Any:
+    def _read(self, target: FetchTarget, partition: Partition) -> PartitionData | None:
         """The partition's `PartitionData`; None when a session's client knows it all."""
         partition.statistics.total_fetch_requests += 1
         if 0 <= target.leader_epoch != partition.leader_epoch:
@@ -194,7 +195,7 @@ class FetchRead:
             self.urgent = True
         return data
 
-    def _read_records(self, log: "Log", offset: int, max_bytes: int) -> Any:
+    def _read_records(self, log: "Log", offset: int, max_bytes: int) -> PartitionData:
         """A `PartitionData` with what the budget allows from `offset` on."""
         left = self._left
         if left < max_bytes:
@@ -234,7 +235,7 @@ def read_targets(
     return read
 
 
-def _diverging(partition: Partition, target: FetchTarget, log_start: int) -> Any:
+def _diverging(partition: Partition, target: FetchTarget, log_start: int) -> EpochEndOffset | None:
     """The tagged `EpochEndOffset` for a follower whose log differs from ours, else None."""
     found = partition.diverging_epoch(target.last_fetched_epoch, target.fetch_offset)
     if target.fetch_offset < log_start:
@@ -250,14 +251,14 @@ def _diverging(partition: Partition, target: FetchTarget, log_start: int) -> Any
     return EpochEndOffset(epoch=found[0], end_offset=found[1])
 
 
-def _aborted(transaction: Any) -> Any:
+def _aborted(transaction: AbortedTxn) -> AbortedTransaction:
     reply = _Aborted()
     reply.producer_id = transaction.producer_id
     reply.first_offset = transaction.first_offset
     return reply
 
 
-def _nothing(target: FetchTarget, partition: Partition) -> Any:
+def _nothing(target: FetchTarget, partition: Partition) -> PartitionData:
     log = partition.log
     data = _Reply()
     data.partition_index = target.index
@@ -269,7 +270,7 @@ def _nothing(target: FetchTarget, partition: Partition) -> Any:
     return data
 
 
-def _refused(target: FetchTarget, error: KafkaError) -> Any:
+def _refused(target: FetchTarget, error: KafkaError) -> PartitionData:
     """An entry that says why; out of range it also says what the range is (S-READ-1)."""
     data = _Reply()
     data.partition_index = target.index

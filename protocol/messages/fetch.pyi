@@ -3,7 +3,7 @@
 from collections.abc import Sequence, Sized
 
 from protocol.schema import Api, Group, Message, Value
-from protocol.schema.fields import ArrayField, NullableArrayField, RecordsField
+from protocol.schema.fields import ArrayField, NullableArrayField
 from protocol.schema.lazy import Elements
 
 class ReplicaState(Value, metaclass=Group):
@@ -143,7 +143,7 @@ class PartitionData(Value, metaclass=Group):
     snapshot_id: SnapshotId
     aborted_transactions: NullableArrayField[AbortedTransaction]
     preferred_read_replica: int
-    records: RecordsField
+    records: Sized | None
     def __init__(
         self,
         *,

@@ -5,7 +5,7 @@ are tens. `Lazy` stands where a list would: it says how many there will be, and 
 generated code comes to it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -26,9 +26,9 @@ class Lazy(Generic[T_co]):
 
     __slots__ = ("_items", "_make")
 
-    def __init__(self, items: Sequence[Item], make: Callable[[Item], T_co]) -> None:
+    def __init__(self, items: Elements[Item], make: Callable[[Item], T_co]) -> None:
         """`items` must not change any more: there are as many elements as were promised."""
-        self._items: Sequence[Any] = items
+        self._items: Elements[Any] = items
         self._make: Callable[[Any], T_co] = make
 
     def __len__(self) -> int:

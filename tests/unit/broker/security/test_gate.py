@@ -331,7 +331,7 @@ def test_the_kind_of_coordinator_says_what_its_key_names(version: int) -> None:
 
 def test_a_large_request_is_asked_for_in_turns() -> None:
     handler = Topics()
-    names = [MetadataRequestTopic(name=f"t{number}") for number in range(5000)]
+    names = [MetadataRequestTopic(name=f"t{number}") for number in range(20_000)]
     rules = Rules()
     access = (Access(TOPIC, Operation.READ, each("topics", "name")),)
     behind = gate(rules).guard(handler, access)
@@ -350,13 +350,13 @@ def test_a_large_request_is_asked_for_in_turns() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(look)
             assert await coroutine == "reply"
-        rules.denied = ((TOPIC, Operation.READ, "t4999"),)
+        rules.denied = ((TOPIC, Operation.READ, "t19999"),)
         with pytest.raises(KafkaError):
             await behind(ctx, MetadataRequest(topics=names))
 
     trio.run(main)
     assert len(handler.calls) == 1
-    assert any(0 < count < 5000 for count in seen)
+    assert any(0 < count < 20_000 for count in seen)
 
 
 def test_who_asks_is_the_principal_of_the_connection() -> None:

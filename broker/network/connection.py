@@ -23,6 +23,7 @@ sent (`replies`), how a parked reply is waited for (`parking`), what all that am
 
 import logging
 import struct
+from dataclasses import replace
 from functools import partial
 from types import CoroutineType
 from typing import Any, Final
@@ -39,6 +40,7 @@ from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel
 from broker.network.request_handling import WAITS, LargeRequest, RequestHandling, Waiting, named
 from broker.network.request_memory import Claim, RequestMemory
+from broker.network.routes import RouteTable
 from broker.network.sender import DiskReader, ShortFile
 from broker.request import Aside, ConnectionInfo, LargeReply, Pending
 from broker.world.loop_watch import NOTED_S
@@ -113,7 +115,9 @@ class Connection:
         self._activity = Activity(self._monotonic())
         self._received = ReceiveBuffer(services.buffers, services.frames)
         self._replies = Replies(stream, self._activity, services.disk, channel.clock)
-        self._handling = RequestHandling(info, channel, self._activity, self._replies)
+        self._handling = RequestHandling(
+            info, channel.routes, channel, self._activity, self._replies
+        )
 
     async def run(self) -> None:
         """Serve until the client ends, breaks the rules, or the server closes it."""
@@ -140,6 +144,15 @@ class Connection:
             if self._claim is not None:
                 self._claim.release()
             self._received.close(reusable=ended_well)
+
+    def use(self, routes: RouteTable, principal: str | None = None) -> None:
+        """From the next request on serve it from this table, as this principal if one is named.
+
+        A connection begins with the table of its request channel.
+        """
+        if principal is not None:
+            self.info = replace(self.info, principal=principal)
+        self._handling.use(routes, self.info)
 
     # ---- what the server does to it
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from broker.network.activity import Activity, State
 from broker.network.large_messages import ReplyRoom
-from broker.network.request_channel import Route
 from broker.network.request_metrics import RequestMetrics, note_sent
+from broker.network.routes import Route
 from broker.network.sender import DiskReader, send_pieces
 from broker.world.streams import send_all
 from broker.world.transport import Stream

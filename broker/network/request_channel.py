@@ -1,7 +1,4 @@
-"""Between connections and handlers: who answers which (API key, version), and on whose account.
-
-A `Route` is everything a connection needs for one API and version: handler, codecs, counters. It is
-made at the first request of that version and kept, so the hot path is one dictionary lookup.
+"""Between connections and handlers: the tables of routes, and who does the work that waits.
 
 A handler that answers at once runs in the connection's own task (a task switch would cost more than
 the request); what it returns to be done goes to the `HandlerPool` or to the `Asides`. Either way it
@@ -18,91 +15,12 @@ from broker.network.asides import Asides
 from broker.network.handler_pool import HandlerPool, HandlerPoolStatistics
 from broker.network.large_messages import LargeMessages
 from broker.network.request_metrics import RequestMetrics, RequestTimes
+from broker.network.routes import Route, RouteTable
 from broker.network.work import Work
 from broker.request import Aside, Handler
 from broker.world.clock import Clock
 from broker.world.loop_watch import LoopWatch
 from protocol.api_keys import ApiKey
-from protocol.framing import response_header_is_flexible
-from protocol.messages import registry
-from protocol.schema.parse_code import MAX_ELEMENTS
-
-_VERSION_BITS = 16
-_API_VERSIONS = int(ApiKey.API_VERSIONS)
-_MAY_CARRY_FILES = frozenset((int(ApiKey.FETCH),))
-"""APIs whose responses hold records, which may be slices of files."""
-
-_IN_WORKERS = frozenset(
-    int(key)
-    for key in (
-        ApiKey.PRODUCE,
-        ApiKey.FETCH,
-        ApiKey.LIST_OFFSETS,
-        ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        ApiKey.JOIN_GROUP,
-        ApiKey.SYNC_GROUP,
-        ApiKey.HEARTBEAT,
-    )
-)
-"""What producers and consumers wait for all day: its coroutines share the workers. Those of the
-others are finished aside, because they wait for each other (changes of topics are made one
-after the other) or go in turns: in a worker they would keep appends from running."""
-
-MOST_ELEMENTS: Final[Mapping[int, int]] = {
-    ApiKey.PRODUCE: 10_000,
-    ApiKey.FETCH: 10_000,
-    ApiKey.LIST_OFFSETS: 10_000,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: 10_000,
-    ApiKey.JOIN_GROUP: 1_000,
-    ApiKey.SYNC_GROUP: 20_000,
-    ApiKey.LEAVE_GROUP: 5_000,
-    ApiKey.OFFSET_DELETE: 20_000,
-    ApiKey.ADD_PARTITIONS_TO_TXN: 20_000,
-    ApiKey.WRITE_TXN_MARKERS: 20_000,
-    ApiKey.ALTER_REPLICA_LOG_DIRS: 50_000,
-    ApiKey.DESCRIBE_LOG_DIRS: 50_000,
-    ApiKey.ALTER_CONFIGS: 50_000,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: 50_000,
-    ApiKey.CREATE_TOPICS: 50_000,
-    ApiKey.CREATE_PARTITIONS: 50_000,
-    ApiKey.DELETE_TOPICS: 50_000,
-    ApiKey.LIST_GROUPS: 1_000,
-    ApiKey.LIST_TRANSACTIONS: 20_000,
-    ApiKey.UPDATE_FEATURES: 1_000,
-}
-"""Elements of a request, by API, where it is not `MAX_ELEMENTS`: what its handler goes through in
-one go, or keeps (docs/limits.md). More is a ProtocolError."""
-
-
-class Route:
-    """How one version of one API is served."""
-
-    __slots__ = (
-        "build_into",
-        "codec",
-        "codec_of_reply",
-        "error_response",
-        "flexible_header",
-        "handler",
-        "in_workers",
-        "may_carry_files",
-        "metrics",
-        "most_elements",
-        "parse_at",
-    )
-
-    def __init__(self, key: int, version: int, handler: Handler, metrics: RequestMetrics) -> None:
-        self.codec = registry.request_codec(key, version)
-        self.codec_of_reply = registry.response_codec(key, version)
-        self.parse_at = self.codec.parse_small_at
-        self.build_into = self.codec_of_reply.build_into
-        self.most_elements = MOST_ELEMENTS.get(key, MAX_ELEMENTS)
-        self.in_workers = key in _IN_WORKERS
-        self.handler: Callable[[Any, Any], Any] = handler
-        self.error_response = handler.error_response
-        self.flexible_header = response_header_is_flexible(key, version)
-        self.may_carry_files = key in _MAY_CARRY_FILES
-        self.metrics = metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +35,7 @@ class RequestChannelStatistics:
 
 
 class RequestChannel:
-    """The table of handlers and the pool of workers behind it."""
+    """The tables of handlers and the pool of workers behind them."""
 
     def __init__(
         self,
@@ -137,33 +55,31 @@ class RequestChannel:
         self.clock = clock
         self.watch = watch or LoopWatch(clock)
         """Hears of requests that hold the loop for long."""
-        self._handlers = handlers
-        self._versions = versions
-        self._routes: dict[int, Route] = {}
         self._metrics: dict[int, RequestMetrics] = {}
-        self._unsupported_version_reply = unsupported_version_reply
+        self.routes: Final = self.table(
+            handlers, versions, unsupported_version_reply=unsupported_version_reply
+        )
+        """The table of connections that are given no other."""
         self.large = LargeMessages(clock)
         self.pool = HandlerPool(
             workers=workers, queued_max=queued_max, clock=clock, watch=self.watch
         )
         self.asides = Asides(clock, self.watch)
 
-    def route(self, key: int, version: int) -> Route | None:
-        """Who serves it; None when nobody does."""
-        found = self._routes.get((key << _VERSION_BITS) | version)
-        return found if found is not None else self._make_route(key, version)
-
-    @property
-    def routes(self) -> dict[int, Route]:
-        """Routes made so far, by `key << 16 | version`: for the hot path only."""
-        return self._routes
-
-    def unsupported_version(self, key: int) -> tuple[Route, Any] | None:
-        """What to answer to an unknown version: only ApiVersions has an answer (KIP-511)."""
-        if key != _API_VERSIONS or self._unsupported_version_reply is None:
-            return None
-        route = self.route(_API_VERSIONS, 0)
-        return None if route is None else (route, self._unsupported_version_reply())
+    def table(
+        self,
+        handlers: Mapping[ApiKey, Handler],
+        versions: Mapping[ApiKey, tuple[int, int]],
+        *,
+        unsupported_version_reply: Callable[[], Any] | None = None,
+    ) -> RouteTable:
+        """Another table, for connections that are served otherwise (`broker.network.routes`)."""
+        return RouteTable(
+            handlers,
+            versions,
+            self._metrics,
+            unsupported_version_reply=unsupported_version_reply,
+        )
 
     async def send(
         self, work: Coroutine[Any, Any, Any], route: Route, what: Callable[[], str]
@@ -200,16 +116,3 @@ class RequestChannel:
             asides=self.asides.working,
             requests={m.name: m.snapshot(now) for m in self._metrics.values()},
         )
-
-    def _make_route(self, key: int, version: int) -> Route | None:
-        served = self._versions.get(key)  # type: ignore[call-overload]  # ApiKey is an int
-        handler = self._handlers.get(key)  # type: ignore[call-overload]
-        if served is None or handler is None or not served[0] <= version <= served[1]:
-            return None
-        metrics = self._metrics.get(key)
-        if metrics is None:
-            name = "".join(part.capitalize() for part in ApiKey(key).name.split("_"))
-            metrics = self._metrics[key] = RequestMetrics(name)
-        route = Route(key, version, handler, metrics)
-        self._routes[(key << _VERSION_BITS) | version] = route
-        return route

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 from broker.network.activity import Activity
 from broker.network.large_messages import ReplyRoom, Room
 from broker.network.replies import Replies
-from broker.network.request_channel import RequestChannel, Route
+from broker.network.request_channel import RequestChannel
+from broker.network.routes import Route, RouteTable
 from broker.request import Aside, ConnectionInfo, LargeReply, Pending, RequestContext
 from broker.world.loop_watch import NOTED_S
 from broker.world.turns import Turns
@@ -73,17 +74,27 @@ def named(route: Route, context: RequestContext) -> str:
 class RequestHandling:
     """One connection's. Replies that are ready go to `replies`."""
 
-    __slots__ = ("_activity", "_channel", "_info", "_monotonic", "_replies", "_routes")
+    __slots__ = ("_activity", "_channel", "_info", "_made", "_monotonic", "_replies", "_routes")
 
     def __init__(
-        self, info: ConnectionInfo, channel: RequestChannel, activity: Activity, replies: Replies
+        self,
+        info: ConnectionInfo,
+        routes: RouteTable,
+        channel: RequestChannel,
+        activity: Activity,
+        replies: Replies,
     ) -> None:
-        self._info = info
         self._channel = channel
-        self._routes = channel.routes
+        self.use(routes, info)
         self._activity = activity
         self._replies = replies
         self._monotonic = channel.clock.monotonic
+
+    def use(self, routes: RouteTable, info: ConnectionInfo) -> None:
+        """From the next request on it is served from this table, and for this client."""
+        self._routes = routes
+        self._made = routes.made
+        self._info = info
 
     def handle(
         self, buffer: bytearray, view: memoryview, start: int, end: int, now: float
@@ -100,7 +111,7 @@ class RequestHandling:
         except UnsupportedVersion as error:
             self._refuse_version(error.header.api_key, error.header.correlation_id, error)
             return None
-        route = self._routes.get((key << 16) | version) or self._channel.route(key, version)
+        route = self._made.get((key << 16) | version) or self._routes.route(key, version)
         if route is None:
             header = RequestHeader(key, version, correlation_id, client_id, body)
             self._refuse_version(key, correlation_id, UnsupportedVersion(header))
@@ -209,7 +220,7 @@ class RequestHandling:
         return route.error_response(context, request, code)
 
     def _refuse_version(self, key: int, correlation_id: int, error: ProtocolError) -> None:
-        answer = self._channel.unsupported_version(key)
+        answer = self._routes.unsupported_version(key)
         if answer is None:
             raise error
         route, reply = answer

@@ -12,7 +12,7 @@ and parked ones end at once, requests in work get a deadline.
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -106,8 +106,15 @@ class SocketServer:
         channel: RequestChannel,
         transport: Transport,
         workers: Workers,
+        *,
+        entrance: Callable[[Connection], object] | None = None,
     ) -> None:
-        """`workers` read what is not in the page cache."""
+        """`workers` read what is not in the page cache.
+
+        `entrance` is shown every connection before it is served: it may give it another table of
+        routes (`Connection.use`), by the listener that the client came in on.
+        """
+        self._entrance = entrance
         self._settings = settings
         self._transport = transport
         self._clock = channel.clock
@@ -274,6 +281,8 @@ class SocketServer:
             peer_port=peer.port,
         )
         connection = Connection(stream, info, self._services)
+        if self._entrance is not None:
+            self._entrance(connection)
         self._connections[connection] = None
         connections.start_soon(self._run, connection)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from broker.api.registry import ADVERTISED
 from broker.network.large_messages import ELEMENTS_AT_ONCE, MAX_REPLY_BYTES, UNSENT_BYTES
-from broker.network.request_channel import MOST_ELEMENTS
+from broker.network.routes import MOST_ELEMENTS
 from protocol.api_keys import ApiKey
 from protocol.messages.registry import SPECS
 from protocol.schema.parse_code import MAX_ELEMENTS, SMALL_ELEMENTS

@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import trio
 
+from broker.network.connection import Connection
 from broker.network.request_channel import RequestChannel
 from broker.network.socket_server import SocketServer, SocketServerSettings
 from broker.request import RequestContext
@@ -147,6 +149,7 @@ async def running_server(
     *,
     workers: int = 2,
     queued_max: int = 4,
+    entrance: Callable[[RequestChannel, Connection], object] | None = None,
     **changes: Any,
 ) -> AsyncIterator[Harness]:
     """A server whose APIs behave as given; others are not served."""
@@ -158,7 +161,13 @@ async def running_server(
         queued_max=queued_max,
         unsupported_version_reply=unsupported_version_reply,
     )
-    server = SocketServer(settings(**changes), channel, net.transport, net.workers)
+    server = SocketServer(
+        settings(**changes),
+        channel,
+        net.transport,
+        net.workers,
+        entrance=None if entrance is None else partial(entrance, channel),
+    )
     server.bind()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(channel.run)

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from broker.api.registry import ADVERTISED
-from broker.network.request_channel import MOST_ELEMENTS
+from broker.network.routes import MOST_ELEMENTS
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic

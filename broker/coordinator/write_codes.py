@@ -15,7 +15,16 @@ _TOLD: Final = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 
+_TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+
 
 def response_code(code: ErrorCode) -> ErrorCode:
     """The code for the client, when the write of its group or transaction ended with `code`."""
     return _TOLD.get(code, code)
+
+
+def commit_code(code: ErrorCode) -> ErrorCode:
+    """The same for OffsetCommit, which knows a code for records that are too large."""
+    if code in _TOO_LARGE:
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    return response_code(code)

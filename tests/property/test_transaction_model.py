@@ -19,11 +19,11 @@ from hypothesis.stateful import (
 )
 
 from broker.coordinator.transaction import decisions, records
-from broker.coordinator.transaction.changes import Changes
-from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.state import LAST_EPOCH, InvalidTransition
+from broker.coordinator.transaction.upkeep import Upkeep
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
+from tests.support.memory_partition_log import MemoryPartitionLog
 from tests.support.transaction_world import EXPIRATION_MS, TIMEOUT_MS, Owner, World
 
 IDS = ("a", "b")
@@ -179,18 +179,18 @@ def _no_verification(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _answer_before_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """EndTxn is answered and carried out before the decision is durable."""
-    append = Changes._append
+    append = MemoryPartitionLog.append
 
-    def hasty(self: Any, shard: Any, records: Any, written: Any) -> None:
-        written(ErrorCode.NONE, 0)
-        append(self, shard, records, lambda code, offset: None)
+    def hasty(self: Any, tp: Any, batch: bytes, done: Any) -> None:
+        done(ErrorCode.NONE, 0)
+        append(self, tp, batch, lambda code, offset: None)
 
-    monkeypatch.setattr(Changes, "_append", hasty)
+    monkeypatch.setattr(MemoryPartitionLog, "append", hasty)
 
 
 def _forgets_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was decided is not carried out after a restart."""
-    monkeypatch.setattr(TransactionCoordinator, "_on_active", lambda *_: None)
+    monkeypatch.setattr(Upkeep, "carry_out", lambda *_: None)
 
 
 def _no_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:

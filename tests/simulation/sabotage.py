@@ -65,12 +65,12 @@ def without_generations(put: Put) -> None:
 
 def without_resumed_transactions(put: Put) -> None:
     """What was decided before a crash is not carried out after it."""
-    from broker.coordinator.transaction.coordinator import TransactionCoordinator
+    from broker.coordinator.transaction.upkeep import Upkeep
 
-    def forget(self: Any, partition: int, shard: Any) -> None:
+    def forget(self: Any, shard: Any, prepared: Any) -> None:
         pass
 
-    put(TransactionCoordinator, "_on_active", forget)
+    put(Upkeep, "carry_out", forget)
 
 
 def with_half_loaded_offsets(put: Put) -> None:

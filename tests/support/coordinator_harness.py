@@ -55,8 +55,7 @@ class CoordinatorHarness:
 
     def shards(self) -> Iterator[Any]:
         """All that are served."""
-        for _, shard in self.coordinator._runtime.active():
-            yield shard
+        yield from self.coordinator._runtime.active()
 
     def check(self) -> None:
         """Invariants of all shards."""

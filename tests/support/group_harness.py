@@ -81,7 +81,7 @@ class GroupHarness(CoordinatorHarness):
         self.coordinator.startup()
 
     def shard(self, group: str = "g") -> GroupShard:
-        return self.coordinator._find(group)[1]
+        return self.coordinator._find(group)
 
     def group(self, group: str = "g") -> Group:
         found = self.shard(group).group(group)

@@ -60,6 +60,11 @@ class MemoryPartitionLog:
         for done, first in held:
             done(code, -1 if code else first)
 
+    def release_one(self, code: ErrorCode = ErrorCode.NONE) -> None:
+        """Let the oldest of what was held back succeed or fail."""
+        done, first = self._held.pop(0)
+        done(code, -1 if code else first)
+
     def after_crash(self, tp: TopicPartition, kept: int) -> "MemoryPartitionLog":
         """What a new process finds: of what was held back in `tp` the first `kept` batches."""
         log = MemoryPartitionLog()

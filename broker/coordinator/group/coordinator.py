@@ -1,8 +1,8 @@
 """The group coordinator: the entrance for requests (Kafka's `GroupCoordinatorService`).
 
-It finds the partition a group belongs to, lets that partition's shard decide, and hands the
-outcome to `outcome_executor.py`. All of its methods are synchronous: a request that has to wait
-leaves its `Answer` in the group.
+It finds the partition a group belongs to, lets that partition's shard decide, and has the runtime
+carry the outcome out (`broker.coordinator.runtime`). All of its methods are synchronous: a request
+that has to wait leaves its `Answer` in the group.
 
 * A commit is answered when its records are durable, and visible from then on (S-GRP-4).
 * Requests to a partition that is not served here raise KafkaError: COORDINATOR_LOAD_IN_PROGRESS,
@@ -15,19 +15,18 @@ Called by the handlers in `broker/api`, wired by `broker/server`. After `kafka.c
 
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from operator import attrgetter
 from typing import Final
 
 import trio
 
 from broker.coordinator.group.classic.member import Answer
 from broker.coordinator.group.classic.state import GroupState
+from broker.coordinator.group.effects import GroupEffects
 from broker.coordinator.group.expiry_task import ExpiryTask
-from broker.coordinator.group.offset_writes import OffsetWrites
 from broker.coordinator.group.offsets import CommittedOffset
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
-from broker.coordinator.group.outcome import Outcome
-from broker.coordinator.group.outcome_executor import OutcomeExecutor
+from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from broker.coordinator.group.outcome import Outcome, Timer
+from broker.coordinator.group.records import encode_record
 from broker.coordinator.group.settings import GroupSettings
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.group.statistics import Counters, GroupOffsets, GroupStatistics
@@ -43,14 +42,15 @@ from broker.coordinator.group.values import (
 )
 from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.partition_writer import PartitionWriter
-from broker.coordinator.runtime import CoordinatorRuntime
+from broker.coordinator.runtime.decision import Done
+from broker.coordinator.runtime.runtime import CoordinatorRuntime
+from broker.coordinator.runtime.writing import Conduct
 from broker.coordinator.timers import Timers
 from broker.deadlines import Deadlines
 from broker.world.turns import at_once, in_slices
 from protocol.errors import ErrorCode, KafkaError
 from storage.clock import Clock
 
-_STATE_OF: Final = attrgetter("state")
 _GROUPS_A_STEP: Final = 2000
 """Counted before others have their turn: a few hundred microseconds."""
 
@@ -72,21 +72,25 @@ class GroupCoordinator:
         self._clock = clock
         self._timers = Timers(deadlines, clock)
         self._new_id = new_id
-        self._runtime = CoordinatorRuntime[GroupShard](
+        self._counters = Counters()
+        effects = GroupEffects(self._timers, self._counters, self._on_timer)
+        self._runtime: CoordinatorRuntime[GroupShard, Outcome] = CoordinatorRuntime(
             OFFSETS_TOPIC,
             writer,
             clock,
+            Conduct(
+                new_decision=Outcome,
+                encode=encode_record,
+                perform=effects.perform,
+                on_settled=effects.on_settled,
+                compression=settings.compression,
+            ),
             new_shard=self._new_shard,
             on_active=self._on_active,
             slice_bytes=settings.load_buffer_bytes,
         )
-        topic = OffsetsTopic(writer, clock, settings.compression)
-        self._counters = Counters()
-        self._executor = OutcomeExecutor(self._runtime, topic, self._timers, self._counters)
-        self._writes = OffsetWrites(topic, self._executor, self._counters)
         self._expiry = ExpiryTask(
             self._runtime,
-            self._executor,
             deadlines,
             self._counters,
             interval_ms=settings.retention_check_interval_ms,
@@ -122,21 +126,21 @@ class GroupCoordinator:
         """Serve no more: whoever waits is told COORDINATOR_NOT_AVAILABLE."""
         self._open = False
         self._expiry.stop()
-        for partition, shard in self._runtime.resign_all():
-            self._close(partition, shard, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        for shard in self._runtime.resign_all():
+            self._close(shard, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         self._timers.clear()
 
     def on_elected(self, partition: int, leader_epoch: int) -> None:
         """This broker leads a partition of the offsets topic from now on."""
         replaced = self._runtime.elect(partition, leader_epoch)
         if replaced is not None:
-            self._close(partition, replaced, ErrorCode.NOT_COORDINATOR)
+            self._close(replaced, ErrorCode.NOT_COORDINATOR)
 
     def on_resigned(self, partition: int) -> None:
         """This broker leads it no more: parked requests are told NOT_COORDINATOR."""
         shard = self._runtime.resign(partition)
         if shard is not None:
-            self._close(partition, shard, ErrorCode.NOT_COORDINATOR)
+            self._close(shard, ErrorCode.NOT_COORDINATOR)
 
     def partition_for(self, group_id: str) -> int:
         """The partition of the offsets topic a group belongs to."""
@@ -150,27 +154,33 @@ class GroupCoordinator:
 
     def _new_shard(self, partition: int) -> GroupShard:
         return GroupShard(
+            partition,
             self.settings.limits,
             now_ms=self._clock.wall_ms,
             new_id=self._new_id,
             retention_ms=self.settings.retention_ms,
         )
 
-    def _on_active(self, partition: int, shard: GroupShard) -> None:
+    def _on_active(self, shard: GroupShard) -> None:
         out = Outcome()
         shard.on_loaded(out)
-        self._executor.carry_out(partition, shard, out)
+        self._runtime.carry_out(shard, out)
 
-    def _close(self, partition: int, shard: GroupShard, code: ErrorCode) -> None:
+    def _on_timer(self, shard: GroupShard, timer: Timer) -> None:
+        if self._runtime.is_current(shard):
+            out = Outcome()
+            shard.groups.on_timer(timer, out)
+            self._runtime.carry_out(shard, out)
+
+    def _close(self, shard: GroupShard, code: ErrorCode) -> None:
         out = Outcome()
         shard.groups.close(code, out)
-        self._executor.carry_out(partition, shard, out)
+        self._runtime.carry_out(shard, out)
 
-    def _find(self, group_id: str) -> tuple[int, GroupShard]:
+    def _find(self, group_id: str) -> GroupShard:
         if not self._open:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        partition = self.partition_for(group_id)
-        return partition, self._runtime.shard(partition)
+        return self._runtime.shard(self.partition_for(group_id))
 
     @staticmethod
     def _require_group_id(group_id: str) -> None:
@@ -190,18 +200,18 @@ class GroupCoordinator:
             <= limits.max_session_timeout_ms
         ):
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
-        partition, shard = self._find(request.group_id)
+        shard = self._find(request.group_id)
         out = Outcome()
         shard.groups.join(request, answer, out)
-        self._executor.carry_out(partition, shard, out)
+        self._runtime.carry_out(shard, out)
 
     def sync(self, request: SyncRequest, answer: Answer) -> None:
         """SyncGroup; `answer` gets the SyncReply. Raises KafkaError."""
         self._require_group_id(request.group_id)
-        partition, shard = self._find(request.group_id)
+        shard = self._find(request.group_id)
         out = Outcome()
         shard.groups.sync(request, answer, out)
-        self._executor.carry_out(partition, shard, out)
+        self._runtime.carry_out(shard, out)
 
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
@@ -209,49 +219,47 @@ class GroupCoordinator:
         """Heartbeat. While the group loads nobody can know better: NONE. Raises KafkaError."""
         self._require_group_id(group_id)
         try:
-            partition, shard = self._find(group_id)
+            shard = self._find(group_id)
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 return ErrorCode.NONE
             raise
         out = Outcome()
         code = shard.groups.heartbeat(group_id, member_id, instance_id, generation, out)
-        self._executor.carry_out(partition, shard, out)
+        self._runtime.carry_out(shard, out)
         return code
 
     def leave(self, group_id: str, leaving: tuple[LeavingMember, ...]) -> LeaveReply:
         """LeaveGroup. Raises KafkaError."""
         self._require_group_id(group_id)
-        partition, shard = self._find(group_id)
+        shard = self._find(group_id)
         out = Outcome()
         reply = shard.groups.leave(group_id, leaving, out)
-        self._executor.carry_out(partition, shard, out)
+        self._runtime.carry_out(shard, out)
         return reply
 
     # ---- offsets
 
-    def commit_offsets(self, request: CommitRequest, done: Callable[[ErrorCode], None]) -> None:
+    def commit_offsets(self, request: CommitRequest, done: Done) -> None:
         """OffsetCommit: `done` when the offsets are durable, or with why not. Raises KafkaError.
 
         The caller has taken out what cannot be committed (unknown topics, metadata too large).
         """
-        partition, shard = self._find(request.group_id)
+        shard = self._find(request.group_id)
         out = Outcome()
-        records = shard.commits.commit(request, out)
-        self._executor.carry_out(partition, shard, out)
-        self._writes.commit(partition, shard, records, done)
+        shard.commits.commit(request, done, out)
+        self._runtime.carry_out(shard, out)
 
-    def commit_in_transaction(
-        self, request: TransactionalCommit, done: Callable[[ErrorCode], None]
-    ) -> None:
+    def commit_in_transaction(self, request: TransactionalCommit, done: Done) -> None:
         """TxnOffsetCommit: `done` when the offsets are durable, or with why not. Raises KafkaError.
 
-        They are pending from now on, and are shown when the transaction's marker comes (S-TXN-5).
+        They are pending then, and are shown when the transaction's marker comes (S-TXN-5).
         The caller has made sure that the partition belongs to the transaction.
         """
-        partition, shard = self._find(request.commit.group_id)
-        records = shard.commits.commit_in_transaction(request.commit)
-        self._writes.commit_in_transaction(partition, shard, records, request, done)
+        shard = self._find(request.commit.group_id)
+        out = Outcome()
+        shard.commits.commit_in_transaction(request, done, out)
+        self._runtime.carry_out(shard, out)
 
     def marker_refusal(self, partition: int) -> ErrorCode:
         """While a partition is being loaded the end of a transaction would be missed: it waits."""
@@ -267,7 +275,7 @@ class GroupCoordinator:
 
     def fetch_offset(self, group_id: str) -> Callable[[str, int], CommittedOffset | None]:
         """(topic, partition) -> the committed offset of the group. Raises KafkaError."""
-        _, shard = self._find(group_id)
+        shard = self._find(group_id)
         topics = shard.offsets.of_group(group_id)
 
         def find(topic: str, partition: int) -> CommittedOffset | None:
@@ -278,13 +286,13 @@ class GroupCoordinator:
 
     def fetch_all_offsets(self, group_id: str) -> dict[str, dict[int, CommittedOffset]]:
         """topic -> partition -> offset, of the whole group. Raises KafkaError."""
-        _, shard = self._find(group_id)
+        shard = self._find(group_id)
         return shard.offsets.of_group(group_id)
 
     def has_many_offsets(self, group_id: str, limit: int) -> bool:
         """Whether the group has more committed offsets than `limit`, as far as is known here."""
         try:
-            _, shard = self._find(group_id)
+            shard = self._find(group_id)
         except KafkaError:
             return False
         count = 0
@@ -296,8 +304,8 @@ class GroupCoordinator:
 
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
         """An open transaction holds an offset of the partition (require_stable)."""
-        _, shard = self._find(group_id)
-        return shard.offsets.is_pending((group_id, topic, partition))
+        shard = self._find(group_id)
+        return shard.commits.is_pending((group_id, topic, partition))
 
     def delete_offsets(
         self,
@@ -310,9 +318,18 @@ class GroupCoordinator:
         GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP are raised (S-GRP-6).
         """
         self._require_group_id(group_id)
-        partition, shard = self._find(group_id)
-        results, tombstones = shard.commits.delete_offsets(group_id, wanted)
-        self._writes.delete(partition, shard, tombstones, lambda code: done(code, results))
+        shard = self._find(group_id)
+        out = Outcome()
+        results = shard.commits.delete_offsets(group_id, wanted, out)
+        count = out.record_count
+
+        def deleted(code: ErrorCode) -> None:
+            if code is ErrorCode.NONE:
+                self._counters.deleted_offsets += count
+            done(code, results)
+
+        out.when_durable(deleted)
+        self._runtime.carry_out(shard, out)
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
         """Topics are gone: so are all offsets committed for them.
@@ -321,26 +338,27 @@ class GroupCoordinator:
         NOT_COORDINATOR, and groups begin anew in the topic that is made next.
         """
         if OFFSETS_TOPIC in topics:
-            for partition, shard in self._runtime.resign_all():
-                self._close(partition, shard, ErrorCode.NOT_COORDINATOR)
+            for shard in self._runtime.resign_all():
+                self._close(shard, ErrorCode.NOT_COORDINATOR)
             self._partition_count = self.settings.partition_count
             self._partitions.clear()
             return
-        for partition, shard in self._runtime.active():
-            records = shard.commits.forget_topics(topics)
-            self._counters.deleted_offsets += len(records)
-            self._executor.write_tombstones(partition, shard, records)
+        for shard in self._runtime.active():
+            out = Outcome()
+            shard.forget_topics(topics, out)
+            self._counters.deleted_offsets += out.record_count
+            self._runtime.carry_out(shard, out)
 
     # ---- groups
 
     def describe(self, group_id: str) -> DescribedGroup:
         """DescribeGroups. Raises KafkaError."""
-        _, shard = self._find(group_id)
+        shard = self._find(group_id)
         return shard.groups.describe(group_id)
 
     def group_count(self) -> int:
         """How many groups this broker coordinates."""
-        return sum(len(shard.groups) for _, shard in self._runtime.active())
+        return sum(len(shard.groups) for shard in self._runtime.active())
 
     def list_groups(self) -> Iterator[ListedGroup]:
         """ListGroups: all that this broker coordinates. Raises KafkaError while any loads."""
@@ -348,24 +366,22 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if self._runtime.is_loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return (
-            group for _, shard in self._runtime.active() for group in shard.groups.list_groups()
-        )
+        return (group for shard in self._runtime.active() for group in shard.groups.list_groups())
 
-    def delete_group(self, group_id: str, done: Callable[[ErrorCode], None]) -> None:
+    def delete_group(self, group_id: str, done: Done) -> None:
         """DeleteGroups, one of them: `done` when the tombstones are durable. Raises KafkaError."""
-        partition, shard = self._find(group_id)
+        shard = self._find(group_id)
         out = Outcome()
-        records = shard.delete_group(group_id, out)
-        self._executor.carry_out(partition, shard, out)
-        self._counters.deleted_offsets += len(records) - 1
-        self._executor.write_tombstones(partition, shard, records, done)
+        shard.delete_group(group_id, out)
+        out.when_durable(done)
+        self._counters.deleted_offsets += out.record_count - 1
+        self._runtime.carry_out(shard, out)
 
     # ---- looking
 
     def groups_at_a_time(self) -> Iterator[GroupOffsets]:
         """Every group as it is when it comes; others may change groups between two of them."""
-        for _, shard in self._runtime.active():
+        for shard in self._runtime.active():
             for group_id in dict.fromkeys([*shard.groups.ids(), *shard.offsets.group_ids()]):
                 group = shard.groups.get(group_id)
                 yield GroupOffsets(
@@ -382,10 +398,10 @@ class GroupCoordinator:
         """The same, some groups a step: for metrics."""
         states: Counter[GroupState] = Counter()
         offsets = 0
-        for _, shard in self._runtime.active():
+        for shard in self._runtime.active():
             offsets += len(shard.offsets)
             for some in in_slices(list(shard.groups), _GROUPS_A_STEP):
-                states.update(map(_STATE_OF, some))
+                states.update(map(shard.groups.state_of, some))
                 yield
         counters = self._counters
         return GroupStatistics(

@@ -5,11 +5,10 @@ from functools import partial
 
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.outcome import Outcome
-from broker.coordinator.group.outcome_executor import OutcomeExecutor
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.group.statistics import Counters
 from broker.coordinator.group.stored import OffsetRecord
-from broker.coordinator.runtime import CoordinatorRuntime
+from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.deadlines import Deadlines, Handle
 
 logger = logging.getLogger(__name__)
@@ -23,15 +22,13 @@ class ExpiryTask:
 
     def __init__(
         self,
-        runtime: CoordinatorRuntime[GroupShard],
-        executor: OutcomeExecutor,
+        runtime: CoordinatorRuntime[GroupShard, Outcome],
         deadlines: Deadlines,
         counters: Counters,
         *,
         interval_ms: int,
     ) -> None:
         self._runtime = runtime
-        self._executor = executor
         self._deadlines = deadlines
         self._counters = counters
         self._interval_ms = interval_ms
@@ -49,18 +46,16 @@ class ExpiryTask:
     def _expire(self) -> None:
         """One partition after the other, so that the loop has its turn in between."""
         self.start()
-        for turn, (partition, shard) in enumerate(self._runtime.active()):
-            self._deadlines.schedule(
-                turn * EXPIRY_PAUSE_S, partial(self._expire_partition, partition, shard)
-            )
+        for turn, shard in enumerate(self._runtime.active()):
+            self._deadlines.schedule(turn * EXPIRY_PAUSE_S, partial(self._expire_partition, shard))
 
-    def _expire_partition(self, partition: int, shard: GroupShard) -> None:
-        if not self._runtime.is_current(partition, shard):
+    def _expire_partition(self, shard: GroupShard) -> None:
+        if not self._runtime.is_current(shard):
             return
         out = Outcome()
-        records = shard.expire(out)
-        self._executor.carry_out(partition, shard, out)
-        self._counters.expired_offsets += sum(isinstance(one, OffsetRecord) for one in records)
-        if records:
-            logger.info("%s-%d: %d records expired", OFFSETS_TOPIC, partition, len(records))
-        self._executor.write_tombstones(partition, shard, records)
+        shard.expire(out)
+        if out.writing is not None:
+            records = out.writing.records
+            self._counters.expired_offsets += sum(isinstance(one, OffsetRecord) for one in records)
+            logger.info("%s-%d: %d records expired", OFFSETS_TOPIC, shard.partition, len(records))
+        self._runtime.carry_out(shard, out)

@@ -2,11 +2,11 @@
 
 Finds or makes the group a request is for, and lets the decisions of `classic` loose on it. Pure.
 
-Group metadata of a living group is not replayed after it was written: the group in memory is what
-the record was made from, and it holds parked requests. Tombstones are.
+A group whose tombstone is in flight is being deleted: nobody may use it any more, but it is as it
+was, and stays so if the tombstone cannot be written.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from broker.coordinator.group.classic import sessions
 from broker.coordinator.group.classic.departures import Departures
@@ -14,12 +14,13 @@ from broker.coordinator.group.classic.group import Group
 from broker.coordinator.group.classic.joining import Joining
 from broker.coordinator.group.classic.limits import GroupLimits
 from broker.coordinator.group.classic.member import Answer
+from broker.coordinator.group.classic.parked import refused
 from broker.coordinator.group.classic.rebalance import Rebalance
 from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.classic.stored import restored_group
+from broker.coordinator.group.classic.stored import confirm, restored_group
 from broker.coordinator.group.classic.syncing import Syncing
 from broker.coordinator.group.outcome import Outcome, Timer, TimerKind
-from broker.coordinator.group.stored import GroupMetadataRecord, StoredGroup
+from broker.coordinator.group.stored import GroupMetadataRecord, GroupRecord, StoredGroup
 from broker.coordinator.group.values import (
     UNKNOWN_MEMBER,
     DescribedGroup,
@@ -33,6 +34,8 @@ from broker.coordinator.group.values import (
     SyncReply,
     SyncRequest,
 )
+from broker.coordinator.runtime.decision import Then
+from broker.coordinator.runtime.in_flight import InFlight
 from protocol.errors import ErrorCode
 
 
@@ -42,22 +45,37 @@ class GroupMetadataManager:
     def __init__(
         self,
         limits: GroupLimits,
+        in_flight: InFlight[GroupRecord],
         *,
         now_ms: Callable[[], int],
         new_id: Callable[[], str],
         read_topics: Callable[[bytes], frozenset[str] | None],
     ) -> None:
+        self._in_flight = in_flight
         self._now_ms = now_ms
         self._read_topics = read_topics
         self._rebalance = Rebalance(limits, now_ms=now_ms, read_topics=read_topics)
         self._joining = Joining(limits, self._rebalance, new_id=new_id)
-        self._syncing = Syncing(self._rebalance, now_ms=now_ms)
+        self._syncing = Syncing(self._rebalance)
         self._departures = Departures(self._rebalance)
         self._groups: dict[str, Group] = {}
 
     def get(self, group_id: str) -> Group | None:
-        """The group, dead ones included; None when there is none."""
+        """The group, also while it is being deleted; None when there is none."""
         return self._groups.get(group_id)
+
+    def is_being_deleted(self, group_id: str) -> bool:
+        """Whether the group's tombstone is being written: to whoever asks it is gone."""
+        return any(
+            isinstance(record, GroupMetadataRecord) and record.value is None
+            for record in self._in_flight.of(group_id)
+        )
+
+    def state_of(self, group: Group) -> GroupState:
+        """As requests are told it."""
+        if self._in_flight and self.is_being_deleted(group.group_id):
+            return GroupState.DEAD
+        return group.state
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -79,6 +97,9 @@ class GroupMetadataManager:
     def join(self, request: JoinRequest, answer: Answer, out: Outcome) -> None:
         """JoinGroup: makes the group when a member without id asks for one that is not there."""
         group = self._groups.get(request.group_id)
+        if self._in_flight and self.is_being_deleted(request.group_id):
+            out.answer(answer, refused(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return
         if group is None:
             if request.member_id != UNKNOWN_MEMBER:
                 reply = JoinReply(error=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id)
@@ -102,18 +123,20 @@ class GroupMetadataManager:
             state_timestamp_ms=group.state_timestamp_ms,
         )
 
-        def after(code: ErrorCode, then: Outcome) -> None:
+        def then(code: ErrorCode, following: Outcome) -> None:
             if code is not ErrorCode.NONE and self._groups.get(group.group_id) is group:
-                self._rebalance.close(group, code, then)
+                self._rebalance.close(group, code, following)
                 del self._groups[group.group_id]
 
-        out.write([GroupMetadataRecord(group.group_id, stored)], after)
+        out.write([GroupMetadataRecord(group.group_id, stored)], then=then)
 
     def sync(self, request: SyncRequest, answer: Answer, out: Outcome) -> None:
         """SyncGroup."""
         group = self._groups.get(request.group_id)
         if group is None:
             out.answer(answer, SyncReply(error=ErrorCode.UNKNOWN_MEMBER_ID))
+        elif self._in_flight and self.is_being_deleted(request.group_id):
+            out.answer(answer, SyncReply(error=ErrorCode.COORDINATOR_NOT_AVAILABLE))
         else:
             self._syncing.sync(group, request, answer, out)
 
@@ -129,6 +152,8 @@ class GroupMetadataManager:
         group = self._groups.get(group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
+        if self._in_flight and self.is_being_deleted(group_id):
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return sessions.heartbeat(group, member_id, instance_id, generation, out)
 
     def renew_session(self, group: Group, member_id: str, out: Outcome) -> None:
@@ -149,12 +174,14 @@ class GroupMetadataManager:
                     for one in leaving
                 )
             )
+        if self.is_being_deleted(group_id):
+            return LeaveReply(error=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self._departures.leave(group, leaving, out)
 
     def on_timer(self, timer: Timer, out: Outcome) -> None:
         """A timer fired that an outcome had set."""
         group = self._groups.get(timer.group_id)
-        if group is None or group.state is GroupState.DEAD:
+        if group is None or self.is_being_deleted(timer.group_id):
             return
         if timer.kind is TimerKind.SESSION:
             self._departures.on_session_timeout(group, timer.member_id, out)
@@ -179,30 +206,34 @@ class GroupMetadataManager:
             self._rebalance.close(group, code, out)
         self._groups.clear()
 
-    def mark_dead(self, group: Group, out: Outcome) -> None:
-        """The group is being deleted: nobody joins it while its tombstones are written."""
-        self._rebalance.close(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, out)
+    def closing(self, groups: Sequence[Group]) -> Then:
+        """What follows upon the tombstones of groups: timers end with those that are gone."""
 
-    def undo_delete(self, group_id: str) -> None:
-        """The tombstones could not be written: the group is Empty as it was."""
-        group = self._groups.get(group_id)
-        if group is not None and group.state is GroupState.DEAD:
-            group.state = group.previous_state
-            group.pending_join.clear()
+        def then(code: ErrorCode, following: Outcome) -> None:
+            for group in groups:
+                # Of several batches one may have failed, and its groups are as they were.
+                if self._groups.get(group.group_id) is not group:
+                    self._rebalance.close(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, following)
+
+        return then
 
     def replay(self, record: GroupMetadataRecord) -> None:
         """One durable record."""
-        if record.value is None:
-            self._groups.pop(record.group_id, None)
+        group_id, stored = record.group_id, record.value
+        group = self._groups.get(group_id)
+        if stored is None:
+            self._groups.pop(group_id, None)
+        elif group is not None and group_id in self._in_flight:
+            confirm(group, stored, self._now_ms())
         else:
-            self._groups[record.group_id] = restored_group(record.group_id, record.value)
+            self._groups[group_id] = restored_group(group_id, stored)
 
     # ---- looking
 
     def describe(self, group_id: str) -> DescribedGroup:
         """DescribeGroups; GROUP_ID_NOT_FOUND and Dead when there is no such group."""
         group = self._groups.get(group_id)
-        if group is None or group.state is GroupState.DEAD:
+        if group is None or self.is_being_deleted(group_id):
             return DescribedGroup(
                 group_id=group_id,
                 error=ErrorCode.GROUP_ID_NOT_FOUND,
@@ -233,7 +264,7 @@ class GroupMetadataManager:
             yield ListedGroup(
                 group_id=group.group_id,
                 protocol_type=group.protocol_type or "",
-                state=group.state.value,
+                state=self.state_of(group).value,
             )
 
     def _check(self) -> None:

@@ -1,7 +1,8 @@
 """Commits: what a group may commit, forget and outlive (Kafka's `OffsetMetadataManager`).
 
 Each method says which records are to be written, and `replay` takes them when they are durable;
-until then nothing is visible (S-GRP-4). Pure.
+until then nothing is visible (S-GRP-4). What is in flight does not expire (KIP-211), and within a
+transaction it is as unstable as what is pending there already (S-TXN-5). Pure.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -13,8 +14,16 @@ from broker.coordinator.group.expiry import ExpiryCheck
 from broker.coordinator.group.group_manager import GroupMetadataManager
 from broker.coordinator.group.offsets import CommittedOffset, OffsetKey, OffsetStore
 from broker.coordinator.group.outcome import Outcome
-from broker.coordinator.group.stored import OffsetRecord
-from broker.coordinator.group.values import CommitRequest
+from broker.coordinator.group.stored import (
+    GroupMetadataRecord,
+    GroupRecord,
+    OffsetRecord,
+    PendingOffsetRecord,
+)
+from broker.coordinator.group.values import CommitRequest, PartitionCommit, TransactionalCommit
+from broker.coordinator.runtime.decision import Done
+from broker.coordinator.runtime.in_flight import InFlight
+from broker.coordinator.write_codes import commit_code
 from protocol.errors import ErrorCode, KafkaError
 
 _LAST_TIMESTAMP: Final = 2**63 - 1
@@ -27,69 +36,79 @@ class OffsetMetadataManager:
         self,
         groups: GroupMetadataManager,
         store: OffsetStore,
+        in_flight: InFlight[GroupRecord],
         *,
         now_ms: Callable[[], int],
         retention_ms: int,
     ) -> None:
         self._groups = groups
         self._store = store
+        self._in_flight = in_flight
         self._now_ms = now_ms
         self._retention_ms = retention_ms
 
     # ---- commits
 
-    def commit(self, request: CommitRequest, out: Outcome) -> list[OffsetRecord]:
-        """OffsetCommit: the records to write. Raises KafkaError when the group refuses.
+    def commit(self, request: CommitRequest, done: Done, out: Outcome) -> None:
+        """OffsetCommit: visible when it is durable. Raises KafkaError when the group refuses.
 
         A commit keeps the member's session as a heartbeat does (S-GRP-2).
         """
         self._validate_commit(request, out)
-        return self._offset_records(request)
+        now_ms = self._now_ms()
+        expires = _expiry_of(request, now_ms)
+        group_id = request.group_id
+        records = [
+            OffsetRecord((group_id, one.topic, one.partition), _committed(one, now_ms, expires))
+            for one in request.partitions
+        ]
+        if records:
+            out.write(records, done).translate = commit_code
+        else:
+            out.answer(done, ErrorCode.NONE)
 
-    def commit_in_transaction(self, request: CommitRequest) -> list[OffsetRecord]:
-        """TxnOffsetCommit: the records to write. Raises KafkaError when the group refuses.
+    def commit_in_transaction(self, request: TransactionalCommit, done: Done, out: Outcome) -> None:
+        """TxnOffsetCommit: pending when it is durable. Raises KafkaError when the group refuses."""
+        commit, producer_id = request.commit, request.producer_id
+        self._validate_commit_in_transaction(commit)
+        now_ms = self._now_ms()
+        expires = _expiry_of(commit, now_ms)
+        group_id = commit.group_id
+        records = [
+            PendingOffsetRecord(
+                (group_id, one.topic, one.partition),
+                _committed(one, now_ms, expires),
+                producer_id,
+            )
+            for one in commit.partitions
+        ]
+        if not records:
+            out.answer(done, ErrorCode.NONE)
+            return
+        out.write(records, done).producer = {
+            "producer_id": producer_id,
+            "producer_epoch": request.producer_epoch,
+            "transactional": True,
+        }
 
-        KIP-447: a generation, member or static name that is given must be current (S-TXN-5);
-        older clients give none, and a group with members takes their commits all the same. Nothing
+    def _validate_commit_in_transaction(self, request: CommitRequest) -> None:
+        """KIP-447: a generation, member or static name that is given must be current (S-TXN-5).
+
+        Older clients give none, and a group with members takes their commits all the same. Nothing
         here is a sign of life, and a rebalance does not stop it.
         """
         group = self._groups.get(request.group_id)
         if group is None:
             if request.generation >= 0:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-            return self._offset_records(request)
-        if group.state is GroupState.DEAD:
+            return
+        if self._groups.is_being_deleted(request.group_id):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         named = bool(request.member_id) or request.instance_id is not None
         if request.generation >= 0 or (named and group.state is not GroupState.EMPTY):
             group.validate_member(request.member_id, request.instance_id)
             if request.generation != group.generation:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        return self._offset_records(request)
-
-    def _offset_records(self, request: CommitRequest) -> list[OffsetRecord]:
-        now_ms = self._now_ms()
-        # Kafka's sum wraps, and what was to stay for ever is gone with the next round.
-        expires = (
-            None
-            if request.retention_ms is None
-            else min(now_ms + request.retention_ms, _LAST_TIMESTAMP)
-        )
-        group_id = request.group_id
-        return [
-            OffsetRecord(
-                (group_id, one.topic, one.partition),
-                CommittedOffset(
-                    offset=one.offset,
-                    leader_epoch=one.leader_epoch,
-                    metadata=one.metadata,
-                    commit_timestamp_ms=now_ms,
-                    expire_timestamp_ms=expires,
-                    topic_id=one.topic_id,
-                ),
-            )
-            for one in request.partitions
-        ]
 
     def _validate_commit(self, request: CommitRequest, out: Outcome) -> None:
         group = self._groups.get(request.group_id)
@@ -97,7 +116,7 @@ class OffsetMetadataManager:
             if request.generation >= 0:
                 raise KafkaError(request.unknown_group)
             return  # A simple consumer: the group comes with its first offset.
-        if group.state is GroupState.DEAD:
+        if self._in_flight and self._groups.is_being_deleted(request.group_id):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if request.generation < 0 and group.state is GroupState.EMPTY:
             return
@@ -114,11 +133,11 @@ class OffsetMetadataManager:
     # ---- deletion and expiry
 
     def delete_offsets(
-        self, group_id: str, wanted: Iterable[tuple[str, int]]
-    ) -> tuple[dict[tuple[str, int], ErrorCode], list[OffsetRecord]]:
-        """OffsetDelete: a result per partition, and the tombstones. Raises KafkaError (S-GRP-6)."""
+        self, group_id: str, wanted: Iterable[tuple[str, int]], out: Outcome
+    ) -> dict[tuple[str, int], ErrorCode]:
+        """OffsetDelete: a result per partition. Raises KafkaError (S-GRP-6)."""
         group = self._groups.get(group_id)
-        if group is None or group.state is GroupState.DEAD:
+        if group is None or self._groups.is_being_deleted(group_id):
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
@@ -130,9 +149,11 @@ class OffsetMetadataManager:
                 continue
             results[topic, partition] = ErrorCode.NONE
             key = (group_id, topic, partition)
-            if self._store.get(key) is not None or self._store.is_pending(key):
+            if self._store.get(key) is not None or self.is_pending(key):
                 tombstones.append(OffsetRecord(key, None))
-        return results, tombstones
+        if tombstones:
+            out.write(tombstones)
+        return results
 
     def forget_topics(self, topics: Collection[str]) -> list[OffsetRecord]:
         """Tombstones for all offsets of topics that were deleted."""
@@ -152,7 +173,7 @@ class OffsetMetadataManager:
             for partition in partitions
         )
         keys.update(dict.fromkeys(self._store.pending_keys(group_id)))
-        keys.update(dict.fromkeys(self._store.in_flight_keys(group_id)))
+        keys.update(dict.fromkeys(self._keys_in_flight(group_id)))
         return [OffsetRecord(key, None) for key in keys]
 
     def expired(self, group: Group, now_ms: int) -> tuple[list[OffsetRecord], bool]:
@@ -168,7 +189,7 @@ class OffsetMetadataManager:
                 key = (group.group_id, topic, partition)
                 if (
                     check.is_expired(committed)
-                    and not self._store.is_in_flight(key)
+                    and key not in self._in_flight
                     and not self._store.is_pending(key)
                 ):
                     tombstones.append(OffsetRecord(key, None))
@@ -182,21 +203,72 @@ class OffsetMetadataManager:
             group.state is GroupState.EMPTY
             and not group.pending_join
             and not self._store.has_open_transaction(group.group_id)
-            and not self._store.in_flight_keys(group.group_id)
+            and not self._keys_in_flight(group.group_id)
         )
+
+    # ---- what is not committed yet
+
+    def is_pending(self, key: OffsetKey) -> bool:
+        """An open transaction holds an offset of this partition, or will when it is durable."""
+        return self._store.is_pending(key) or any(
+            isinstance(record, PendingOffsetRecord) for record in self._in_flight.of(key)
+        )
+
+    def _keys_in_flight(self, group_id: str) -> list[OffsetKey]:
+        return [
+            record.key
+            for records in self._in_flight.values()
+            for record in records
+            if not isinstance(record, GroupMetadataRecord) and record.key[0] == group_id
+        ]
 
     # ---- replay
 
-    def replay(self, record: OffsetRecord, offset: int) -> None:
+    def replay(self, record: OffsetRecord | PendingOffsetRecord, offset: int) -> None:
         """One durable record that lies at `offset`."""
-        if record.committed is None:
+        committed = record.committed
+        if committed is None:
             self._store.remove(record.key)
             return
+        committed.record_offset = offset
         self._groups.ensure(record.key[0])
-        record.committed.record_offset = offset
-        self._store.put(record.key, record.committed)
+        if isinstance(record, OffsetRecord):
+            self._store.put(record.key, committed)
+        elif record.ended is None:
+            self._store.put_pending(record.producer_id, record.key, committed)
+        elif record.ended:
+            self._store.put_if_later(record.key, committed)
 
-    def put_pending(self, producer_id: int, key: OffsetKey, committed: CommittedOffset) -> None:
-        """An offset of an open transaction; its group must not vanish meanwhile."""
-        self._groups.ensure(key[0])
-        self._store.put_pending(producer_id, key, committed)
+    def end_transaction(self, producer_id: int, *, commit: bool) -> None:
+        """The marker of a producer's transaction came: show or drop what it committed.
+
+        Records in flight lie before the marker in the log: they are shown or dropped when they are
+        durable.
+        """
+        self._store.end_transaction(producer_id, commit)
+        for records in self._in_flight.values():
+            for record in records:
+                if (
+                    isinstance(record, PendingOffsetRecord)
+                    and record.producer_id == producer_id
+                    and record.ended is None
+                ):
+                    record.ended = commit
+
+
+def _expiry_of(request: CommitRequest, now_ms: int) -> int | None:
+    # Kafka's sum wraps, and what was to stay for ever is gone with the next round.
+    if request.retention_ms is None:
+        return None
+    return min(now_ms + request.retention_ms, _LAST_TIMESTAMP)
+
+
+def _committed(one: PartitionCommit, now_ms: int, expires: int | None) -> CommittedOffset:
+    return CommittedOffset(
+        offset=one.offset,
+        leader_epoch=one.leader_epoch,
+        metadata=one.metadata,
+        commit_timestamp_ms=now_ms,
+        expire_timestamp_ms=expires,
+        topic_id=one.topic_id,
+    )

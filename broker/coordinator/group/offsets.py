@@ -1,18 +1,16 @@
-"""Committed offsets as data: what is committed, what is on its way.
+"""Committed offsets as data: what is committed, what waits for the end of its transaction.
 
 Pure. `offset_manager.py` puts records here, the same way from a running commit and from
 the log.
 
 Rules
 
-* An offset becomes visible when its record is durable (`put`), not when it was asked for. While
-  a write is on its way the partition is *in flight*, and is not expired under it (KIP-211).
+* An offset becomes visible when its record is durable (`put`), not when it was asked for.
 * Offsets inside a transaction wait under their producer id until the marker comes; commit shows
   them, abort drops them. Between a plain and a transactional commit the later *record* wins, for
   compaction keeps the later record too (Kafka's `OffsetMetadataManager`).
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -47,7 +45,6 @@ class OffsetStore:
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
         self._count = 0
-        self._in_flight: Counter[OffsetKey] = Counter()
         self._transactions: dict[int, dict[OffsetKey, CommittedOffset]] = {}
 
     def __len__(self) -> int:
@@ -78,6 +75,12 @@ class OffsetStore:
             self._count += 1
         partitions[partition] = committed
 
+    def put_if_later(self, key: OffsetKey, committed: CommittedOffset) -> None:
+        """Make an offset of a transaction visible, unless a later record is."""
+        existing = self.get(key)
+        if existing is None or committed.record_offset > existing.record_offset:
+            self.put(key, committed)
+
     def remove(self, key: OffsetKey) -> bool:
         """Forget an offset, also where it waits in a transaction; whether one was visible."""
         for pending in self._transactions.values():
@@ -94,48 +97,17 @@ class OffsetStore:
             del self._groups[group_id]
         return True
 
-    # ---- writes on their way
-
-    def begin_write(self, keys: list[OffsetKey]) -> None:
-        """Records for these partitions have been handed to the log."""
-        self._in_flight.update(keys)
-
-    def end_write(self, keys: list[OffsetKey]) -> None:
-        """They are durable or have failed."""
-        for key in keys:
-            self._in_flight[key] -= 1
-            if self._in_flight[key] <= 0:
-                del self._in_flight[key]
-
-    def in_flight_keys(self, group_id: str) -> list[OffsetKey]:
-        """Partitions of a group with a commit that is being written."""
-        return [key for key in self._in_flight if key[0] == group_id]
-
-    def is_in_flight(self, key: OffsetKey) -> bool:
-        """A commit of this partition is being written."""
-        return key in self._in_flight
-
     # ---- transactions
 
     def put_pending(self, producer_id: int, key: OffsetKey, committed: CommittedOffset) -> None:
         """An offset inside an open transaction."""
         self._transactions.setdefault(producer_id, {})[key] = committed
 
-    def drop_pending(self, producer_id: int, key: OffsetKey, committed: CommittedOffset) -> None:
-        """The record of a pending offset could not be written."""
-        pending = self._transactions.get(producer_id)
-        if pending is not None and pending.get(key) is committed:
-            del pending[key]
-            if not pending:
-                del self._transactions[producer_id]
-
     def end_transaction(self, producer_id: int, commit: bool) -> None:
         """The marker came: show or drop what the producer committed."""
         for key, committed in self._transactions.pop(producer_id, {}).items():
             if commit:
-                existing = self.get(key)
-                if existing is None or committed.record_offset > existing.record_offset:
-                    self.put(key, committed)
+                self.put_if_later(key, committed)
 
     @property
     def has_transactions(self) -> bool:
@@ -162,4 +134,3 @@ class OffsetStore:
             len(partitions) for topics in self._groups.values() for partitions in topics.values()
         )
         assert all(topics and all(topics.values()) for topics in self._groups.values())
-        assert all(count > 0 for count in self._in_flight.values())

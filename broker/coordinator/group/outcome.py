@@ -1,23 +1,21 @@
-"""What a decision about a group asks the runtime to do.
+"""What a shard of the group coordinator decides: a `Decision`, and timers.
 
-A decision changes the group in memory and collects here what reaches beyond it: records to
-write, requests to answer, timers to set. `GroupCoordinator` carries it out in this order:
+A decision changes the soft state of the group in memory (who waits, whose session runs), and
+collects here what reaches beyond it. The runtime carries it out in this order:
 
 1. `timers` are set and `answers` given: none of them depends on the write.
-2. `records` are appended as one batch (when there are any). `after`, if given, is called once
-   with the result, and collects what follows from it into an outcome of its own: what a client is
-   told only when it is durable is answered there.
+2. `records` are appended, and replayed when they are durable. `then`, if given, is called with how
+   that ended, and collects what follows in an outcome of its own. What a client is told only when
+   it is durable is answered there.
 
 Pure data: nothing here blocks, and tests can look at every part.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from broker.coordinator.group.stored import GroupRecord
-from protocol.errors import ErrorCode
+from broker.coordinator.runtime.decision import Decision
 
 
 class TimerKind(Enum):
@@ -84,31 +82,19 @@ class RebalanceReason(Enum):
     OVER_CAPACITY = "the group is larger than group.max.size allows"
 
 
-class Outcome:
+class Outcome(Decision[GroupRecord]):
     """What a decision asks for, filled by who decides and read by the runtime."""
 
-    __slots__ = (
-        "after",
-        "answers",
-        "completed_rebalances",
-        "rebalances",
-        "records",
-        "timers",
-    )
+    __slots__ = ("completed_rebalances", "rebalances", "timers")
 
     def __init__(self) -> None:
-        self.records: list[GroupRecord] = []
-        self.after: Callable[[ErrorCode, Outcome], None] | None = None
-        self.answers: list[tuple[Callable[[Any], None], Any]] = []
+        # Not by way of the parent: there is one of these for each heartbeat.
+        self.answers = []
+        self.writing = None
         self.timers: dict[tuple[str, str, str], Timer | None] = {}
         """The last word per key: a timer to set, or None to cancel."""
         self.rebalances: list[RebalanceReason] = []
         self.completed_rebalances = 0
-
-    def answer(self, to: Callable[[Any], None] | None, reply: Any) -> None:
-        """Answer a request, if there is one."""
-        if to is not None:
-            self.answers.append((to, reply))
 
     def schedule(self, timer: Timer) -> None:
         """Set a timer, replacing the one of the same key."""
@@ -117,14 +103,3 @@ class Outcome:
     def cancel(self, key: tuple[str, str, str]) -> None:
         """Cancel a timer if it is set."""
         self.timers[key] = None
-
-    def write(
-        self,
-        records: list[GroupRecord],
-        after: Callable[[ErrorCode, "Outcome"], None] | None = None,
-    ) -> None:
-        """Append records; at most one write with an `after` per outcome."""
-        if after is not None:
-            assert self.after is None
-            self.after = after
-        self.records.extend(records)

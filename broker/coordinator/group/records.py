@@ -11,7 +11,7 @@ Keys of the newer group types are `None` here: they are left alone, so that a Ka
 directory back finds them (S-FMT-2).
 """
 
-from broker.coordinator.group.offsets import CommittedOffset
+from broker.coordinator.group.offsets import CommittedOffset, OffsetKey
 from broker.coordinator.group.stored import (
     GroupMetadataRecord,
     GroupRecord,
@@ -44,22 +44,23 @@ _VERSION_BYTES = 2
 
 def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
     """Key and value as they are appended."""
-    if isinstance(record, OffsetRecord):
-        return _encode_offset(record)
+    if not isinstance(record, GroupMetadataRecord):
+        return _encode_offset(record.key, record.committed)
     key = encode_versioned(
         GroupMetadataKey, GROUP_KEY_VERSION, GroupMetadataKey(group=record.group_id)
     )
     return key, None if record.value is None else _encode_group(record.value)
 
 
-def _encode_offset(record: OffsetRecord) -> tuple[bytes, bytes | None]:
-    group_id, topic, partition = record.key
+def _encode_offset(
+    offset_key: OffsetKey, committed: CommittedOffset | None
+) -> tuple[bytes, bytes | None]:
+    group_id, topic, partition = offset_key
     key = encode_versioned(
         OffsetCommitKey,
         WRITTEN_OFFSET_KEY,
         OffsetCommitKey(group=group_id, topic=topic, partition=partition),
     )
-    committed = record.committed
     if committed is None:
         return key, None
     expires = committed.expire_timestamp_ms
@@ -103,7 +104,7 @@ def _encode_group(stored: StoredGroup) -> bytes:
     )
 
 
-def decode_record(key: bytes, value: bytes | None) -> GroupRecord | None:
+def decode_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupMetadataRecord | None:
     """What a record says; None for the newer group types.
 
     Raises ProtocolError when it cannot be read: damaged, or a version of the future.

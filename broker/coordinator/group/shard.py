@@ -1,12 +1,12 @@
 """One partition of `__consumer_offsets` in memory (Kafka's `GroupCoordinatorShard`).
 
-Its groups, its offsets, and what concerns both: deletion, expiry, replay. Pure: `coordinator.py`
-writes what an `Outcome` says and calls `replay` with what became durable; the loader
-(`broker.coordinator.runtime`) hands over what the log holds, and that ends in the same `replay`.
+Its groups, its offsets, and what concerns both: deletion, expiry, replay. Pure: the runtime
+(`broker.coordinator.runtime`) writes what an `Outcome` says and calls `replay` with what became
+durable; its loader hands over what the log holds, and that ends in the same `replay`.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from broker.coordinator.group.classic.group import Group
 from broker.coordinator.group.classic.limits import GroupLimits
@@ -16,7 +16,13 @@ from broker.coordinator.group.offset_manager import OffsetMetadataManager
 from broker.coordinator.group.offsets import OffsetStore
 from broker.coordinator.group.outcome import Outcome
 from broker.coordinator.group.records import decode_record, subscribed_topics
-from broker.coordinator.group.stored import GroupMetadataRecord, GroupRecord, OffsetRecord
+from broker.coordinator.group.stored import (
+    GroupMetadataRecord,
+    GroupRecord,
+    OffsetRecord,
+    PendingOffsetRecord,
+)
+from broker.coordinator.runtime.in_flight import InFlight
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.records.batch import BatchHeader
 from protocol.records.record import Record
@@ -32,19 +38,22 @@ class GroupShard:
 
     def __init__(
         self,
+        partition: int,
         limits: GroupLimits,
         *,
         now_ms: Callable[[], int],
         new_id: Callable[[], str],
         retention_ms: int,
     ) -> None:
+        self.partition = partition
+        self.in_flight: InFlight[GroupRecord] = InFlight()
         self._now_ms = now_ms
         self.groups = GroupMetadataManager(
-            limits, now_ms=now_ms, new_id=new_id, read_topics=subscribed_topics
+            limits, self.in_flight, now_ms=now_ms, new_id=new_id, read_topics=subscribed_topics
         )
         self.offsets = OffsetStore()
         self.commits = OffsetMetadataManager(
-            self.groups, self.offsets, now_ms=now_ms, retention_ms=retention_ms
+            self.groups, self.offsets, self.in_flight, now_ms=now_ms, retention_ms=retention_ms
         )
         self.skipped_records = 0
         """Records of the log that could not be read."""
@@ -52,51 +61,58 @@ class GroupShard:
         """While loading: the last record of each key."""
 
     def group(self, group_id: str) -> Group | None:
-        """The group, dead ones included; None when there is none."""
+        """The group, also while it is being deleted; None when there is none."""
         return self.groups.get(group_id)
 
     # ---- deletion and expiry
 
-    def delete_group(self, group_id: str, out: Outcome) -> list[GroupRecord]:
+    def delete_group(self, group_id: str, out: Outcome) -> None:
         """DeleteGroups: tombstones for offsets and group. Raises KafkaError (S-GRP-6).
 
-        The group is Dead at once, so that nobody joins it while the tombstones are written;
-        `GroupMetadataManager.undo_delete` if that fails.
+        Nobody joins the group while they are written; if that fails it is as it was.
         """
         group = self.groups.get(group_id)
-        if group is None or group.state is GroupState.DEAD:
+        if group is None or self.groups.is_being_deleted(group_id):
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if group.state is not GroupState.EMPTY:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-        tombstones = self.commits.tombstones(group_id)
-        self.groups.mark_dead(group, out)
-        return [*tombstones, GroupMetadataRecord(group_id, None)]
+        tombstones: list[GroupRecord] = [*self.commits.tombstones(group_id)]
+        tombstones.append(GroupMetadataRecord(group_id, None))
+        out.write(tombstones, then=self.groups.closing([group])).splits = True
 
-    def expire(self, out: Outcome) -> list[GroupRecord]:
+    def expire(self, out: Outcome) -> None:
         """Tombstones for offsets whose retention is over, and for empty groups without any left.
 
         S-GRP-4; the rules are in `expiry.py`.
         """
         now_ms = self._now_ms()
         records: list[GroupRecord] = []
+        vanishing: list[Group] = []
         for group in self.groups:
-            if group.state is GroupState.DEAD:
+            if self.groups.is_being_deleted(group.group_id):
                 continue
             expired, all_gone = self.commits.expired(group, now_ms)
             records.extend(expired)
             if all_gone and self.commits.may_vanish(group):
-                self.groups.mark_dead(group, out)
                 records.append(GroupMetadataRecord(group.group_id, None))
-        return records
+                vanishing.append(group)
+        if records:
+            out.write(records, then=self.groups.closing(vanishing)).splits = True
+
+    def forget_topics(self, topics: Collection[str], out: Outcome) -> None:
+        """Topics were deleted: tombstones for all offsets committed for them."""
+        tombstones = self.commits.forget_topics(topics)
+        if tombstones:
+            out.write(tombstones).splits = True
 
     # ---- replay
 
     def replay(self, record: GroupRecord, offset: int) -> None:
         """One durable record that lies at `offset`, from a write just done or from the log."""
-        if isinstance(record, OffsetRecord):
-            self.commits.replay(record, offset)
-        else:
+        if isinstance(record, GroupMetadataRecord):
             self.groups.replay(record)
+        else:
+            self.commits.replay(record, offset)
 
     def load_record(self, header: BatchHeader, record: Record) -> None:
         """One record of the log.
@@ -116,7 +132,7 @@ class GroupShard:
 
     def load_marker(self, producer_id: int, *, commit: bool) -> None:
         """A transaction that committed offsets has ended."""
-        self.offsets.end_transaction(producer_id, commit)
+        self.commits.end_transaction(producer_id, commit=commit)
 
     def settle(self) -> Iterator[None]:
         """Replay the noted records; yields now and then."""
@@ -140,8 +156,8 @@ class GroupShard:
         if producer_id is None:
             self.replay(decoded, record.offset)
         elif isinstance(decoded, OffsetRecord) and decoded.committed is not None:
-            decoded.committed.record_offset = record.offset
-            self.commits.put_pending(producer_id, decoded.key, decoded.committed)
+            pending = PendingOffsetRecord(decoded.key, decoded.committed, producer_id)
+            self.replay(pending, record.offset)
 
     def on_loaded(self, out: Outcome) -> None:
         """The log has been replayed: sessions begin."""
@@ -151,5 +167,6 @@ class GroupShard:
 
     def _check(self) -> None:
         """Invariants, for tests."""
+        self.in_flight._check()
         self.offsets._check()
         self.groups._check()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from broker.coordinator.group.offsets import CommittedOffset
-from broker.coordinator.runtime import LoadStatistics
+from broker.coordinator.runtime.loading import LoadStatistics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

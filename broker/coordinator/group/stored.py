@@ -16,6 +16,17 @@ class OffsetRecord:
     committed: CommittedOffset | None
 
 
+@dataclass(slots=True)
+class PendingOffsetRecord:
+    """An offset was committed within a transaction; shown when that commits (S-TXN-5)."""
+
+    key: OffsetKey
+    committed: CommittedOffset
+    producer_id: int
+    ended: bool | None = None
+    """The transaction's marker came while the record was in flight: whether it committed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMember:
     """A member as group metadata keeps it: its metadata for the chosen protocol only."""
@@ -49,5 +60,10 @@ class GroupMetadataRecord:
     group_id: str
     value: StoredGroup | None
 
+    @property
+    def key(self) -> str:
+        """What the record speaks of."""
+        return self.group_id
 
-GroupRecord = OffsetRecord | GroupMetadataRecord
+
+GroupRecord = OffsetRecord | PendingOffsetRecord | GroupMetadataRecord

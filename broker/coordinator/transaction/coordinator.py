@@ -1,9 +1,10 @@
-"""The transaction coordinator: who may ask for what, in four steps.
+"""The transaction coordinator: the entrance for requests, and its life.
 
-It finds the partition a transactional id belongs to, lets the request be decided (`decisions.py`),
-has the new value written and carried out (`changes.py`), and answers. What comes with time, not
-with a request, is in `upkeep.py`. All methods are synchronous; `done` is called once, at once when
-this broker is alone in the ISR.
+It finds the shard a transactional id belongs to, lets it decide (`shard.py`, which asks
+`decisions.py`), and has the runtime carry that out: record, replay, answer
+(`broker.coordinator.runtime`). What the replay makes due, the markers, is `completion.py`'s; what
+comes with time, not with a request, is in `upkeep.py`. All methods are synchronous; `done` is
+called once, at once when this broker is alone in the ISR.
 
 * The answer to EndTxn comes when the decision is durable, before the markers: from then on nothing
   can change it, a restart included (S-TXN-6).
@@ -14,8 +15,9 @@ Called by the handlers in `broker/api`, wired by `broker/server`. After
 `kafka.coordinator.transaction`.
 """
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from operator import attrgetter
 from typing import Final, Protocol
 
@@ -24,19 +26,25 @@ import trio
 from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.marker_writer import MarkerWriter
 from broker.coordinator.partition_writer import PartitionWriter
-from broker.coordinator.runtime import CoordinatorRuntime
+from broker.coordinator.runtime.decision import Done, Write
+from broker.coordinator.runtime.runtime import CoordinatorRuntime
+from broker.coordinator.runtime.writing import Conduct
 from broker.coordinator.transaction import decisions
-from broker.coordinator.transaction.changes import Changes, Done
-from broker.coordinator.transaction.decisions import AlreadyDone, MustFence, Producer
-from broker.coordinator.transaction.records import TRANSACTION_TOPIC
+from broker.coordinator.transaction.completion import Completion
+from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.transaction.records import TRANSACTION_TOPIC, encode_record
 from broker.coordinator.transaction.settings import (
     Counters,
     TransactionSettings,
     TransactionStatistics,
 )
-from broker.coordinator.transaction.shard import TransactionShard
+from broker.coordinator.transaction.shard import (
+    OwnerDone,
+    TransactionDecision,
+    TransactionShard,
+)
 from broker.coordinator.transaction.state import (
-    Transaction,
+    TransactionRecord,
     TransactionState,
     TransactionValue,
 )
@@ -44,15 +52,14 @@ from broker.coordinator.transaction.upkeep import Upkeep
 from broker.deadlines import Deadlines
 from broker.world.turns import at_once, in_slices
 from protocol.errors import ErrorCode, KafkaError
-from protocol.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+from protocol.types import TopicPartition
 from storage.clock import Clock
+
+logger = logging.getLogger(__name__)
 
 _STATE_OF: Final = attrgetter("value.state")
 _IDS_A_STEP: Final = 2000
 """Counted before others have their turn: a few hundred microseconds."""
-
-OwnerDone = Callable[[ErrorCode, int, int], None]
-"""(code, producer id, epoch) that the owner goes on with; -1 and -1 with an error."""
 
 
 class ProducerIds(Protocol):
@@ -83,17 +90,25 @@ class TransactionCoordinator:
         self._clock = clock
         self._producer_ids = producer_ids
         self._new_producer_id = producer_ids.next_id
-        self._runtime = CoordinatorRuntime[TransactionShard](
-            TRANSACTION_TOPIC,
-            writer,
-            clock,
-            new_shard=TransactionShard,
-            on_active=self._on_active,
-            slice_bytes=settings.load_buffer_bytes,
+        self._runtime: CoordinatorRuntime[TransactionShard, TransactionDecision] = (
+            CoordinatorRuntime(
+                TRANSACTION_TOPIC,
+                writer,
+                clock,
+                Conduct(
+                    new_decision=TransactionDecision,
+                    encode=encode_record,
+                    perform=lambda shard, decision: None,
+                    on_settled=self._on_settled,
+                ),
+                new_shard=TransactionShard,
+                on_active=self._on_active,
+                slice_bytes=settings.load_buffer_bytes,
+            )
         )
         self._counters = counters = Counters()
-        self._changes = Changes(self._runtime, writer, markers, deadlines, clock, counters)
-        self._upkeep = Upkeep(settings, self._runtime, self._changes, deadlines, clock, counters)
+        self._completion = Completion(self._runtime, markers, deadlines, clock)
+        self._upkeep = Upkeep(settings, self._runtime, self._completion, deadlines, clock, counters)
         self._partition_count = settings.partition_count
         self._open = False
 
@@ -122,51 +137,64 @@ class TransactionCoordinator:
         """Serve no more. Markers that are not written yet are written after the next start."""
         self._open = False
         self._upkeep.stop()
-        for _, shard in self._runtime.resign_all():
-            self._changes.close(shard)
+        for shard in self._runtime.resign_all():
+            self._completion.close(shard)
 
     def on_elected(self, partition: int, leader_epoch: int) -> None:
         """This broker leads a partition of the topic from now on."""
         replaced = self._runtime.elect(partition, leader_epoch)
         if replaced is not None:
-            self._changes.close(replaced)
+            self._completion.close(replaced)
 
     def on_resigned(self, partition: int) -> None:
         """This broker leads it no more."""
         shard = self._runtime.resign(partition)
         if shard is not None:
-            self._changes.close(shard)
+            self._completion.close(shard)
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
         """If `__transaction_state` is gone, so are all transactions."""
         if TRANSACTION_TOPIC in topics:
-            for _, shard in self._runtime.resign_all():
-                self._changes.close(shard)
+            for shard in self._runtime.resign_all():
+                self._completion.close(shard)
             self._partition_count = self.settings.partition_count
 
     def partition_for(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` an id belongs to."""
         return coordinator_partition(transactional_id, self._partition_count)
 
-    def _on_active(self, partition: int, shard: TransactionShard) -> None:
+    def _on_active(self, shard: TransactionShard) -> None:
         """What was decided before the restart is carried out now (S-TXN-6)."""
         self._producer_ids.note_used(shard.largest_producer_id)
-        self._upkeep.carry_out(partition, shard)
+        self._upkeep.carry_out(shard, shard.take_prepared())
+
+    def _on_settled(
+        self, shard: TransactionShard, write: Write[TransactionRecord], code: ErrorCode
+    ) -> None:
+        """A write has ended, and who asked for it was answered."""
+        for record in write.records:
+            if code is not ErrorCode.NONE:
+                state = TransactionState.DEAD if record.value is None else record.value.state
+                self._counters.failed_changes += record.value is not None
+                logger.warning(
+                    "%s: writing %s failed: %s", record.transactional_id, state.label, code.name
+                )
+            elif record.value is None:
+                self._counters.expired_ids += 1
+            else:
+                self._counters.changes[record.value.state] += 1
+        for transactional_id in shard.take_prepared():
+            self._completion.begin(shard, transactional_id)
 
     def _shard_of(self, transactional_id: str) -> TransactionShard:
         if not self._open:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self._runtime.shard(self.partition_for(transactional_id))
 
-    def _find(self, transactional_id: str | None) -> tuple[TransactionShard, Transaction]:
-        """Raises KafkaError, INVALID_PRODUCER_ID_MAPPING for an id that is not known."""
+    def _owned_shard(self, transactional_id: str | None) -> tuple[str, TransactionShard]:
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        shard = self._shard_of(transactional_id)
-        transaction = shard.transactions.get(transactional_id)
-        if transaction is None:
-            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        return shard, transaction
+        return transactional_id, self._shard_of(transactional_id)
 
     # ---- requests
 
@@ -186,36 +214,17 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         if not 0 < timeout_ms <= self.settings.max_timeout_ms:
             raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-        shard = self._shard_of(transactional_id)
-        now = self._clock.wall_ms()
-        transaction = shard.transactions.get(transactional_id)
-        if transaction is None:
-            value = decisions.new_transaction(self._new_producer_id(), timeout_ms, now)
-            transaction = Transaction(transactional_id, value)
-        try:
-            after = decisions.init_producer(
-                transaction, expected, timeout_ms, now, self._new_producer_id
-            )
-        except MustFence:
-            self._changes.fence(
-                shard,
-                transaction,
-                lambda code: done(
-                    code or ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER_ID, NO_PRODUCER_EPOCH
-                ),
-            )
-            return
-        shard.transactions[transactional_id] = transaction
-
-        def written(code: ErrorCode) -> None:
-            if code is ErrorCode.NONE:
-                done(code, after.producer_id, after.producer_epoch)
-                return
-            if transaction.value.producer_epoch == NO_PRODUCER_EPOCH:
-                shard.transactions.pop(transactional_id, None)  # It has never been.
-            done(code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
-
-        self._changes.change(shard, transaction, after, written)
+        shard, out = self._shard_of(transactional_id), TransactionDecision()
+        shard.init_producer(
+            transactional_id,
+            timeout_ms,
+            expected,
+            self._clock.wall_ms(),
+            self._new_producer_id,
+            done,
+            out,
+        )
+        self._runtime.carry_out(shard, out)
 
     def add_partitions(
         self,
@@ -230,15 +239,10 @@ class TransactionCoordinator:
 
         Raises KafkaError.
         """
-        shard, transaction = self._find(transactional_id)
-        try:
-            after = decisions.add_partitions(
-                transaction, producer, partitions, self._clock.wall_ms(), version
-            )
-        except AlreadyDone:
-            done(ErrorCode.NONE)
-            return
-        self._changes.change(shard, transaction, after, done)
+        name, shard = self._owned_shard(transactional_id)
+        out = TransactionDecision()
+        shard.add_partitions(name, producer, partitions, self._clock.wall_ms(), version, done, out)
+        self._runtime.carry_out(shard, out)
 
     def verify_partition(
         self, transactional_id: str | None, producer: Producer, partition: TopicPartition
@@ -246,8 +250,8 @@ class TransactionCoordinator:
         """Whether the partition was added to the transaction. Raises KafkaError (KIP-890)."""
         self._counters.verifications += 1
         try:
-            _, transaction = self._find(transactional_id)
-            decisions.verify_partition(transaction, producer, partition)
+            name, shard = self._owned_shard(transactional_id)
+            decisions.verify_partition(shard.find(name), producer, partition)
         except KafkaError:
             self._counters.failed_verifications += 1
             raise
@@ -262,30 +266,19 @@ class TransactionCoordinator:
         done: OwnerDone,
     ) -> None:
         """EndTxn; `version`: of the client's transactions. Raises KafkaError."""
-        shard, transaction = self._find(transactional_id)
-        try:
-            after = decisions.end_transaction(
-                transaction,
-                producer,
-                commit=commit,
-                version=version,
-                now_ms=self._clock.wall_ms(),
-                new_producer_id=self._new_producer_id,
-            )
-        except AlreadyDone as already:
-            value = already.value
-            done(ErrorCode.NONE, value.producer_id, value.producer_epoch)
-            return
-        following = decisions.completed(after, after.updated_ms)
-
-        def written(code: ErrorCode) -> None:
-            if code is not ErrorCode.NONE:
-                done(code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
-                return
-            done(code, following.producer_id, following.producer_epoch)
-            self._changes.write_markers(shard, transaction)
-
-        self._changes.change(shard, transaction, after, written)
+        name, shard = self._owned_shard(transactional_id)
+        out = TransactionDecision()
+        shard.end(
+            name,
+            producer,
+            commit=commit,
+            version=version,
+            now_ms=self._clock.wall_ms(),
+            new_producer_id=self._new_producer_id,
+            done=done,
+            out=out,
+        )
+        self._runtime.carry_out(shard, out)
 
     def describe(self, transactional_id: str) -> TransactionValue:
         """DescribeTransactions, one of them. Raises KafkaError, TRANSACTIONAL_ID_NOT_FOUND."""
@@ -304,7 +297,7 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return (
             (transactional_id, transaction.value)
-            for _, shard in self._runtime.active()
+            for shard in self._runtime.active()
             for transactional_id, transaction in shard.transactions.items()
         )
 
@@ -317,7 +310,7 @@ class TransactionCoordinator:
     def statistics_in_steps(self) -> Generator[None, None, TransactionStatistics]:
         """The same, some transactional ids a step: for metrics."""
         states: Counter[TransactionState] = Counter()
-        for _, shard in self._runtime.active():
+        for shard in self._runtime.active():
             for some in in_slices(list(shard.transactions.values()), _IDS_A_STEP):
                 states.update(map(_STATE_OF, some))
                 yield
@@ -330,6 +323,6 @@ class TransactionCoordinator:
             expired_ids=counters.expired_ids,
             verifications=counters.verifications,
             failed_verifications=counters.failed_verifications,
-            markers=self._changes.statistics(),
+            markers=self._completion.statistics(),
             loading=self._runtime.statistics(),
         )

@@ -333,11 +333,6 @@ def completed(value: TransactionValue, now_ms: int) -> TransactionValue:
     )
 
 
-def dead(value: TransactionValue) -> TransactionValue:
-    """The id is about to be forgotten; its record is a tombstone."""
-    return replace(value, state=_S.DEAD)
-
-
 def is_timed_out(transaction: Transaction, now_ms: int) -> bool:
     """Whether an open transaction has outlived its timeout."""
     value = transaction.value

@@ -11,7 +11,11 @@ them; the others are sorted, where Kafka has the order of a hash table.
 
 from typing import Any, Final
 
-from broker.coordinator.transaction.state import TransactionState, TransactionValue
+from broker.coordinator.transaction.state import (
+    TransactionRecord,
+    TransactionState,
+    TransactionValue,
+)
 from protocol.errors import ProtocolError
 from protocol.messages.coordinator_records import (
     PartitionsSchema,
@@ -24,6 +28,23 @@ from protocol.types import TopicPartition
 TRANSACTION_TOPIC: Final = "__transaction_state"
 KEY_VERSION = 0
 FLEXIBLE_VALUE_VERSION = 1
+
+
+def encode_record(record: TransactionRecord) -> tuple[bytes, bytes | None]:
+    """Key and value as they are appended."""
+    value = record.value
+    return encode_key(record.transactional_id), None if value is None else encode_value(value)
+
+
+def decode_record(key: bytes, value: bytes | None) -> TransactionRecord | None:
+    """What a record says; None for a kind that is not known.
+
+    Raises ProtocolError when it cannot be read.
+    """
+    transactional_id = decode_key(key)
+    if transactional_id is None:
+        return None
+    return TransactionRecord(transactional_id, None if value is None else decode_value(value))
 
 
 def encode_key(transactional_id: str) -> bytes:

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from broker.coordinator.runtime import LoadStatistics
+from broker.coordinator.runtime.loading import LoadStatistics
 from broker.coordinator.transaction.markers import MarkerStatistics
 from broker.coordinator.transaction.state import TransactionState
 

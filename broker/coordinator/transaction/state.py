@@ -1,12 +1,13 @@
 """One transactional id: what its record says, and which record may follow which.
 
 Pure. `TransactionValue` is what a record of `__transaction_state` says, `Transaction` the id as it
-stands: the last durable value and the state it is on its way to. A change is
+stands, which is its last durable value. A change is
 
-    after = …a new value…           transaction.begin(after)      refuses what VALID_NEXT forbids
-    …the record is written…         transaction.complete() or transaction.cancel()
+    record = transaction.becoming(…a new value…)      refuses what VALID_NEXT forbids
+    …the record is written…                           it is in flight, and the id is in transition
+    transaction.replay(record.value)                  it is durable; a write that fails ends here
 
-Between the two nothing else may begin: requests are told CONCURRENT_TRANSACTIONS.
+While it is in flight nothing else may begin: requests are told CONCURRENT_TRANSACTIONS.
 
 Rules (Kafka's TransactionMetadata; S-TXN-4, S-TXN-7)
 
@@ -27,6 +28,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
+from broker.coordinator.runtime.in_flight import InFlight
 from protocol.types import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -126,6 +128,19 @@ def is_epoch_exhausted(epoch: int) -> bool:
     return epoch >= LAST_EPOCH - 1
 
 
+@dataclass(frozen=True, slots=True)
+class TransactionRecord:
+    """An id has this value from here on; None: it is forgotten (tombstone)."""
+
+    transactional_id: str
+    value: TransactionValue | None
+
+    @property
+    def key(self) -> str:
+        """What the record speaks of."""
+        return self.transactional_id
+
+
 class InvalidTransition(Exception):
     """A bug: a decision asked for a change that VALID_NEXT forbids."""
 
@@ -133,19 +148,26 @@ class InvalidTransition(Exception):
 class Transaction:
     """A transactional id."""
 
-    __slots__ = ("_after", "fence_failed", "transactional_id", "value")
+    __slots__ = ("_in_flight", "fence_failed", "transactional_id", "value")
 
-    def __init__(self, transactional_id: str, value: TransactionValue) -> None:
+    def __init__(
+        self, transactional_id: str, value: TransactionValue, in_flight: InFlight[TransactionRecord]
+    ) -> None:
+        """`in_flight`: of its shard."""
         self.transactional_id = transactional_id
         self.value = value
         """The last durable one."""
-        self._after: TransactionValue | None = None
+        self._in_flight = in_flight
         self.fence_failed = False
         """The epoch was raised to fence the owner, but that could not be written (rule 4)."""
 
     def __repr__(self) -> str:
-        way = f" -> {self._after.state.label}" if self._after is not None else ""
-        return f"Transaction({self.transactional_id!r}, {self.value.state.label}{way})"
+        under_way = [
+            "Dead" if record.value is None else record.value.state.label
+            for record in self._in_flight.of(self.transactional_id)
+        ]
+        way = " -> ".join([self.value.state.label, *under_way])
+        return f"Transaction({self.transactional_id!r}, {way})"
 
     @property
     def state(self) -> TransactionState:
@@ -155,27 +177,22 @@ class Transaction:
     @property
     def in_transition(self) -> bool:
         """A record is being written."""
-        return self._after is not None
+        return self.transactional_id in self._in_flight
 
-    def begin(self, after: TransactionValue) -> None:
-        """`after` is about to be written. Raises InvalidTransition."""
-        if self._after is not None:
-            raise InvalidTransition(f"{self} is asked for {after.state.label} meanwhile")
-        if after.state not in VALID_NEXT[self.value.state]:
-            raise InvalidTransition(f"{self} cannot become {after.state.label}")
-        self._after = after
+    def becoming(self, after: TransactionValue | None) -> TransactionRecord:
+        """The record that makes it `after`, or has it forgotten. Raises InvalidTransition."""
+        state = TransactionState.DEAD if after is None else after.state
+        if self.in_transition:
+            raise InvalidTransition(f"{self} is asked for {state.label} meanwhile")
+        if state not in VALID_NEXT[self.value.state]:
+            raise InvalidTransition(f"{self} cannot become {state.label}")
+        return TransactionRecord(self.transactional_id, after)
 
-    def complete(self) -> None:
-        """It is durable."""
-        assert self._after is not None
-        self.value = self._after
-        self._after = None
-        if self.value.state in COMPLETE:
+    def replay(self, value: TransactionValue) -> None:
+        """This is durable."""
+        self.value = value
+        if value.state in COMPLETE:
             self.fence_failed = False
-
-    def cancel(self) -> None:
-        """It could not be written; everything is as before."""
-        self._after = None
 
     def note_failed_fence(self, epoch: int) -> None:
         """The record that fences the owner could not be written: the epoch stays raised."""

@@ -15,15 +15,15 @@ at as it is in its turn.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from broker.coordinator.runtime import CoordinatorRuntime
+from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.coordinator.transaction import decisions
-from broker.coordinator.transaction.changes import Changes
+from broker.coordinator.transaction.completion import Completion
 from broker.coordinator.transaction.settings import Counters, TransactionSettings
-from broker.coordinator.transaction.shard import TransactionShard
+from broker.coordinator.transaction.shard import TransactionDecision, TransactionShard
 from broker.coordinator.transaction.state import PREPARED, Transaction
 from broker.deadlines import Deadlines, Handle
 from broker.world.turns import Turns
@@ -46,6 +46,7 @@ class _Walk:
     def __init__(
         self,
         shard: TransactionShard,
+        ids: Iterable[str],
         concerns: _Concerns,
         act: _Act,
         is_current: Callable[[], bool],
@@ -55,14 +56,14 @@ class _Walk:
         at_once: int,
     ) -> None:
         """`at_once`: how many are acted on together."""
-        self._shard = shard
+        self.shard = shard
         self._concerns = concerns
         self._act = act
         self._is_current = is_current
         self._deadlines = deadlines
         self._turns = Turns(clock)
         self._at_once = at_once
-        self._ids: Iterator[str] = iter(list(shard.transactions))
+        self._ids: Iterator[str] = iter(list(ids))
         self.is_over = False
 
     def go_on(self) -> None:
@@ -73,11 +74,11 @@ class _Walk:
         self._turns.begin()
         found: list[Transaction] = []
         for transactional_id in self._ids:
-            transaction = self._shard.transactions.get(transactional_id)
+            transaction = self.shard.transactions.get(transactional_id)
             if transaction is not None and self._concerns(transaction):
                 found.append(transaction)
                 if len(found) == self._at_once:
-                    self._act(self._shard, found)
+                    self._act(self.shard, found)
                     found = []
             if self._turns.is_over():
                 self._deadlines.soon(self.go_on)
@@ -85,7 +86,7 @@ class _Walk:
         else:
             self.is_over = True
         if found:
-            self._act(self._shard, found)
+            self._act(self.shard, found)
 
 
 class Upkeep:
@@ -95,15 +96,15 @@ class Upkeep:
     def __init__(
         self,
         settings: TransactionSettings,
-        runtime: CoordinatorRuntime[TransactionShard],
-        changes: Changes,
+        runtime: CoordinatorRuntime[TransactionShard, TransactionDecision],
+        completion: Completion,
         deadlines: Deadlines,
         clock: Clock,
         counters: Counters,
     ) -> None:
         self._settings = settings
         self._runtime = runtime
-        self._changes = changes
+        self._completion = completion
         self._deadlines = deadlines
         self._clock = clock
         self._counters = counters
@@ -128,9 +129,9 @@ class Upkeep:
         for handle in self._rounds.values():
             handle.cancel()
 
-    def carry_out(self, partition: int, shard: TransactionShard) -> None:
-        """Write the markers of what is prepared in a partition that was loaded."""
-        self._walk(partition, shard, lambda one: one.state in PREPARED, self._write_markers, 1)
+    def carry_out(self, shard: TransactionShard, prepared: Iterable[str]) -> None:
+        """Write the markers of what was found prepared in a partition that was loaded."""
+        self._walk(shard, lambda one: one.state in PREPARED, self._write_markers, 1, prepared)
 
     def _schedule(self, period_ms: int, concerns: _Concerns, act: _Act, at_once: int) -> None:
         self._rounds[act] = self._deadlines.schedule(
@@ -139,27 +140,29 @@ class Upkeep:
 
     def _begin(self, period_ms: int, concerns: _Concerns, act: _Act, at_once: int) -> None:
         self._schedule(period_ms, concerns, act, at_once)
-        for turn, (partition, shard) in enumerate(self._runtime.active()):
+        for turn, shard in enumerate(self._runtime.active()):
             self._deadlines.schedule(
-                turn * ROUND_PAUSE_S, partial(self._walk, partition, shard, concerns, act, at_once)
+                turn * ROUND_PAUSE_S, partial(self._walk, shard, concerns, act, at_once)
             )
 
     def _walk(
         self,
-        partition: int,
         shard: TransactionShard,
         concerns: _Concerns,
         act: _Act,
         at_once: int,
+        ids: Iterable[str] | None = None,
     ) -> None:
-        before = self._walks.get((partition, act))
-        if before is not None and not before.is_over:
+        """Through all ids of the partition, or through these."""
+        before = self._walks.get((shard.partition, act))
+        if before is not None and before.shard is shard and not before.is_over:
             return  # It is still at it.
-        walk = self._walks[partition, act] = _Walk(
+        walk = self._walks[shard.partition, act] = _Walk(
             shard,
+            shard.transactions if ids is None else ids,
             concerns,
             act,
-            lambda: self._runtime.is_current(partition, shard),
+            lambda: self._runtime.is_current(shard),
             self._deadlines,
             self._clock,
             at_once=at_once,
@@ -176,11 +179,15 @@ class Upkeep:
         for transaction in late:
             logger.info("%r outlived its timeout and is aborted", transaction)
             self._counters.timed_out += 1
-            self._changes.fence(shard, transaction, lambda code: None)
+            out = TransactionDecision()
+            shard.fence(transaction, self._clock.wall_ms(), None, out)
+            self._runtime.carry_out(shard, out)
 
     def _remove_expired(self, shard: TransactionShard, expired: Sequence[Transaction]) -> None:
-        self._changes.forget(shard, expired)
+        out = TransactionDecision()
+        shard.forget(expired, out)
+        self._runtime.carry_out(shard, out)
 
     def _write_markers(self, shard: TransactionShard, prepared: Sequence[Transaction]) -> None:
         for transaction in prepared:
-            self._changes.write_markers(shard, transaction)
+            self._completion.begin(shard, transaction.transactional_id)

@@ -3,7 +3,6 @@
 from broker.coordinator.group.classic import parked
 from broker.coordinator.group.classic.group import Group
 from broker.coordinator.group.classic.rebalance import Rebalance
-from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.outcome import Outcome, RebalanceReason, session_key
 from broker.coordinator.group.values import (
     UNKNOWN_MEMBER,
@@ -24,8 +23,6 @@ class Departures:
 
     def leave(self, group: Group, leaving: tuple[LeavingMember, ...], out: Outcome) -> LeaveReply:
         """LeaveGroup of one or many, by member id or by instance id alone (S-GRP-3)."""
-        if group.state is GroupState.DEAD:
-            return LeaveReply(error=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         results = []
         members_before = len(group.members)
         for one in leaving:

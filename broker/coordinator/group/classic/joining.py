@@ -28,9 +28,7 @@ class Joining:
     def join(self, group: Group, request: JoinRequest, answer: Answer, out: Outcome) -> None:
         """JoinGroup; `answer` is used now or parked in the group."""
         member_id = request.member_id
-        if group.state is GroupState.DEAD:
-            out.answer(answer, parked.refused(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        elif not self._has_room(group, member_id):
+        if not self._has_room(group, member_id):
             self._turn_away(group, member_id, out)
             out.answer(answer, JoinReply(error=ErrorCode.GROUP_MAX_SIZE_REACHED))
         elif not group.supports(request.protocol_type, request.protocols):

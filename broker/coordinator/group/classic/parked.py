@@ -63,20 +63,26 @@ def release(group: Group, member: Member, join: JoinReply, sync: SyncReply, out:
     member.awaiting_sync = None
 
 
-def give_assignments(
-    group: Group, assignments: dict[str, bytes], code: ErrorCode, out: Outcome
-) -> None:
-    """Give everybody its assignment, and those that wait for it their answer."""
+def give_assignments(group: Group, out: Outcome) -> bool:
+    """Answer those that wait with their assignments, which are durable; whether anybody waited."""
+    waited = False
     for member in group.members.values():
-        member.assignment = assignments.get(member.member_id, b"")
-        if member.awaiting_sync is None:
-            continue
-        out.answer(
-            member.awaiting_sync,
-            sync_reply(group, member.assignment)
-            if code is ErrorCode.NONE
-            else SyncReply(error=code),
-        )
-        member.awaiting_sync = None
-        # While it waited its session timer may have fired without effect: begin anew.
-        sessions.watch(group, member.member_id, member.session_timeout_ms, out)
+        if member.awaiting_sync is not None:
+            _answer_sync(group, member, sync_reply(group, member.assignment), out)
+            waited = True
+    return waited
+
+
+def refuse_assignments(group: Group, code: ErrorCode, out: Outcome) -> None:
+    """Nobody has an assignment in this generation; those that wait for one are told why."""
+    for member in group.members.values():
+        member.assignment = b""
+        if member.awaiting_sync is not None:
+            _answer_sync(group, member, SyncReply(error=code), out)
+
+
+def _answer_sync(group: Group, member: Member, reply: SyncReply, out: Outcome) -> None:
+    out.answer(member.awaiting_sync, reply)
+    member.awaiting_sync = None
+    # While it waited its session timer may have fired without effect: begin anew.
+    sessions.watch(group, member.member_id, member.session_timeout_ms, out)

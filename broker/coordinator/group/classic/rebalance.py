@@ -49,7 +49,7 @@ class Rebalance:
     def prepare(self, group: Group, reason: RebalanceReason, out: Outcome) -> None:
         """Everybody has to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
-            parked.give_assignments(group, {}, ErrorCode.REBALANCE_IN_PROGRESS, out)
+            parked.refuse_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, out)
         group.pending_sync.clear()
         out.cancel(sync_key(group.group_id))
         out.rebalances.append(reason)

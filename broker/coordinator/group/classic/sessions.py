@@ -30,8 +30,6 @@ def heartbeat(
     group: Group, member_id: str, instance_id: str | None, generation: int, out: Outcome
 ) -> ErrorCode:
     """Heartbeat: renews the session; the code tells the member what to do (S-GRP-2)."""
-    if group.state is GroupState.DEAD:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
     try:
         member = group.validate_member(member_id, instance_id)
     except KafkaError as error:

@@ -62,7 +62,7 @@ class StaticMembers:
         new_id, generation = member.member_id, group.generation
         assignments = {m.member_id: m.assignment for m in group.members.values()}
 
-        def after(code: ErrorCode, then: Outcome) -> None:
+        def then(code: ErrorCode, following: Outcome) -> None:
             if group.state is not GroupState.STABLE or group.generation != generation:
                 return  # A rebalance began meanwhile and will answer the parked join.
             answer = group.set_awaiting_join(member, None)
@@ -80,7 +80,7 @@ class StaticMembers:
                     skip_assignment=skips,
                     members=group.joined_members() if skips else (),
                 )
-                then.answer(answer, reply)
+                following.answer(answer, reply)
                 return
             if member.instance_id is not None and new_id in group.members:
                 group.update(
@@ -90,8 +90,8 @@ class StaticMembers:
                     session_timeout_ms=session_timeout_ms,
                 )
                 group.replace_static(member.instance_id, old_id)
-                then.cancel(session_key(group.group_id, new_id))
-                sessions.watch(group, old_id, session_timeout_ms, then)
-            then.answer(answer, JoinReply(error=code))
+                following.cancel(session_key(group.group_id, new_id))
+                sessions.watch(group, old_id, session_timeout_ms, following)
+            following.answer(answer, JoinReply(error=code))
 
-        out.write([stored_group(group, assignments)], after)
+        out.write([stored_group(group, assignments)], then=then)

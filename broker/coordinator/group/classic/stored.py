@@ -35,6 +35,19 @@ def stored_group(group: Group, assignments: Mapping[str, bytes]) -> GroupMetadat
     )
 
 
+def confirm(group: Group, stored: StoredGroup, now_ms: int) -> None:
+    """A record of this living group is durable: what it says holds, if the generation still does.
+
+    The group in memory knows more than its record (parked requests, members' other protocols), so
+    it is not made anew from it. What a record makes true is the leader's assignment.
+    """
+    if group.state is GroupState.COMPLETING_REBALANCE and group.generation == stored.generation:
+        assignments = {kept.member_id: kept.assignment for kept in stored.members}
+        for member in group.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+        group.transition_to(GroupState.STABLE, now_ms)
+
+
 def restored_group(group_id: str, stored: StoredGroup) -> Group:
     """The group a record speaks of: Stable with members, else Empty."""
     group = Group(

@@ -1,7 +1,5 @@
 """SyncGroup: the leader's assignment is stored, then everybody gets his part of it."""
 
-from collections.abc import Callable
-
 from broker.coordinator.group.classic import parked
 from broker.coordinator.group.classic.group import Group
 from broker.coordinator.group.classic.member import Answer
@@ -16,9 +14,8 @@ from protocol.errors import ErrorCode, KafkaError
 class Syncing:
     """Takes the leader's assignment, and gives each member that asks its part."""
 
-    def __init__(self, rebalance: Rebalance, *, now_ms: Callable[[], int]) -> None:
+    def __init__(self, rebalance: Rebalance) -> None:
         self._rebalance = rebalance
-        self._now_ms = now_ms
 
     def sync(self, group: Group, request: SyncRequest, answer: Answer, out: Outcome) -> None:
         """SyncGroup; followers are parked until the leader's assignment is written."""
@@ -41,24 +38,21 @@ class Syncing:
     def _store_assignment(self, group: Group, assignments: dict[str, bytes], out: Outcome) -> None:
         generation = group.generation
 
-        def after(code: ErrorCode, then: Outcome) -> None:
+        def then(code: ErrorCode, following: Outcome) -> None:
             # Somebody may have joined or left while the record was written.
-            if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
+            if group.generation != generation:
                 return
             if code is ErrorCode.NONE:
-                parked.give_assignments(group, assignments, ErrorCode.NONE, then)
-                group.transition_to(GroupState.STABLE, self._now_ms())
-                then.completed_rebalances += 1
-            else:
-                parked.give_assignments(group, {}, code, then)
-                self._rebalance.prepare_or_complete(group, RebalanceReason.WRITE_FAILED, then)
+                if group.state is GroupState.STABLE and parked.give_assignments(group, following):
+                    following.completed_rebalances += 1
+            elif group.state is GroupState.COMPLETING_REBALANCE:
+                parked.refuse_assignments(group, code, following)
+                self._rebalance.prepare_or_complete(group, RebalanceReason.WRITE_FAILED, following)
 
-        out.write([stored_group(group, assignments)], after)
+        out.write([stored_group(group, assignments)], then=then)
 
 
 def _refusal(group: Group, request: SyncRequest) -> ErrorCode:
-    if group.state is GroupState.DEAD:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
     try:
         group.validate_member(request.member_id, request.instance_id)
     except KafkaError as error:

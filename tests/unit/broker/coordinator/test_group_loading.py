@@ -10,7 +10,7 @@ from broker.coordinator.group.offsets import CommittedOffset
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.records import encode_record
 from broker.coordinator.group.stored import OffsetRecord
-from broker.coordinator.runtime import RECORDS_PER_TURN
+from broker.coordinator.runtime.loading import RECORDS_PER_TURN
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch
 from protocol.records.compression import CompressionType

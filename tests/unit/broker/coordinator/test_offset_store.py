@@ -1,4 +1,4 @@
-"""Committed offsets as data: what is visible, what is on its way, what waits in a transaction."""
+"""Committed offsets as data: what is visible, what waits in a transaction."""
 
 from broker.coordinator.group.offsets import CommittedOffset, OffsetStore
 
@@ -7,20 +7,6 @@ A, OTHER_PARTITION, OTHER_GROUP = ("a", "t", 0), ("a", "t", 1), ("b", "t", 0)
 
 def committed(offset: int, *, record: int = -1) -> CommittedOffset:
     return CommittedOffset(offset=offset, commit_timestamp_ms=0, record_offset=record)
-
-
-def test_a_partition_is_in_flight_until_its_last_write_has_ended() -> None:
-    store = OffsetStore()
-    store.begin_write([A, OTHER_PARTITION, OTHER_GROUP])
-    store.begin_write([A])
-    store.end_write([A, OTHER_GROUP])
-    assert store.in_flight_keys("a") == [A, OTHER_PARTITION]
-    assert store.in_flight_keys("b") == []
-    store._check()
-    store.end_write([A])
-    assert not store.is_in_flight(A)
-    store.end_write([OTHER_PARTITION])
-    assert store.in_flight_keys("a") == []
 
 
 def test_offsets_in_transactions_are_those_of_their_group() -> None:
@@ -46,16 +32,3 @@ def test_of_a_plain_and_a_transactional_commit_the_later_record_wins() -> None:
         found = store.get(A)
         assert found is not None
         assert found.offset == wanted
-
-
-def test_a_pending_offset_that_was_not_written_goes_alone() -> None:
-    store = OffsetStore()
-    first, second = committed(1), committed(2)
-    store.put_pending(1, A, first)
-    store.put_pending(1, OTHER_PARTITION, second)
-    store.drop_pending(1, A, second)  # replaced meanwhile: not this one
-    assert store.is_pending(A)
-    store.drop_pending(1, A, first)
-    assert store.pending_keys("a") == [OTHER_PARTITION]
-    store.drop_pending(1, OTHER_PARTITION, second)
-    assert not store.has_transactions

@@ -116,3 +116,23 @@ def test_s_txn_6_what_was_prepared_before_a_start_is_carried_out_some_a_turn(
     after.deadlines.run_due()
     assert len(after.markers.written) == MANY
     assert after.state("id-0") is S.COMPLETE_COMMIT
+
+
+def test_s_txn_6_a_partition_that_is_loaded_again_at_once_is_carried_out_whole(
+    broker: TransactionHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The unfinished walk through the shard that was replaced must not stand for the new one's."""
+    owners = opened(broker)
+    broker.markers.hold = True
+    for number, owner in enumerate(owners):
+        broker.end(owner, transactional_id=f"id-{number}")
+    broker.markers.hold = False
+    monkeypatch.setattr(TransactionHarness, "check", lambda self: None)
+    broker.coordinator.shutdown()
+    after = TransactionHarness(broker.log, broker.clock, broker.markers, 10**6, partition_count=1)
+    after.load("id-0")
+    after.coordinator.on_elected(0, 1)
+    after.load("id-0")
+    for _ in range(4):
+        after.deadlines.run_due()
+    assert all(after.state(f"id-{number}") is S.COMPLETE_COMMIT for number in range(MANY))

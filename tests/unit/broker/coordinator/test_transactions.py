@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.coordinator.runtime.in_flight import InFlight
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.records import decode_value, encode_key, encode_value
@@ -11,6 +12,7 @@ from broker.coordinator.transaction.state import (
     VALID_NEXT,
     InvalidTransition,
     Transaction,
+    TransactionRecord,
     TransactionState,
     TransactionValue,
     state_from_label,
@@ -37,38 +39,42 @@ def set_epoch(broker: TransactionHarness, epoch: int) -> Producer:
         timeout_ms=TIMEOUT_MS,
         updated_ms=broker.clock.wall_ms(),
     )
-    shard.transactions["id"] = Transaction("id", value)
+    shard.transactions["id"] = Transaction("id", value, shard.in_flight)
     return Producer(1, epoch)
 
 
 # ---- the table
 
 
-def test_only_valid_transitions_begin() -> None:
+def in_state(state: S) -> TransactionValue:
+    return TransactionValue(producer_id=1, timeout_ms=1, updated_ms=1, state=state)
+
+
+def test_only_valid_transitions_become_records() -> None:
     for state, following in VALID_NEXT.items():
         for after in S:
-            value = TransactionValue(producer_id=1, timeout_ms=1, updated_ms=1, state=state)
-            transaction = Transaction("id", value)
+            transaction = Transaction("id", in_state(state), InFlight())
+            value = None if after is S.DEAD else in_state(after)
             if after in following:
-                transaction.begin(
-                    TransactionValue(producer_id=1, timeout_ms=1, updated_ms=1, state=after)
-                )
-                assert transaction.in_transition
+                assert transaction.becoming(value) == TransactionRecord("id", value)
+                assert transaction.state is state, "nothing is durable yet"
             else:
                 with pytest.raises(InvalidTransition):
-                    transaction.begin(
-                        TransactionValue(producer_id=1, timeout_ms=1, updated_ms=1, state=after)
-                    )
+                    transaction.becoming(value)
 
 
 def test_nothing_begins_while_something_is_written() -> None:
-    value = TransactionValue(producer_id=1, timeout_ms=1, updated_ms=1)
-    transaction = Transaction("id", value)
-    transaction.begin(value)
+    in_flight: InFlight[TransactionRecord] = InFlight()
+    transaction = Transaction("id", in_state(S.EMPTY), in_flight)
+    record = transaction.becoming(in_state(S.ONGOING))
+    in_flight.begin([record])
+    assert transaction.in_transition
+    assert repr(transaction) == "Transaction('id', Empty -> Ongoing)"
     with pytest.raises(InvalidTransition):
-        transaction.begin(value)
-    transaction.cancel()
-    transaction.begin(value)
+        transaction.becoming(in_state(S.ONGOING))
+    in_flight.end([record])
+    assert not transaction.in_transition
+    assert transaction.becoming(in_state(S.ONGOING)) == record
 
 
 def test_labels_are_kafkas() -> None:

@@ -1,0 +1,182 @@
+"""Reads the log of a partition into a new shard, through the very `replay` that a write uses.
+
+Loading never holds the loop: bytes are read in slices, in a thread, and records are replayed a
+few at a time, compressed ones opened in chunks: whoever calls itself an admin client may write
+what it likes into these topics. Two partitions load at once, no more: it is CPU that they need.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import trio
+
+from broker.coordinator.partition_writer import PartitionWriter
+from broker.coordinator.runtime.shard import Shard
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import BatchHeader, iter_batches, verify_crc
+from protocol.records.control import ControlType, parse_control_type
+from protocol.records.errors import RecordsError
+from protocol.records.record import iter_records
+from protocol.types import TopicPartition
+from storage.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+RECORDS_PER_TURN: Final = 200
+"""Records read before the loop has its turn: about two milliseconds."""
+LOADS_AT_ONCE: Final = 2
+
+S = TypeVar("S", bound=Shard[Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadStatistics:
+    """Numbers for metrics and tests."""
+
+    partitions: dict[str, int]
+    """How many are loading, active, failed."""
+    loads: int
+    load_time_max_ms: float
+    load_time_total_ms: float
+    loaded_records: int
+
+
+class LogLoader(Generic[S]):
+    """Replays logs into shards, in tasks of its own."""
+
+    def __init__(
+        self,
+        topic: str,
+        writer: PartitionWriter,
+        clock: Clock,
+        *,
+        is_wanted: Callable[[S], bool],
+        loaded: Callable[[S], None],
+        failed: Callable[[S], None],
+        slice_bytes: int,
+    ) -> None:
+        """`is_wanted`: the shard was neither given away nor replaced while it was being loaded."""
+        self._topic = topic
+        self._writer = writer
+        self._clock = clock
+        self._is_wanted = is_wanted
+        self._loaded = loaded
+        self._failed = failed
+        self._slice_bytes = slice_bytes
+        self._waiting: list[S] = []
+        self._nursery: trio.Nursery | None = None
+        self._limiter: trio.CapacityLimiter | None = None
+        self._loads = 0
+        self._load_ms_max = 0.0
+        self._load_ms_total = 0.0
+        self._records = 0
+
+    def load(self, shard: S) -> None:
+        """Begin to load a new shard; `loaded` or `failed` comes at once when nothing is to do."""
+        tp = TopicPartition(self._topic, shard.partition)
+        try:
+            start, end = self._writer.bounds(tp)
+        except KafkaError as error:
+            logger.warning("Cannot load %s: %s", tp, error)
+            self._failed(shard)
+            return
+        if start >= end:
+            self._loaded(shard)
+        elif self._nursery is None:
+            self._waiting.append(shard)
+        else:
+            self._nursery.start_soon(self._load, shard)
+
+    def forget(self) -> None:
+        """Nothing that waits is wanted any more."""
+        self._waiting.clear()
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        """Load what is asked for, until cancelled. Started once."""
+        async with trio.open_nursery() as nursery:
+            self._limiter = trio.CapacityLimiter(LOADS_AT_ONCE)
+            self._nursery = nursery
+            waiting, self._waiting = self._waiting, []
+            for shard in waiting:
+                nursery.start_soon(self._load, shard)
+            task_status.started()
+            try:
+                await trio.sleep_forever()
+            finally:
+                self._nursery = None
+
+    async def _load(self, shard: S) -> None:
+        assert self._limiter is not None
+        async with self._limiter:
+            tp = TopicPartition(self._topic, shard.partition)
+            started = self._clock.monotonic()
+            try:
+                with self._writer.uncompacted(tp):
+                    records = await self._replay_log(tp, shard)
+            except (KafkaError, RecordsError, OSError) as error:
+                logger.error("Loading %s failed: %s", tp, error)
+                if self._is_wanted(shard):
+                    self._failed(shard)
+                return
+            if not self._is_wanted(shard):
+                return  # Resigned or elected anew meanwhile.
+            milliseconds = (self._clock.monotonic() - started) * 1000
+            self._loads += 1
+            self._load_ms_max = max(self._load_ms_max, milliseconds)
+            self._load_ms_total += milliseconds
+            self._records += records
+            logger.info("Loaded %s: %d records in %.0f ms", tp, records, milliseconds)
+            self._loaded(shard)
+
+    async def _replay_log(self, tp: TopicPartition, shard: S) -> int:
+        """Replay everything up to what was the log's end; how many records."""
+        offset, end = self._writer.bounds(tp)
+        records = 0
+        while offset < end and self._is_wanted(shard):
+            data = await self._writer.read(tp, offset, self._slice_bytes)
+            if not data:
+                break  # Compaction took everything up to the end.
+            before, damaged = offset, None
+            for position, header in iter_batches(data):
+                if header.next_offset <= offset:
+                    continue  # The slice begins before what was asked for.
+                if not verify_crc(data, position, header):
+                    # What its records say may be anything; older values of their keys are better.
+                    damaged = header.next_offset
+                    logger.error("%s: left out a damaged batch at %d", tp, header.base_offset)
+                    continue
+                if header.is_control:
+                    self._replay_marker(shard, header, data, position)
+                else:
+                    for record in iter_records(data, position, with_headers=False):
+                        shard.load_record(header, record)
+                        records += 1
+                        if records % RECORDS_PER_TURN == 0:
+                            await trio.lowlevel.checkpoint()
+                offset = header.next_offset
+            if offset == before and damaged is not None:
+                offset = min(max(damaged, offset + 1), end)
+            if offset == before:
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{tp} cannot be read at {offset}")
+        for _ in shard.settle():
+            await trio.lowlevel.checkpoint()
+        return records
+
+    @staticmethod
+    def _replay_marker(shard: S, header: BatchHeader, data: bytes, position: int) -> None:
+        for record in iter_records(data, position):
+            kind = parse_control_type(record.key)
+            if kind in (ControlType.ABORT, ControlType.COMMIT):
+                shard.load_marker(header.producer_id, commit=kind is ControlType.COMMIT)
+
+    def statistics(self, partitions: dict[str, int]) -> LoadStatistics:
+        """A snapshot; `partitions` by state."""
+        return LoadStatistics(
+            partitions=partitions,
+            loads=self._loads,
+            load_time_max_ms=self._load_ms_max,
+            load_time_total_ms=self._load_ms_total,
+            loaded_records=self._records,
+        )

@@ -1,0 +1,186 @@
+"""The partitions of a coordinator's topic: what may be served, and the way to change it.
+
+    NOT_LOADED --elect--> LOADING --log replayed--> ACTIVE
+                             |                        | resign
+                             +--unreadable--> FAILED  +------> NOT_LOADED
+
+Rules
+
+* A shard is what a partition's log says and nothing else: it is rebuilt by replaying the log from
+  its start.
+* While a partition loads, requests for it are refused with COORDINATOR_LOAD_IN_PROGRESS (S-GRP-5);
+  one that could not be read is refused with NOT_COORDINATOR until it is elected anew.
+* An empty partition is active at once. A partition that this broker leads without having been
+  told (its topic was made a moment ago) is elected by the first request for it.
+
+Generic over the shard and what it decides; used by the coordinators of this package.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+import trio
+
+from broker.coordinator.partition_writer import PartitionWriter
+from broker.coordinator.runtime.decision import Decision
+from broker.coordinator.runtime.loading import LoadStatistics, LogLoader
+from broker.coordinator.runtime.shard import Shard
+from broker.coordinator.runtime.writing import Conduct, ShardWriter
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+from storage.clock import Clock
+
+
+class LoadState(Enum):
+    """Where a partition stands."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+
+
+S = TypeVar("S", bound=Shard[Any])
+D = TypeVar("D", bound=Decision[Any])
+
+
+class _Served(Generic[S]):
+    __slots__ = ("epoch", "shard", "state")
+
+    def __init__(self, shard: S, epoch: int) -> None:
+        self.shard = shard
+        self.epoch = epoch
+        self.state = LoadState.LOADING
+
+
+class CoordinatorRuntime(Generic[S, D]):
+    """The partitions of one topic."""
+
+    def __init__(
+        self,
+        topic: str,
+        writer: PartitionWriter,
+        clock: Clock,
+        conduct: Conduct[S, D],
+        *,
+        new_shard: Callable[[int], S],
+        on_active: Callable[[S], None],
+        slice_bytes: int,
+    ) -> None:
+        self._topic = topic
+        self._writer = writer
+        self._new_shard = new_shard
+        self._on_active = on_active
+        self._served: dict[int, _Served[S]] = {}
+        self._loader = LogLoader[S](
+            topic,
+            writer,
+            clock,
+            is_wanted=self.is_current,
+            loaded=self._activate,
+            failed=self._fail,
+            slice_bytes=slice_bytes,
+        )
+        self.carry_out = ShardWriter(topic, writer, clock, conduct, self.is_current).carry_out
+        """(shard, decision): do what the shard has decided."""
+
+    # ---- what may be served
+
+    def shard(self, partition: int) -> S:
+        """The partition's state. Raises KafkaError with what a request is told."""
+        served = self._served.get(partition)
+        if served is None:
+            epoch = self._writer.leader_epoch(TopicPartition(self._topic, partition))
+            if epoch is None:
+                raise KafkaError(ErrorCode.NOT_COORDINATOR)
+            self.elect(partition, epoch)
+            served = self._served[partition]
+        if served.state is LoadState.ACTIVE:
+            return served.shard
+        if served.state is LoadState.LOADING:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)
+
+    def epoch(self, partition: int) -> int:
+        """The leader epoch in which a partition that is served was elected."""
+        return self._served[partition].epoch
+
+    def active(self) -> Iterator[S]:
+        """All shards that are served."""
+        for served in list(self._served.values()):
+            if served.state is LoadState.ACTIVE:
+                yield served.shard
+
+    def is_current(self, shard: S) -> bool:
+        """Whether this very shard is still what its partition is served from."""
+        served = self._served.get(shard.partition)
+        return served is not None and served.shard is shard
+
+    def served(self, partition: int) -> S | None:
+        """The partition's state if it is served at this moment."""
+        served = self._served.get(partition)
+        return served.shard if served is not None and served.state is LoadState.ACTIVE else None
+
+    def is_loading_partition(self, partition: int) -> bool:
+        """Whether this partition is being loaded."""
+        served = self._served.get(partition)
+        return served is not None and served.state is LoadState.LOADING
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether any partition is being loaded."""
+        return any(served.state is LoadState.LOADING for served in self._served.values())
+
+    # ---- leadership
+
+    def elect(self, partition: int, leader_epoch: int) -> S | None:
+        """This broker leads the partition: load it. The shard that was replaced, if any."""
+        current = self._served.get(partition)
+        if (
+            current is not None
+            and current.epoch >= leader_epoch
+            and current.state is not LoadState.FAILED
+        ):
+            return None
+        served = _Served(self._new_shard(partition), leader_epoch)
+        self._served[partition] = served
+        self._loader.load(served.shard)
+        if current is None or current.state is not LoadState.ACTIVE:
+            return None
+        return current.shard
+
+    def resign(self, partition: int) -> S | None:
+        """Another broker leads it now, or it is gone: the shard that was served, if any."""
+        served = self._served.pop(partition, None)
+        if served is None or served.state is not LoadState.ACTIVE:
+            return None
+        return served.shard
+
+    def resign_all(self) -> list[S]:
+        """The topic is gone, or the broker stops: what was served.
+
+        A topic of the same name begins again with leader epoch 0; nothing must be left that would
+        be taken for its state.
+        """
+        shards = list(self.active())
+        self._served.clear()
+        self._loader.forget()
+        return shards
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        """Load what is elected, until cancelled. Started once, by the server."""
+        await self._loader.run(task_status=task_status)
+
+    def _activate(self, shard: S) -> None:
+        self._served[shard.partition].state = LoadState.ACTIVE
+        self._on_active(shard)
+
+    def _fail(self, shard: S) -> None:
+        self._served[shard.partition].state = LoadState.FAILED
+
+    def statistics(self) -> LoadStatistics:
+        """A snapshot."""
+        states = {state.value: 0 for state in LoadState}
+        for served in self._served.values():
+            states[served.state.value] += 1
+        return self._loader.statistics(states)

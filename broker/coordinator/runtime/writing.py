@@ -1,0 +1,132 @@
+"""The one way in which coordinators write; the package says its steps.
+
+A write that ends after its shard was given away (resigned, its topic deleted) is not replayed, and
+whoever waits for it is told NOT_COORDINATOR: the next coordinator finds it in the log.
+
+Synchronous. When this broker is alone in the ISR all of it happens within `carry_out`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+from broker.coordinator.partition_writer import PartitionWriter
+from broker.coordinator.runtime.decision import Decision, Write
+from broker.coordinator.runtime.shard import Shard
+from broker.coordinator.write_codes import response_code
+from protocol.errors import ErrorCode
+from protocol.records.builder import build_batch
+from protocol.records.compression import CompressionType
+from protocol.types import TopicPartition
+from storage.clock import Clock
+
+TOMBSTONES_PER_BATCH: Final = 1_000
+"""A batch of tombstones stays far below max.message.bytes, whatever the names."""
+
+S = TypeVar("S", bound=Shard[Any])
+D = TypeVar("D", bound=Decision[Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conduct(Generic[S, D]):
+    """What differs between coordinators."""
+
+    new_decision: Callable[[], D]
+    encode: Callable[[Any], tuple[bytes, bytes | None]]
+    """A record's key and value as they are appended."""
+    perform: Callable[[S, D], None]
+    """Effects of a decision beside answers and records: timers, counts."""
+    on_settled: Callable[[S, Write[Any], ErrorCode], None]
+    """A write has ended so, and everybody was answered: counts, logs, what the replay made due."""
+    compression: CompressionType = CompressionType.NONE
+
+
+class ShardWriter(Generic[S, D]):
+    """Carries out what the shards of one topic decide."""
+
+    def __init__(
+        self,
+        topic: str,
+        writer: PartitionWriter,
+        clock: Clock,
+        conduct: Conduct[S, D],
+        is_current: Callable[[S], bool],
+    ) -> None:
+        self._topic = topic
+        self._writer = writer
+        self._clock = clock
+        self._new_decision = conduct.new_decision
+        self._encode = conduct.encode
+        self._perform = conduct.perform
+        self._on_settled = conduct.on_settled
+        self._compression = conduct.compression
+        self._is_current = is_current
+
+    def carry_out(self, shard: S, decision: D) -> None:
+        """Do what was decided: effects and answers now, the rest when the records are durable."""
+        self._perform(shard, decision)
+        for answer, reply in decision.answers:
+            answer(reply)
+        write = decision.writing
+        if write is None:
+            return
+        records = write.records
+        shard.in_flight.begin(records)
+        if not write.splits or len(records) <= TOMBSTONES_PER_BATCH:
+            self._append(shard, write, records)
+            return
+        starts = range(0, len(records), TOMBSTONES_PER_BATCH)
+        write.left = len(starts)
+        for start in starts:
+            self._append(shard, write, records[start : start + TOMBSTONES_PER_BATCH])
+
+    def _append(self, shard: S, write: Write[Any], records: Sequence[Any]) -> None:
+        now = self._clock.wall_ms()
+        batch = build_batch(
+            [(now, key, value, ()) for key, value in map(self._encode, records)],
+            codec=self._compression,
+            **(write.producer or {}),
+        )
+        self._writer.append(
+            TopicPartition(self._topic, shard.partition),
+            batch,
+            partial(self._ended, shard, write, records),
+        )
+
+    def _ended(
+        self,
+        shard: S,
+        write: Write[Any],
+        records: Sequence[Any],
+        code: ErrorCode,
+        first_offset: int,
+    ) -> None:
+        """A batch is durable, or has failed.
+
+        It is in flight until it is replayed: so a shard knows its own record from a loaded one.
+        """
+        if code is ErrorCode.NONE:
+            if self._is_current(shard):
+                for offset, record in enumerate(records, first_offset):
+                    shard.replay(record, offset)
+            else:
+                code = ErrorCode.NOT_COORDINATOR
+        shard.in_flight.end(records)
+        if write.splits:
+            write.left -= 1
+            code = write.code = write.code or code
+            if write.left:
+                return
+        told = code
+        if code is not ErrorCode.NONE:
+            told = response_code(code) if write.translate is None else write.translate(code)
+        following = None
+        if write.then is not None:
+            following = self._new_decision()
+            write.then(told, following)
+        if write.answer is not None:
+            write.answer(told)
+        if following is not None:
+            self.carry_out(shard, following)
+        self._on_settled(shard, write, code)

@@ -1,0 +1,79 @@
+"""Brings a prepared transaction to its end: its markers, then the record that it is complete.
+
+Begun for whatever a replay found prepared (`TransactionShard.take_prepared`). Nothing is carried
+out for a shard that is not the partition's any more (it was given away, or its topic deleted); the
+next coordinator finds the same prepared transaction in the log and does it.
+"""
+
+from functools import partial
+
+from broker.coordinator.marker_writer import Marker, MarkerWriter
+from broker.coordinator.runtime.runtime import CoordinatorRuntime
+from broker.coordinator.transaction.markers import (
+    MarkerDispatcher,
+    MarkerStatistics,
+    WorkKey,
+    retry_delay_s,
+)
+from broker.coordinator.transaction.shard import TransactionDecision, TransactionShard
+from broker.coordinator.transaction.state import TransactionState
+from broker.deadlines import Deadlines
+from protocol.errors import ErrorCode
+from storage.clock import Clock
+
+
+class Completion:
+    """Carries out what EndTxn, a fence or a timeout has decided, however long it takes."""
+
+    def __init__(
+        self,
+        runtime: CoordinatorRuntime[TransactionShard, TransactionDecision],
+        markers: MarkerWriter,
+        deadlines: Deadlines,
+        clock: Clock,
+    ) -> None:
+        self._runtime = runtime
+        self._markers = MarkerDispatcher(markers, deadlines)
+        self._deadlines = deadlines
+        self._clock = clock
+
+    def begin(self, shard: TransactionShard, transactional_id: str) -> None:
+        """Write the markers of a prepared transaction."""
+        value = shard.transactions[transactional_id].value
+        marker = Marker(
+            producer_id=value.producer_id,
+            producer_epoch=value.producer_epoch,
+            coordinator_epoch=self._runtime.epoch(shard.partition),
+            commit=value.state is TransactionState.PREPARE_COMMIT,
+            transaction_version=value.client_version,
+        )
+        self._markers.start(
+            WorkKey(shard.partition, transactional_id),
+            marker,
+            value.partitions,
+            partial(self._complete, shard, transactional_id),
+        )
+
+    def _complete(self, shard: TransactionShard, transactional_id: str, attempt: int = 0) -> None:
+        """All markers are written; `attempt` counts the times that this could not be recorded."""
+        if not self._runtime.is_current(shard):
+            return
+
+        def recorded(code: ErrorCode) -> None:
+            if code is not ErrorCode.NONE:
+                self._deadlines.schedule(
+                    retry_delay_s(attempt),
+                    partial(self._complete, shard, transactional_id, attempt + 1),
+                )
+
+        out = TransactionDecision()
+        shard.complete(shard.transactions[transactional_id], self._clock.wall_ms(), recorded, out)
+        self._runtime.carry_out(shard, out)
+
+    def close(self, shard: TransactionShard) -> None:
+        """The shard is not served any more: another coordinator writes its markers."""
+        self._markers.cancel_all(shard.partition)
+
+    def statistics(self) -> MarkerStatistics:
+        """Of the markers."""
+        return self._markers.statistics()

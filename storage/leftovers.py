@@ -1,14 +1,14 @@
 """Files that a process left in the middle of replacing segments: passes 1 and 2 of a start.
 
-Whoever replaces segments by others (compaction, a split) writes `.cleaned` files, renames them to
-`.swap` when all are synced, the last segment first, removes the old segments and takes the suffix
-off. Whatever moment it was interrupted at, the names tell what is to be done (S-REC-2):
+Compaction and splits replace segments in steps: they write `.cleaned` files, rename them to `.swap`
+when all are synced, the last segment first, remove the old segments and take the suffix off. After
+an interruption at any moment the names tell the next start what to do (S-REC-2):
 
-  1. `.deleted` files go, and the temporary files of small files that were to be replaced.
-     `.cleaned` files are unfinished and go; so does a `.swap` file at or above one of them, for not
-     all of its kin had got that far.
-  2. Otherwise `.swap` files are finished: the segments that they replace go, the suffix is taken
-     off.
+  1. `.deleted` files are removed, and the temporary files of interrupted small replacements.
+     `.cleaned` files are unfinished and are removed, and so is a `.swap` file at or above one of
+     them, because not all files of its replacement were renamed.
+  2. Every other `.swap` file is finished: the segments that it replaces are removed, then its
+     suffix is taken off.
 
 Each step may be interrupted again. `storage.recovery` calls this. Raises OSError.
 """
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 def segment_files(names: Iterable[str]) -> list[tuple[str, SegmentFile]]:
-    """Those of `names` that belong to segments (producer snapshots do not), read back."""
+    """Those of `names` that belong to segments, parsed; producer snapshots are left out."""
     found = []
     for name in names:
         file = parse_segment_file(name)
@@ -44,13 +44,13 @@ def segment_files(names: Iterable[str]) -> list[tuple[str, SegmentFile]]:
 
 
 def remove_leftovers(fs: FileSystem, directory: str) -> None:
-    """Pass 1: what was deleted, and what was not finished."""
+    """Pass 1: remove deleted, unfinished and temporary files. Raises OSError."""
     names = fs.list_dir(directory)
     files = segment_files(names)
     cleaned = [file.base_offset for _, file in files if file.state == CLEANED_SUFFIX]
     doomed = [name for name in names if name.endswith(DELETED_SUFFIX) or is_temporary(name)]
     if cleaned:
-        # Swaps before cleaned files: as long as one of those is left, the rule still tells.
+        # `.swap` before `.cleaned` files: without the latter the former would look finished.
         doomed += [
             name
             for name, file in files
@@ -62,14 +62,14 @@ def remove_leftovers(fs: FileSystem, directory: str) -> None:
 
 
 def finish_swaps(fs: FileSystem, directory: str) -> None:
-    """Pass 2: `.swap` files take the place of the segments whose offsets they hold."""
+    """Pass 2: replace segments by the `.swap` files that hold their offsets. Raises OSError."""
     files = segment_files(fs.list_dir(directory))
     swaps = [(name, file) for name, file in files if file.state == SWAP_SUFFIX]
     first, after = 2**63 - 1, -1
     for name, file in swaps:
         if file.suffix == LOG_SUFFIX:
             first = min(first, file.base_offset)
-            # One that was cleaned until nothing was left still takes the place at its base.
+            # A segment without batches, after cleaning, still replaces the one at its base.
             end = _end_of(fs, join(directory, name), file.base_offset)
             after = max(after, end, file.base_offset + 1)
     for name, file in files:

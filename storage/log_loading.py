@@ -1,17 +1,18 @@
-"""Loading all logs at start: what there is to load, as jobs that threads may share (S-REC-8).
+"""Loading all logs at start: one job per partition directory, for several threads (S-REC-8).
 
     jobs = manager.load_jobs(topic_config)
     for job in jobs:                    # `run` in num.recovery.threads.per.data.dir threads a dir
         perform(job)
     manager.finish_loading()
 
-A job touches its own partition directory and nothing else; its outcome is kept in it until
-`finish_loading` takes it over. `synced_to` says how far it has come: who loads for long writes that
-down every so often (`LogManager.checkpoint_loading`) and has what took long to recover synced
-(`sync_above_s`), so that a crash in the middle does not make the next start begin anew. A disk
-error is an outcome, too: it takes the log directory offline then, and the others go on (S-REC-7).
+A job touches its own partition directory and nothing else, and keeps its outcome until
+`finish_loading` takes it over. `synced_to` is the recovery point it has reached: a long start
+writes these points down every so often (`LogManager.checkpoint_loading`) and syncs logs that took
+long to recover (`sync_above_s`), so that after a crash the next start does not begin anew. A disk
+error is an outcome, too: `finish_loading` then takes the log directory offline, and the others
+serve on (S-REC-7).
 
-`storage.manager.loading` makes these, and `storage.check`.
+`storage.manager.loading`, `storage.check` and `storage.explain` make jobs.
 """
 
 import logging
@@ -66,19 +67,19 @@ class LoadJob:
     aborted: NotedAborted = NOTHING_NOTED
     """What its transaction indexes have to hold."""
     is_future: bool = False
-    """It is the copy of a log that was being moved here."""
+    """The directory is the copy of a log that was being moved here."""
     sync_above_s: float = math.inf
-    """Sync what takes at least so long to recover; set before `run`."""
+    """Sync the log if its recovery takes at least so many seconds; set before `run`."""
     synced_to: int = 0
     """The recovery point that a checkpoint may name now; set by `run`, in its thread."""
     line: str = ""
-    """What is to be noted of its aborted transactions below there, "" for nothing, until the log is
-    there to be asked. Likewise."""
+    """The log's line of `storage.aborted_checkpoint` for `synced_to`, "" for none; set by `run`, in
+    its thread. Once `log` is set, that is asked instead."""
     log: Log | None = None
     error: OSError | None = None
 
     def run(self) -> Log | OSError:
-        """Open it. May block for as long as the log is large. Disk trouble is returned."""
+        """Open the log; blocks for longer the more there is to recover. Returns disk errors."""
         try:
             options = LoadOptions(
                 config=self.config,
@@ -100,7 +101,8 @@ class LoadJob:
             return error.cause if isinstance(error.cause, OSError) else OSError(str(error))
 
     def _synced(self, offset: int, line: str) -> None:
-        # In this order: a line of a higher offset may be believed (`storage.aborted_checkpoint`).
+        # The line first: one of a higher offset than the recovery point is still believed
+        # (`storage.aborted_checkpoint`), one of a lower offset is not.
         self.line = line
         self.synced_to = offset
 
@@ -114,7 +116,7 @@ class LoadJob:
 
     @property
     def is_done(self) -> bool:
-        """It has an outcome."""
+        """Whether the job has an outcome."""
         return self.log is not None or self.error is not None
 
 
@@ -124,17 +126,17 @@ class Loading:
 
     jobs: list[LoadJob] = field(default_factory=list)
     to_delete: list[str] = field(default_factory=list)
-    """Directories of topics that were deleted before (S-RET-8)."""
+    """Partition directories that were renamed `-delete` before this start (S-RET-8)."""
     failed: dict[str, OSError] = field(default_factory=dict)
     """Log directories that could not even be listed."""
     gone: dict[str, list[TopicPartition]] = field(default_factory=dict)
-    """Log directory to partitions that are not there, though its checkpoints name them."""
+    """Log directory to partitions that its checkpoints name and that have no directory in it."""
     named: dict[str, set[TopicPartition]] = field(default_factory=dict)
     """Log directory to the partitions whose log starts or recovery points are in its files."""
 
 
 def read_topic_id(fs: FileSystem, directory: str) -> bytes:
-    """The id in `partition.metadata`; zeros where there is none or it cannot be made out."""
+    """The id in `partition.metadata`; zeros if the file is missing or malformed."""
     try:
         return read_partition_metadata(fs, directory) or ZERO_UUID
     except CheckpointError as error:
@@ -169,7 +171,7 @@ def jobs_of(
     clean: bool,
     producer_expiration_ms: int,
 ) -> Loading:
-    """What lies in one log directory; interrupted replacements of its files go. Raises OSError."""
+    """The jobs of one log directory; also removes temporary files there. Raises OSError."""
     recovery_points = read_offsets(fs, log_dir, RECOVERY_POINT_CHECKPOINT)
     log_starts = read_offsets(fs, log_dir, LOG_START_OFFSET_CHECKPOINT)
     aborted = _read_aborted(fs, log_dir)

@@ -1,25 +1,25 @@
 """All logs of a broker: opened, found, made, deleted, looked after (Kafka's `LogManager`).
 
-It is made of parts, each with its own state (`storage.manager`), and decides only what concerns
-several of them:
+The manager consists of parts, each with its own state (`storage.manager`), and decides only what
+concerns several of them:
 
     LogDirectories   which directories of `log.dirs` are in service     LogTable     the logs
-    LogLoader        opening all at start                               LogMaker     new ones
+    LogLoader        opening all logs at start                          LogMaker     new logs
     LogConfigs       configurations that change                         LogMoves     to other dirs
-    Flusher, Tails   what is synced when                                Checkpoints  offset files
-    Deletions        what is removed later                              Upkeep       what grows old
+    Flusher, Tails   which logs are synced when                         Checkpoints  offset files
+    Deletions        directories and files to be removed                Upkeep       expiry by age
     Closing          an orderly stop                                    Repairs      indexes
-    LogCleanerManager  what is compacted next (`storage.cleaner`)
+    LogCleanerManager  which log is compacted next (`storage.cleaner`)
 
-New logs go to the live directory with the fewest logs. Topics are deleted by renaming the partition
-directory; a task removes it later (S-RET-8). The first disk error of a directory takes it offline,
-the others serve on, and `on_offline` is told; when the last one went, the broker has to stop
-(`OfflineDir.last`).
+New logs go to the live directory with the fewest logs. A topic is deleted by renaming its partition
+directories; a task removes them later (S-RET-8). The first disk error of a directory takes it
+offline and calls `on_offline`, while the other directories serve on; after the last one the broker
+has to stop (`OfflineDir.last`).
 
-Everything here belongs to the thread that owns the logs. What may block is a job, and work of many
-jobs a generator of them (`storage.jobs`): `tasks`, `shutdown_steps`.
+Everything here belongs to the thread that owns the logs. Work that may block is a job, and work of
+many jobs is a generator of them (`storage.jobs`): `tasks`, `shutdown_steps`.
 
-`broker.server` makes one; `broker.replication` and `broker.background` call it.
+`broker.server` makes one, runs its tasks and hands it to `broker.parts`.
 """
 
 import logging
@@ -72,7 +72,7 @@ class OfflineDir:
     path: str
     error: OSError
     partitions: tuple[TopicPartition, ...]
-    """Whose logs were in it."""
+    """The partitions whose logs were in it."""
     last: bool
     """No live directory is left: the broker cannot go on."""
 
@@ -85,13 +85,13 @@ class LogManagerStatistics:
     offline_dirs: tuple[str, ...]
     logs: int
     logs_to_load: int
-    """Partition directories that are not open yet, during start-up."""
+    """During start-up: partition directories that are not open yet."""
     damaged_indexes: Mapping[str, int]
     """Indexes that were found damaged since the start, by kind."""
     open_segments: int = 0
     """Segments that have files open."""
     closed_segments: int = 0
-    """How often one had to let go of its files for others."""
+    """How often a segment had to close its files so that another could open its own."""
     flushes: DistributionSnapshot
     """How long syncs of logs took (Kafka's LogFlushRateAndTimeMs)."""
 
@@ -110,10 +110,10 @@ class LogManager:
         defer: Callable[[Callable[[], None]], None] = run_at_once,
         open_files: OpenFiles | None = None,
     ) -> None:
-        """`defer` runs an action on the owner's thread, when nobody is in the middle of anything.
+        """`defer` runs an action later, on the owner's thread, outside of any call in progress.
 
-        `random` is used by load jobs as well, in their threads. `open_files` bounds how many
-        segments have their files open; None: as many as are asked.
+        Load jobs use `random` as well, in their threads. `open_files` bounds how many segments have
+        their files open; None means no bound.
         """
         self.open_files = open_files
         self._config = config
@@ -140,7 +140,7 @@ class LogManager:
         self._upkeep = Upkeep(table, deletions, clock)
         cleaned = CleanerCheckpoints(fs, random, directories, table)
         self.cleaner = cleaner = LogCleanerManager(table, clock, cleaned)
-        """Which log is compacted next, and what stands against it."""
+        """Which log is compacted next, and which may not be."""
         cleaner.is_enabled = config.log_cleaner_enable and config.log_cleaner_threads > 0
         self._maker = maker = LogMaker(
             fs,
@@ -177,11 +177,11 @@ class LogManager:
             self._flushes.fold(self._clock.monotonic())
 
     def _before_new_log(self, log_dir: str, topic_partition: TopicPartition) -> None:
-        """No checkpoint may say of it what was true of another log of that name."""
+        """Remove from the checkpoints what they say of an earlier log of the same name."""
         self._checkpoints.before_new_log(log_dir, topic_partition)
         self.cleaner.checkpoints.before_new_log(log_dir, topic_partition)
 
-    # What there is.
+    # Queries.
 
     @property
     def live_dirs(self) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ class LogManager:
 
     @property
     def takes_new_logs(self) -> bool:
-        """Not every directory in service is cordoned."""
+        """Whether any directory in service is not cordoned."""
         return bool(self._directories.uncordoned)
 
     def get_log(self, topic_partition: TopicPartition) -> Log | None:
@@ -248,12 +248,13 @@ class LogManager:
         self._directories.lock_and_check()
 
     def load_jobs(self, topic_configs: TopicConfigs) -> list[LoadJob]:
-        """What has to be opened; each is a job. Takes the clean-shutdown markers away (S-REC-1)."""
+        """One job per log to open. Removes the clean-shutdown markers first (S-REC-1)."""
         expiration_ms = self._config.producer_id_expiration_ms
         return self._loader.start(topic_configs, producer_expiration_ms=expiration_ms).jobs
 
     def checkpoint_loading(self) -> Steps:
-        """Write down how far the load jobs have come, so that a crash does not undo all of it."""
+        """Write the recovery points that the load jobs have reached, so that a crash does not undo
+        all of their work."""
         return self._loader.checkpoint()
 
     def finish_loading(self) -> None:
@@ -264,7 +265,7 @@ class LogManager:
     def load_logs(
         self, topic_configs: TopicConfigs, progress: Callable[[int, int], None] | None = None
     ) -> None:
-        """Open everything here and now; `progress` is told (done, all) after each log."""
+        """Open all logs here and now; `progress(done, all)` is called after each."""
         jobs = self.load_jobs(topic_configs)
         for done, job in enumerate(jobs, start=1):
             perform(job)
@@ -273,7 +274,7 @@ class LogManager:
         self.finish_loading()
 
     def startup(self, topic_configs: TopicConfigs) -> None:
-        """Lock, check and load; what tests and tools need in one call."""
+        """Lock and check the directories and load all logs; for tests and benchmarks."""
         self.lock_and_check_dirs()
         self.load_logs(topic_configs)
 
@@ -286,10 +287,11 @@ class LogManager:
         config: TopicConfig,
         is_new: bool = False,
     ) -> Log:
-        """The partition's log, made if need be on the live directory with the fewest logs.
+        """The partition's log, made if missing, on the live directory with the fewest logs.
 
-        With `is_new` the caller knows that it exists nowhere; without, a directory that is offline
-        may hold it, so then nothing is made. Raises StorageError, INCONSISTENT_TOPIC_ID.
+        `is_new`: the caller knows that the log exists nowhere. Otherwise no log is made while a
+        directory is offline, because that one may hold it. Raises StorageError,
+        INCONSISTENT_TOPIC_ID.
         """
         return self._maker.get_or_create(topic_partition, topic_id, config, is_new=is_new)
 
@@ -298,19 +300,20 @@ class LogManager:
         self._configs.initializing(topic_partition)
 
     def finished_initializing(self, topic_partition: TopicPartition, log: Log | None) -> None:
-        """The log is there (or not): a configuration that changed meanwhile wins (KAFKA-8813)."""
+        """Apply a configuration that changed since `initializing` (KAFKA-8813); `log` is None if
+        none was made."""
         self._configs.finished_initializing(topic_partition, log)
 
     def update_topic_config(self, topic: str, config: TopicConfig) -> None:
-        """The topic's logs follow these rules from now on, those that are being opened as well."""
+        """Use `config` for the topic's logs from now on, those that are being opened included."""
         self._configs.update_topic(topic, config)
 
     def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> Iterator[None]:
-        """All logs follow what `config_of` says of their topics, one per step."""
+        """Give every log the configuration that `config_of` returns for its topic; one per step."""
         return self._configs.update_all(config_of)
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """The broker's configuration has changed while it runs."""
+        """Take over a broker configuration that has changed at run time."""
         self._config = config
         self._directories.cordoned = frozenset(config.cordoned_log_dirs)
         self.cleaner.is_enabled = config.log_cleaner_enable and config.log_cleaner_threads > 0
@@ -329,12 +332,12 @@ class LogManager:
     def async_delete_all(self, partitions: Iterable[TopicPartition]) -> None:
         """`async_delete` for many, with one write of the checkpoints. Raises StorageError.
 
-        An old offset in them would be taken for one of a new log of the same name: see
+        An old offset in a checkpoint would count for a new log of the same name: see
         `storage.manager.checkpoints`.
         """
         touched: dict[str, None] = {}
         for topic_partition in partitions:
-            # The copy first: alone it would be taken for a move that has to be finished.
+            # The copy first: a start that finds it alone takes it for a move to be finished.
             self.moves.cancel(topic_partition)
             log = self._table.logs.pop(topic_partition, None)
             if log is None:
@@ -373,9 +376,9 @@ class LogManager:
     def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Cut logs back, for a follower; unknown partitions are left out. Raises StorageError.
 
-        Recovery points are written down before anything is cut: with an old one in the file, what
-        is appended next would be taken for synced after a crash. An old log start above the end
-        would make the log be taken for lost; that file follows.
+        Lower recovery points are written before anything is cut: after a crash, a point above the
+        cut would make the next appends look synced. Log starts that went back are written after it:
+        a start above the log's end would make the log look lost.
         """
         logs = self._table.logs
         self._cut(
@@ -383,7 +386,10 @@ class LogManager:
         )
 
     def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Empty a log; its next record gets `offset`. As `truncate_to`."""
+        """Empty a log; its next record gets `offset`. Checkpoints are written as in `truncate_to`.
+
+        Raises StorageError.
+        """
         self._cut({self._table.logs[topic_partition]: offset}, Log.truncate_fully_and_start_at)
 
     def _cut(self, offsets: Mapping[Log, int], cut: Callable[[Log, int], object]) -> None:
@@ -406,13 +412,13 @@ class LogManager:
     # Disks fail.
 
     def report_failure(self, log_dir: str, error: OSError) -> None:
-        """A disk error in `log_dir`; the first one counts, and its consequence is deferred."""
+        """Note a disk error in `log_dir`; the first one takes the directory offline, deferred."""
         self._directories.report_failure(log_dir, error)
 
     def handle_dir_failure(self, log_dir: str, error: OSError) -> None:
-        """Take a directory and its logs out of service and tell `on_offline`; once.
+        """Take a directory and its logs out of service and call `on_offline`, once per directory.
 
-        Raises OutOfResources when it is the process that has failed and not the directory.
+        Raises OutOfResources when the process has no descriptor or memory left: no disk failed.
         """
         if is_shortage(error):
             raise OutOfResources(log_dir, error)
@@ -424,10 +430,10 @@ class LogManager:
                 OfflineDir(path=log_dir, error=error, partitions=tuple(lost), last=last)
             )
 
-    # What is done again and again.
+    # Periodic work.
 
     def tasks(self) -> list[Task]:
-        """What has to be done regularly (S-TIME-1)."""
+        """The periodic tasks (S-TIME-1)."""
         config = self._config
 
         def task(name: str, period_ms: int, run: Callable[[], Steps]) -> Task:
@@ -486,14 +492,14 @@ class LogManager:
         return None
 
     def apply_retention_to_compacted(self) -> Steps:
-        """What the retention task leaves to the cleaner: segments below the log start, and, with
-        delete in the policy, those that are too old or too many."""
+        """Apply retention to compacted logs, for the cleaner threads: delete segments below the log
+        start and, with `delete` in the policy, those that are too old or too many."""
         return self._upkeep.apply_retention(self.cleaner.may_delete_from)
 
     # High watermarks, which the replication layer keeps.
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
-        """High watermarks as they were written last, of all live directories."""
+        """The high watermarks in the checkpoints of all live directories."""
         return self._checkpoints.read(HIGH_WATERMARK_CHECKPOINT)
 
     def checkpoint_high_watermarks(self) -> Steps:
@@ -505,8 +511,8 @@ class LogManager:
     def shutdown_steps(self, broker_epoch: int = -1) -> Steps:
         """Sync and close all logs; write checkpoints and clean-stop markers (S-START-5).
 
-        Nobody may use the logs any more. A directory where something failed, or whose logs were
-        never all loaded, gets no marker.
+        Nobody may use the logs any more. A directory that failed gets no marker, nor one whose
+        start after an unclean stop did not finish loading.
         """
         yield from self.cleaner.checkpoints.write_changed()
         yield from self._closing.steps(broker_epoch)
@@ -517,5 +523,5 @@ class LogManager:
         perform_all(self.shutdown_steps(broker_epoch))
 
     def release_locks(self) -> None:
-        """Give the directories up without an orderly stop: another start will recover them."""
+        """Release the directories' locks without an orderly stop: the next start recovers."""
         self._directories.unlock_all()

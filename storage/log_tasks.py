@@ -1,7 +1,8 @@
 """The names and periods of the log manager's background work.
 
-The names are those of Kafka's scheduler. All first runs are `log.initial.task.delay.ms` (30 s)
-after start-up (S-TIME-1).
+The names are those of Kafka's scheduler, except `repair-indexes`. First runs are
+`log.initial.task.delay.ms` (30 s) after start-up (S-TIME-1); tasks with a period below run first
+after that period.
 """
 
 from typing import Final
@@ -15,9 +16,9 @@ PRODUCER_EXPIRATION: Final = "PeriodicProducerExpirationCheck"
 FLUSH_ROLLED: Final = "flush-log"
 
 FLUSH_ROLLED_PERIOD_MS: Final = 1000
-"""Kafka flushes a segment as soon as it was rolled; a second later serves the same end."""
+"""Kafka flushes a segment as soon as it was rolled; here a task does within a second."""
 
 REPAIR_INDEXES: Final = "repair-indexes"
 
 REPAIR_INDEXES_PERIOD_MS: Final = 1000
-"""At the latest: whoever meets a damaged index wakes the task."""
+"""An upper bound: whoever finds a damaged index wakes the task at once."""

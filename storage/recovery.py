@@ -2,27 +2,27 @@
 
 Passes over the files, then the state beside them (Kafka's `LogLoader`)
 
-  1. and 2. What was in the middle of replacing segments is undone or finished
+  1. and 2. A replacement of segments that was interrupted is undone or finished
      (`storage.leftovers`, S-REC-2).
-  3. Segments. Index files without a record file go. A segment whose indexes are missing, or cannot
-     be right by their sizes, is recovered. Nothing is opened here for a segment below the recovery
-     point: a log of thousands of segments costs a listing with sizes, and what is wrong inside an
+  3. Segments are listed. Index files without a record file are removed. A segment whose indexes are
+     missing, or whose sizes cannot be right, is recovered. Below the recovery point no file is
+     opened here: a log of thousands of segments costs a listing with sizes, and damage inside an
      index shows when it is used.
   4. A segment whose offsets lie too far apart for an index is split (`storage.splitting`), here or
      as soon as it was recovered.
-  5. After an unclean stop, what lies from the recovery point on is recovered: it is read
+  5. After an unclean stop, everything from the recovery point on is read and recovered
      (`storage.segment_recovery`). The first byte that is not part of a good batch ends the log:
-     later segments go, then the file is cut there (S-REC-3).
+     later segments are removed, then the file is cut there (S-REC-3).
 
 Then the log end offset is known. Above it nothing is believed: epochs are cut, snapshots beyond are
-removed, producer state is replayed up to it. The recovery point is not advanced by recovery itself,
-because what was kept was not synced (S-REC-10): a crash in the middle starts over, unless
-`LoadOptions.sync` asks for a sync when it is done. What is taken away is, in this order: later
-segments, then the end of the file.
+removed, producer state is replayed up to it. Recovery itself does not advance the recovery point,
+because it does not sync what it kept (S-REC-10): after a crash in the middle the next start reads
+all of it again, unless `LoadOptions.synced` was called with a higher offset meanwhile.
 
-At last, more than `flush.messages` lets be unsynced is synced. A process that was killed leaves
-records that only the page cache has; they are read, relied on by other logs, and acknowledged when
-a producer sends them again: a power loss must not take them then.
+At the end the log is synced if at least `flush.messages` records are unsynced, or if its recovery
+took long (`LoadOptions.sync_above_s`). The records of a killed process may be in the page cache
+only. Consumers read them, other logs rely on them, and producers that retry get them acknowledged:
+after that a power loss must not take them.
 
 `load_log` is synchronous and touches one directory only, so that several may run in threads. Raises
 OSError; damaged data is repaired, not reported by exception.
@@ -84,15 +84,14 @@ _HEADERS: Final = 64 * 1024
 """Read at a time where only headers are looked at."""
 
 _SYNC_EVERY_S: Final = 3.0
-"""A recovery that takes longer syncs what it has done that often, so that another crash does not
-undo it."""
+"""Seconds between syncs within one long recovery, so that another crash does not undo all of it."""
 _NEVER_ENDED: Final = 2**63
 
 _LEFTOVERS: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
 
 
 def _by_kind(names: Iterable[str]) -> dict[str, list[str]]:
-    """Suffix, from the first dot on, to what stands before it."""
+    """Names by suffix (from the first dot on), without it."""
     found: dict[str, list[str]] = {}
     for name in names:
         stem, dot, rest = name.partition(".")
@@ -102,7 +101,7 @@ def _by_kind(names: Iterable[str]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """What the directory of all logs knows about one of them."""
+    """What the log directory's files, and its owner, say about one log."""
 
     config: TopicConfig
     clean: bool
@@ -112,11 +111,11 @@ class LoadOptions:
     recovery_point: int = 0
     """From the checkpoint: everything below was synced."""
     sync_above_s: float = math.inf
-    """Sync what took at least so long to recover: the recovery point is the end of the log then,
-    and the next start is spared it."""
+    """Sync a log that took at least so many seconds to recover, which moves its recovery point to
+    its end: the next start need not recover it again."""
     synced: Callable[[int, str], None] | None = None
-    """Told, in the middle of much work, below which offset all is recovered and synced, and what is
-    to be noted of the aborted transactions there."""
+    """Called during a long recovery with the offset below which all is recovered and synced, and
+    with the log's line of `storage.aborted_checkpoint` for that offset."""
     topic_id: bytes = ZERO_UUID
     aborted: NotedAborted = NOTHING_NOTED
     """What the transaction indexes had to hold when recovery points were written last."""
@@ -131,10 +130,10 @@ def load_log(
     options: LoadOptions,
     random: Random,
 ) -> Log:
-    """The log in `directory`, which exists; empty directories become empty logs. No file of it is
-    open: those of thousands of logs are too many.
+    """Open the log in `directory`, which exists; an empty directory becomes an empty log.
 
-    `random` may be shared by logs that are loaded in several threads.
+    The log returned holds no file open: those of thousands of logs would be too many. `random` may
+    be shared by logs that are loaded in several threads. Raises OSError.
     """
     begin = clock.monotonic()
     loader = _Loader(fs, clock, directory, topic_partition, options, random)
@@ -172,16 +171,17 @@ class _Loader:
         self._random = random
         self._store = SegmentStore(fs, clock, directory, options.config, random)
         self._epochs_lost = False
-        """The file named none that can be made out."""
+        """The leader epoch checkpoint was malformed."""
         self._epochs = self._open_epochs()
         self._unsynced_from: int | None = None
         noted = options.aborted
         fits = noted.fits(options.topic_id, options.recovery_point, clean=options.clean)
         self._noted = noted if fits else NOTHING_NOTED
         self.takes_long = False
-        """What was recovered is synced every so often."""
+        """Recovery has passed `_SYNC_EVERY_S`, so its end is synced as well."""
         self._resumed: ResumePoint | None = None
-        """Where the reading began in the segment that the recovery point lies in."""
+        """Where reading began within the segment that holds the recovery point; None: at its base,
+        or no segment holds the point in its middle."""
 
     def load(self) -> Log:
         sizes = self._sizes()
@@ -217,7 +217,7 @@ class _Loader:
         self._epochs.flush()
         self._producers.remove_stray_snapshots(segments.base_offsets)
         replay.rebuild(self._producers, segments, end, self._clock.wall_ms(), clean=options.clean)
-        # Transactions that ended below the log start, where the high watermark begins, are decided.
+        # The high watermark begins at the log start, so transactions that ended below are decided.
         self._producers.on_high_watermark_updated(start)
         for segment in segments:
             segment.release()
@@ -268,16 +268,16 @@ class _Loader:
         for segment, following in zip_longest(segments, segments[1:]):
             self._note_aborted(segment, following)
             if not self._indexes_look_good(segment, following, sizes):
-                # Later segments stay: that an index is damaged says nothing of the records.
+                # Later segments stay: a damaged index does not mean damaged records.
                 _log.warning("Rebuilding the indexes of %s", segment.path)
                 self._recover_segment(segment, sync=True)
             elif self._has_overflow(segment, following):
                 self._split(segment, sync=True)
 
     def _note_aborted(self, segment: LogSegment, following: LogSegment | None) -> None:
-        """What was known of a segment that ended at or below the recovery point.
+        """Set the noted `aborted_sum` of a segment that ends at or below the recovery point.
 
-        One that is read after all is known better.
+        If the segment is recovered later, recovery replaces the sum.
         """
         end = _NEVER_ENDED if following is None else following.base_offset
         if segment.size and end <= self._options.recovery_point:
@@ -292,7 +292,7 @@ class _Loader:
         index, times = sizes.get(stem + INDEX_SUFFIX), sizes.get(stem + TIME_INDEX_SUFFIX)
         aborted = sizes.get(stem + TXN_INDEX_SUFFIX, 0)
         if segment.size == 0:
-            # Whatever an index says of nothing is wrong, but that it is missing does not matter.
+            # An empty segment needs no index, and any entry of one would be wrong.
             return not (index or times or aborted)
         if index is None or times is None:
             return False
@@ -306,12 +306,12 @@ class _Loader:
         return self._indexes_are_sane(segment, following)
 
     def _have_sizes_of_done(self, size: int, index: int, times: int, aborted: int) -> bool:
-        """Whether indexes of these bytes may be those of a segment that was ended.
+        """Whether indexes of these sizes in bytes may be those of a rolled segment.
 
-        One that was being rebuilt when the process died is pre-sized, to far more entries than the
-        records have room for, or it is empty.
+        An index that was being rebuilt when the process died is empty, or pre-sized for far more
+        entries than a segment of `size` bytes can have.
         """
-        # Kafka's smallest batch, and an entry only every so often.
+        # At most one entry per batch, of at least Kafka's smallest size, and per index interval.
         most = size // max(self._options.config.index_interval_bytes, MIN_LEGACY_SIZE) + 1
         return (
             index % OFFSET_ENTRY_SIZE == 0
@@ -330,10 +330,11 @@ class _Loader:
                 following is not None
                 and not self._options.clean
                 and (
-                    # It may have been rolled after the sync: its last entry was written then.
+                    # The segment may have been rolled after the sync, and the roll wrote the last
+                    # time index entry.
                     following.base_offset == self._options.recovery_point
-                    # No rolled segment's is empty, if its records have timestamps; but one that was
-                    # made anew by a start that was interrupted may be. Or one entry of zeros.
+                    # A rolled segment whose records have timestamps has entries. An interrupted
+                    # start that rebuilt the index may have left none, or one of zeros.
                     or segment.time_index.last_entry[0] <= 0
                 )
             ):
@@ -346,10 +347,8 @@ class _Loader:
         return True
 
     def _has_overflow(self, segment: LogSegment, following: LogSegment | None) -> bool:
-        """Of the segments that are believed as they are. The last one is asked for its end later.
-
-        Only one that is far from the next is read.
-        """
+        """Whether a segment that is not recovered has to be split; reads it only if the next one
+        begins far away. The last segment is checked when its end is read."""
         if following is None or not overflows(following.base_offset - 1, segment.base_offset):
             return False
         if not self._options.clean and self._is_unflushed(following):
@@ -359,7 +358,7 @@ class _Loader:
         return overflows(end - 1, segment.base_offset)
 
     def _split(self, segment: LogSegment, *, sync: bool) -> None:
-        """Put pieces in the place of a segment whose offsets lie too far apart for an index."""
+        """Replace a segment whose offsets lie too far apart for an index by several."""
         segments, directory = self._store.segments, self._directory
         pieces = split(self._fs, directory, segment)
         _log.warning(
@@ -378,7 +377,7 @@ class _Loader:
             self._recover_segment(segments[piece.base_offset], sync=sync)
 
     def _is_unflushed(self, following: LogSegment | None) -> bool:
-        """Whether the segment before `following` may hold what was never synced."""
+        """Whether the segment before `following` may hold records that were never synced."""
         return following is None or following.base_offset > self._options.recovery_point
 
     def _segment(self, base_offset: int) -> LogSegment:
@@ -386,11 +385,11 @@ class _Loader:
         return self._store.open_segment(base_offset, size=size)
 
     def _synced_up_to(self, start: int, end: int) -> int:
-        """The recovery point that a log from start to end may claim (S-FL-2).
+        """The recovery point that a log from `start` to `end` may claim (S-FL-2).
 
-        A checkpoint beyond the end is from before a truncation that a crash has interrupted, and
-        nothing is claimed. One inside a segment is claimed if the reading could begin there; if it
-        had to begin at the segment's base, no more than that is.
+        The checkpoint's, with two exceptions. A point beyond the end is from before a truncation
+        that a crash interrupted: the log claims its start. A point inside a segment that had to be
+        read from its first byte: the log claims that segment's base.
         """
         if self._options.clean:
             return end
@@ -402,7 +401,7 @@ class _Loader:
         holder = self._store.segments.floor(point)
         return point if holder is None else holder.base_offset
 
-    # Pass 4.
+    # Pass 5.
 
     def _recover(self, sizes: Mapping[str, int]) -> None:
         segments, point = self._store.segments, self._options.recovery_point
@@ -420,12 +419,12 @@ class _Loader:
                     unflushed[1].base_offset if len(unflushed) > 1 else _NEVER_ENDED,
                 ),
             )
-        # The epochs of what is read now are learned from it: a leader may have been followed by one
-        # whose epoch is not the newest this file names (unsynced truncation, unclean election).
+        # Epochs of batches that are read now are learned from the batches: after an unsynced
+        # truncation or an unclean election the file may name a later epoch than the log holds.
         self._epochs.truncate_from_end(first.base_offset if self._resumed is None else point)
         rolled = segments.lower(point)
         if rolled is not None and first.base_offset == point:
-            # Its last time index entry was written when it was rolled, maybe after the sync.
+            # The roll wrote its last time index entry, maybe after the sync.
             self._note_unsynced(rolled)
         begin, synced_to = self._clock.monotonic(), first.base_offset
         for at, segment in enumerate(unflushed):
@@ -440,7 +439,7 @@ class _Loader:
                     begin, synced_to = now, self._producers.map_end_offset
 
     def _sync(self, start: int, synced: Callable[[int, str], None]) -> None:
-        """What was recovered from `start` on, in the order of a flush (S-FL-2)."""
+        """Sync what was recovered from `start` on, in the order of a flush (S-FL-2)."""
         snapshots = self._producers.snapshots
         end = self._producers.map_end_offset
         unsynced = snapshots.unsynced(end)
@@ -463,17 +462,19 @@ class _Loader:
         sync: bool = False,
         resume: ResumePoint | None = None,
     ) -> bool:
-        """Re-read one segment and rebuild what belongs to it; True when its end had to be cut off.
+        """Re-read one segment and rebuild its indexes, epochs and producer state.
 
-        Then the `later` ones go first, the last of them before all others: whenever a crash stops
-        this, what is left is still the beginning of the log, with the damage in place (S-REC-10).
+        Returns True when the log now ends in this segment, because its end was damaged or because
+        the next one does not follow it. The `later` segments are removed then, the last one first
+        and all of them before the cut: whenever a crash stops this, what is left is the beginning
+        of the log with the damage still in place (S-REC-10).
 
-        `sync`: it may lie below the recovery point, so nobody will sync it later. The indexes are
-        on the disk before the zeros at their end, by which the next start would see that they
-        were not finished, are cut off.
+        `sync`: the segment may lie below the recovery point, so no flush will sync it later. Sync
+        the indexes before trimming their zero padding: the padding tells the next start that a
+        rebuild was unfinished.
 
-        `resume`: where to begin, if not at its first byte. What lies below was synced, and stays so
-        where nothing follows it.
+        `resume`: where to begin reading, if not at the first byte. Everything below was synced; if
+        nothing follows it in the segment, the segment stays as it is.
         """
         producers, start = self._producers, segment.base_offset
         if resume is not None:
@@ -504,7 +505,7 @@ class _Loader:
         if sync:
             segment.flush()
         elif cut:
-            # What was cut off must not come back behind what is appended next.
+            # After a power loss the bytes cut off must not come back behind the next append.
             segment.file.fsync()
         producers.take_snapshot(sync=sync)
         if resume is None or lost or producers.map_end_offset > start:
@@ -515,8 +516,11 @@ class _Loader:
         return lost
 
     def _relearn_epochs(self, start: int) -> None:
-        """The log start went back, as a deletion was lost, or no epoch could be read from the file:
-        the first ones are in the batches."""
+        """Learn epochs from `start` up to the first known one from the batches.
+
+        They are missing when the checkpoint was malformed, or when the log start went back because
+        a crash undid a deletion.
+        """
         earliest = self._epochs.earliest_entry
         known = earliest.start_offset if earliest is not None else 2**63 - 1
         if known <= start:
@@ -533,10 +537,11 @@ class _Loader:
             self._epochs.assign(epoch, offset)
 
     def _is_hole(self, segment: LogSegment, end: int, later: Sequence[LogSegment]) -> bool:
-        """The end of an unsynced segment was lost without a trace, and what followed it was not.
+        """Whether the batches at the end of an unsynced segment, which ends at `end`, were lost
+        while the segment after it survived (decision 15).
 
-        Compaction leaves holes, too, so compacted logs are believed, and where a segment was split
-        or rolled because the next batch was too far away. (Kafka believes all.)
+        Holes are normal in compacted logs, and between segments that were split or rolled because
+        the next batch was too far away for an index. (Kafka believes every hole.)
         """
         if not later or self._options.config.compact:
             return False
@@ -563,14 +568,15 @@ class _Loader:
             start,
         )
         doomed = list(self._store.segments)
-        # First the new one: a crash in between must not leave a log that begins at 0.
+        # Create the new segment first: a crash in between must not leave a log that begins at 0.
         self._note_unsynced(self._store.create(start))
         self._drop(doomed)
         self._epochs.clear()
         self._producers.truncate_fully_and_start_at(start)
 
     def _end_offset(self) -> int:
-        """The offset after the last batch; what a clean stop left has to read well."""
+        """The offset after the last batch of a log that was closed by a clean stop; recovers the
+        active segment if it does not end with a whole batch."""
         segment = self._store.segments.active
         end, whole = segment.read_end()
         if not whole:

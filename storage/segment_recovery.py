@@ -1,17 +1,17 @@
-"""Re-reading one segment: what in it is good, and everything beside it made to agree (S-REC-3).
+"""Re-reading one segment: find its good batches and rebuild everything beside it (S-REC-3).
 
 Each batch is read and its checksum compared; the three indexes, producer state and leader epochs
-are rebuilt from what is good. Nothing is cut here and no file but the indexes is changed: what
-follows the last good batch, and the segments after this one, are the loader's to decide.
+are rebuilt from the good batches. Nothing is cut here and no file but the indexes is changed: the
+loader decides about the bytes after the last good batch and about later segments.
 
 Where to begin
   A segment is read from its first byte, or, when the recovery point lies in it, from the last index
-  entry below that point (`resume_point`). What lies below was synced with its index entries, and a
-  checkpoint never names an offset that was cut off since (`storage.manager.checkpoints`), so it is
-  believed. Whatever does not fit (an entry that leads to no batch that ends there, a point that
-  is not between two batches) is a reason to read the segment whole. Only an index of aborted
-  transactions may lack entries and fit all the same: whether it does is known where it agrees with
-  what was noted (`storage.aborted_checkpoint`), or else when the segment is read for a reader.
+  entry below that point (`resume_point`). Batches below the point are believed: they were synced
+  with their index entries, and a checkpoint never names an offset that was cut off since
+  (`storage.manager.checkpoints`). If anything does not fit (an index entry at which no batch ends,
+  a point inside a batch), the segment is read whole. One kind of damage fits all the same: missing
+  entries of the transaction index. They are ruled out where the index agrees with what was noted
+  (`storage.aborted_checkpoint`), or else when a committed reader has the segment read through.
 
 `storage.recovery` calls this.
 """
@@ -36,33 +36,33 @@ from storage.producers.state import ProducerStateManager
 _log = logging.getLogger(__name__)
 
 _CHUNK: Final = 64 * 1024
-"""From an index entry to the recovery point: an index interval, mostly."""
+"""Bytes per read between an index entry and the recovery point: mostly one index interval."""
 
 
 class ResumePoint(NamedTuple):
     """Where the reading of a segment may begin."""
 
     offset: int
-    """Everything below is good and known: a recovery point."""
+    """The recovery point: batches below it are good, and producers and epochs know them."""
     position: int
-    """Of the last indexed batch below it in the record file; 0 if none is indexed."""
+    """In bytes, of the last indexed batch below `offset`; 0 if none is indexed."""
     entries: int
-    """Of the offset index, up to that batch."""
+    """How many entries the offset index has up to that batch."""
     time_entries: int
-    """Of the time index, up to that batch."""
+    """How many entries the time index has up to that batch."""
     aborted: int
-    """Entries of the transaction index below `offset`."""
+    """How many entries the transaction index has below `offset`."""
     aborted_sum: Checksum | None
-    """Of those entries, if they are known to be all that there must be."""
+    """The checksum of those entries; None if some may be missing."""
     is_all: bool
-    """Nothing follows, and the indexes are those of a segment that was ended: all is done."""
+    """No batch follows `offset`, and the indexes are complete: nothing needs to be read."""
 
 
 class _Entry(NamedTuple):
-    """The last of some entries of an index."""
+    """The last of the leading index entries that can be right."""
 
     number: int
-    """How many there are."""
+    """How many entries there are up to this one; 0 if none can be right."""
     offset: int
     value: int
     """Position or timestamp."""
@@ -78,10 +78,10 @@ def resume_point(
 ) -> ResumePoint | None:
     """Where to begin in the segment that holds `point`; None: at its first byte. Raises OSError.
 
-    Entries are gone through one by one, not searched: above the recovery point a power loss leaves
-    anything, zeros in the middle included, and a search would be led astray. The sizes are those of
-    the index files. `noted`: what the transaction index began with when `point`, or a higher
-    recovery point, was written down.
+    Entries are read one by one, not searched: above the recovery point a power loss may leave
+    anything, zeros in the middle included, which would mislead a binary search. `index_bytes` and
+    `time_index_bytes` are the sizes of the index files. `noted`: the checksum that was noted of the
+    transaction index with this recovery point or a higher one.
     """
     try:
         indexed = _entries_below(segment, point)
@@ -111,7 +111,7 @@ def resume_point(
 
 
 def _entries_below(segment: LogSegment, point: int) -> _Entry:
-    """The rising entries of the offset index."""
+    """The last of the leading entries of the offset index that rise and lie below `point`."""
     index = segment.offset_index
     last, position, count = segment.base_offset - 1, 0, 0
     for slot in range(index.entries):
@@ -123,7 +123,7 @@ def _entries_below(segment: LogSegment, point: int) -> _Entry:
 
 
 def _time_entries_below(segment: LogSegment, point: int) -> _Entry:
-    """The rising entries of the time index."""
+    """The last of the leading entries of the time index that rise and lie below `point`."""
     index = segment.time_index
     last, latest, count = segment.base_offset - 1, NO_TIMESTAMP, 0
     for slot in range(index.entries):
@@ -135,7 +135,7 @@ def _time_entries_below(segment: LogSegment, point: int) -> _Entry:
 
 
 def _is_dated(segment: LogSegment, entry: _Entry) -> bool:
-    """A batch that ends there is dated so: half an entry may look like a whole one."""
+    """Whether a batch ends at the entry's offset with its timestamp: a torn entry may look whole."""
     if not entry.number:
         return True
     header = _batch_that_ends_at(segment, entry.offset)
@@ -143,7 +143,8 @@ def _is_dated(segment: LogSegment, entry: _Entry) -> bool:
 
 
 def _aborted_below(segment: LogSegment, point: int) -> int | None:
-    """How many rising entries the transaction index has; None: not all of them are markers'."""
+    """How many rising entries below `point` the transaction index has; None if the last of them
+    does not lead to a marker of its producer."""
     last, count, producer_id = segment.base_offset - 1, 0, -1
     for txn in segment.txn_index.all_aborted():
         if not last < txn.last_offset < point:
@@ -158,7 +159,7 @@ def _aborted_below(segment: LogSegment, point: int) -> int | None:
 
 
 def _known_aborted(segment: LogSegment, entries: int, noted: Checksum | None) -> Checksum | None:
-    """Of the entries below the recovery point, if they begin what was noted, or are all of it."""
+    """The checksum of the first `entries` entries, if the noted ones include them all; else None."""
     index = segment.txn_index
     if noted is None or not index.begins_with(noted):
         return None
@@ -175,21 +176,21 @@ def _batch_that_ends_at(segment: LogSegment, offset: int) -> BatchHeader | None:
 
 
 class _Tail:
-    """What follows the last index entry, up to a recovery point."""
+    """The batches from the last indexed one up to a recovery point."""
 
     __slots__ = ("_indexed", "_latest", "_segment", "is_all", "max_timestamp")
 
     def __init__(self, segment: LogSegment, indexed: _Entry, latest: int) -> None:
-        """`latest`: as the time index has it, the latest timestamp up to the indexed batch."""
+        """`latest`: the greatest timestamp up to the indexed batch, by the time index."""
         self._segment = segment
         self._indexed = indexed
         self._latest = latest
         self.max_timestamp = NO_TIMESTAMP
         self.is_all = False
-        """Nothing follows it."""
+        """Set by `reaches`: the file ends where the walk did, with a whole batch."""
 
     def reaches(self, point: int) -> bool:
-        """The entry leads to its batch, and that one, or one after it, ends right below `point`."""
+        """Whether the index entry leads to its batch and a batch from there on ends at `point`."""
         segment, indexed = self._segment, self._indexed
         base, after = segment.base_offset, segment.base_offset
         walk = Walk(segment.file, indexed.value, segment.size, chunk=_CHUNK)
@@ -206,7 +207,7 @@ class _Tail:
         return after == point
 
     def _is_indexed(self, header: BatchHeader) -> bool:
-        """What both indexes say of this batch is so."""
+        """Whether both indexes agree with this batch, which the last offset entry leads to."""
         indexed = self._indexed
         return not indexed.number or (
             header.last_offset == indexed.offset and header.max_timestamp <= self._latest
@@ -214,9 +215,9 @@ class _Tail:
 
 
 class SegmentRecovery:
-    """Reads a segment and makes everything beside it agree (S-REC-3).
+    """Reads a segment and rebuilds everything beside it (S-REC-3).
 
-    With `resume` the producers are those of a log that ends at its offset.
+    `producers` must be at the segment's base, or at `resume.offset`.
     """
 
     __slots__ = ("_epochs", "_known", "_producers", "_resume", "_segment", "_total")
@@ -236,7 +237,7 @@ class SegmentRecovery:
         self._resume = resume
 
     def run(self) -> int:
-        """Returns the bytes beyond the last good batch; they are still there. Raises OSError."""
+        """Return how many bytes follow the last good batch; cuts none of them. Raises OSError."""
         segment, known = self._segment, self._known
         start = self._begin()
         last = segment.base_offset - 1
@@ -264,7 +265,7 @@ class SegmentRecovery:
         return self._total - segment.size
 
     def _begin(self) -> int:
-        """Forget what is said of what is read; where that begins."""
+        """Forget what the indexes say of the batches to read; returns the first one's position."""
         segment, resume = self._segment, self._resume
         if resume is None:
             segment.offset_index.truncate()
@@ -275,11 +276,11 @@ class SegmentRecovery:
         else:
             segment.restart_from(resume.position)
         if resume is not None:
-            segment.aborted_sum = resume.aborted_sum  # no marker below its offset is settled again
+            segment.aborted_sum = resume.aborted_sum  # markers below its offset are not settled
         return segment.size
 
     def _note(self, header: BatchHeader, chunk: memoryview, at: int) -> None:
-        """Epoch and producer of a good batch."""
+        """Take over the leader epoch and the producer of a good batch."""
         epoch = header.partition_leader_epoch
         if epoch >= 0:
             latest = self._epochs.latest_epoch
@@ -292,7 +293,7 @@ class SegmentRecovery:
 
 
 def cut_indexes(segment: LogSegment, resume: ResumePoint) -> None:
-    """To what they hold up to the batch that is read first. Raises OSError."""
+    """Cut the indexes back to the entries that `resume` counts. Raises OSError."""
     segment.txn_index.keep(resume.aborted)
     segment.aborted_sum = resume.aborted_sum
     if not resume.is_all:

@@ -1,25 +1,25 @@
 """Splitting a segment whose offsets lie too far apart for its indexes (S-IDX-4, KAFKA-6264).
 
 An index entry holds an offset as the distance from the segment's base, in 31 bits. The cleaner of
-old Kafka versions could merge segments further apart than that. What lies beyond cannot be indexed,
-so such a segment is cut into several, when it is loaded, between two batches.
+old Kafka versions could merge segments further apart than that. Batches beyond cannot be indexed,
+so when such a segment is loaded it is cut into several, between two batches.
 
 What holds after a crash (Kafka's `splitOverflowedSegment`, `replaceSegments`)
   1. The pieces are written as `.cleaned` files and synced. A start that finds one of those removes
      it: the old segment is still whole.
   2. They are renamed to `.swap`, the last piece first. As long as one `.cleaned` is left, the
      `.swap` files lie above it, and a start removes those, too (S-REC-2).
-  3. Once all are `.swap` files, they replace the old segment: that is what any start does with
-     them, so the loader does it here as well.
+  3. Once all are `.swap` files, they replace the old segment, in the loader as at any later start
+     (`storage.leftovers.finish_swaps`).
 
-A piece is a record file only: its indexes are missing, and so the loader rebuilds them.
+A piece is a record file only; the loader rebuilds its missing indexes.
 
 The first piece bears the name of the old segment, and is empty if even the first batch is too far
 away. (Kafka names it after its first batch. When records before that were compacted away, an
 interrupted split would find the old segment beside the pieces.)
 
-`storage.recovery` calls this. Raises OSError; then nothing is left of the pieces but what could not
-be removed, and the old segment is as it was.
+`storage.recovery` calls this. Raises OSError. If writing the pieces fails, they are removed as far
+as the disk allows, and the old segment is as it was.
 """
 
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ from storage.log.segment import MAX_RELATIVE_OFFSET, LogSegment
 from storage.paths import CLEANED_SUFFIX, SWAP_SUFFIX, log_file
 
 _HEADERS: Final = 64 * 1024
-"""Read at a time where only headers are looked at."""
+"""Bytes per read where only headers are needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Bytes [start, end) of an overflowed segment's record file: a segment of their own."""
+    """Bytes [start, end) of an overflowed segment's record file, to become a segment."""
 
     base_offset: int
     start: int
@@ -46,7 +46,7 @@ class Piece:
 
 
 def overflows(last_offset: int, base_offset: int) -> bool:
-    """Whether a segment with this base cannot index a batch that ends there."""
+    """Whether a segment with this base cannot index a batch that ends at `last_offset`."""
     return last_offset - base_offset > MAX_RELATIVE_OFFSET
 
 
@@ -58,7 +58,7 @@ def is_forced(segment: LogSegment, following: LogSegment) -> bool:
 
 
 def pieces_of(segment: LogSegment) -> list[Piece]:
-    """How the segment is to be cut; one piece if it need not be. It ends with a whole batch."""
+    """The pieces to cut the segment into; one if it has no overflow. It ends with a whole batch."""
     pieces: list[Piece] = []
     base, start, last = segment.base_offset, 0, segment.base_offset - 1
     for position, header, _, _ in Walk(segment.file, 0, segment.size, chunk=_HEADERS):
@@ -71,14 +71,14 @@ def pieces_of(segment: LogSegment) -> list[Piece]:
 
 
 def split(fs: FileSystem, directory: str, segment: LogSegment) -> Sequence[Piece]:
-    """Steps 1 and 2: make the pieces and call them `.swap`."""
+    """Write the pieces and rename them to `.swap`: steps 1 and 2. Raises OSError."""
     pieces = pieces_of(segment)
     written = fs.mtime_ms(segment.path)
     try:
         for piece in pieces:
             path = log_file(directory, piece.base_offset, CLEANED_SUFFIX)
             _write(fs, path, segment.file, piece)
-            # Retention goes by it when the records have no timestamps (S-TS-4).
+            # Retention uses the modification time when the records have no timestamps (S-TS-4).
             fs.set_mtime_ms(path, written)
     except OSError:
         for piece in pieces:

@@ -1,7 +1,7 @@
 """Stopping in order (S-START-5): all logs synced and closed, checkpoints, the clean-stop marker.
 
-A directory where something failed, or whose logs were never all loaded, gets no marker: the next
-start recovers it.
+A directory where a close failed gets no marker, nor one whose start after an unclean stop did not
+finish loading: the next start recovers it.
 """
 
 import logging
@@ -22,7 +22,7 @@ from storage.replaced_file import ReplacedFile, ReplaceJob
 _log = logging.getLogger(__name__)
 
 _SIDE_BY_SIDE: Final = 64
-"""Logs whose syncs may wait at the same time: that costs the disk little more than one."""
+"""How many logs sync at the same time: together they cost the disk little more than one sync."""
 
 
 class Closing:
@@ -45,7 +45,7 @@ class Closing:
         """Log directories where a log could not be closed."""
 
     def steps(self, broker_epoch: int) -> Steps:
-        """Nobody may use the logs any more."""
+        """Close all logs, directory by directory. Nobody may use the logs any more."""
         for log_dir in list(self._directories.live):
             yield from self._close_logs(log_dir)
             if log_dir in self._failed:

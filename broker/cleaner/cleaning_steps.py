@@ -76,7 +76,7 @@ class Cleaned:
 
 
 class RunningCleaning:
-    """A cleaning and the child process that does it. Raises the errors of `log_cleaner`'s a to d."""
+    """A cleaning and the child process that does it. Raises the errors a to d of `log_cleaner`."""
 
     def __init__(
         self,

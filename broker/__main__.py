@@ -7,7 +7,7 @@ SIGINT stops cleanly (exit code 0), a second one stops at once; a start or stop 
 exit code 1. Log lines go to the standard output in Kafka's format; PYKAFKALOG_LOG_LEVEL sets the
 level (default INFO).
 
-Start-up is counted in milliseconds here: what is not needed for `--help` is imported later.
+Start-up time counts in milliseconds: modules that `--help` does not need are imported later.
 """
 
 import gc
@@ -41,23 +41,24 @@ PYKAFKALOG_LOG_LEVEL (default INFO) says how many. Exit code 0: stopped as asked
 start, or failed, and the last line on standard error says why."""
 LOG_LEVEL_VARIABLE = "PYKAFKALOG_LOG_LEVEL"
 _SWITCH_INTERVAL_S = 0.0005
-"""A thread with Python code costs the event loop up to this much per wake-up (default: 5 ms)."""
+"""A thread of Python code delays each wake-up of the event loop by up to this (default: 5 ms)."""
 _SAME_SIGNAL_S = 0.5
-"""Process groups and supervisors often deliver one wish twice: that is no second signal."""
+"""A signal this soon after the first is the same request: supervisors and process groups often
+deliver it twice."""
 _GC_THRESHOLDS = (10_000, 5, 1_000)
-"""Requests leave little garbage in cycles: look at everything seldom, after fifty million objects.
-What is new is looked at in small lots. A million of them (a large request, new partitions) would
-stop the loop for a third of a second; fifty thousand do for fifteen milliseconds."""
+"""Requests leave little garbage in cycles, so a full collection comes only after fifty million new
+objects. Young objects are collected in small lots: a million of them (a large request, new
+partitions) would stop the loop for a third of a second, fifty thousand do for 15 ms."""
 
 logger = logging.getLogger(__package__)
 
 
 class UsageError(Exception):
-    """The command line makes no sense."""
+    """The command line is invalid; the message says why."""
 
 
 class Arguments:
-    """What the command line said."""
+    """The parsed command line."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         """Raises UsageError."""
@@ -88,7 +89,7 @@ class Arguments:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command; return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if "--version" in arguments:
         from importlib.metadata import version
@@ -108,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Arguments) -> int:
-    gc.disable()  # what start-up makes stays: looking for garbage among it is lost time
+    gc.disable()  # start-up's objects stay, so searching them for garbage would waste time
     from config.broker_config import load_broker_config
     from config.definition import ConfigError
 
@@ -139,7 +140,7 @@ def _run(arguments: Arguments) -> int:
             gc.set_threshold(*_GC_THRESHOLDS)
             gc.enable()
             sys.setswitchinterval(_SWITCH_INTERVAL_S)
-            server.watch.begin_turn()  # nobody has waited for that collection: it is no long turn
+            server.watch.begin_turn()  # no request waited for that collection: not a long turn
 
         server = BrokerServer(
             config,
@@ -156,7 +157,7 @@ def _run(arguments: Arguments) -> int:
                 went_well = await server.run()
                 nursery.cancel_scope.cancel()
         if server.failure is not None:
-            # Also for those who send the log elsewhere.
+            # Standard error too, for operators whose log goes elsewhere.
             print(f"pykafkalog-broker: {server.failure}", file=sys.stderr)  # noqa: T201
         return went_well
 
@@ -179,7 +180,7 @@ def _tell_what_does_nothing(config: "BrokerConfig") -> None:
 
 
 async def _obey(signals: AsyncIterator[int], server: "BrokerServer", clock: "Clock") -> None:
-    """The first signal asks, the second does not."""
+    """Stop the server at the first signal; end the process at once at the second."""
     asked_at: float | None = None
     async for number in signals:
         name = signal.Signals(number).name

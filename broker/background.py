@@ -1,14 +1,16 @@
-"""The background work of a broker: what runs every so often (Kafka's KafkaScheduler).
+"""The periodic background work of a broker (Kafka's KafkaScheduler).
 
-A `Task` (`storage.jobs`) is a row of a table: name, when first, how often, what. Its steps are
-begun and completed on the event loop, which they must not hold for long; what may wait for the disk
-is a job that one of `background.threads` workers runs. One task never runs twice at the same time.
-A period is counted from the start of a run; a run that took longer is followed by the next at once.
+A `Task` (`storage.jobs`) is a row of a table: name, initial delay, period, function. Its steps are
+begun and completed on the event loop, which they must not hold for long; work that may wait for the
+disk is a job that one of `background.threads` threads runs. A task never runs twice at the same
+time. Its period counts from the start of a run; a run that took longer is followed by the next one
+at once.
 
-What a task foresees (a failing disk, mostly) is logged, and the task runs again. Anything else is a
-bug: it ends `run`, and so the broker, which would otherwise look alive and not be (S-TIME-1).
+An error that a task foresees (`Task.foreseen`, mostly a failing disk) is logged, and the task runs
+again. Any other error is a bug: it ends `run`, and so the broker, which would otherwise seem to run
+without that task (S-TIME-1).
 
-A task that somebody waits for is woken (`Task.hurry`) and does not sit out its period.
+A task with a `Task.hurry` may be woken before its period ends, when something waits for its run.
 """
 
 import logging
@@ -37,24 +39,24 @@ class TaskStatistics:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundStatistics:
-    """By task name."""
+    """The statistics of all tasks, by task name."""
 
     tasks: dict[str, TaskStatistics] = field(default_factory=dict)
 
 
 class _Pause:
-    """Between two runs of a task that may be in a hurry."""
+    """The pause between two runs of a task that may be woken early."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._ended = trio.Event()
 
     def end(self) -> None:
-        """This one, or the one to come: what a run has missed is seen by the next."""
+        """End this pause, or the next one if the task is running and may have missed the reason."""
         self._ended.set()
 
     async def sleep_until(self, deadline: float) -> None:
-        """Returns then, or at the end."""
+        """Return at `deadline`, monotonic seconds, or when `end` was called."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._cancel_at_end, nursery.cancel_scope)
             await self._clock.sleep_until(deadline)
@@ -72,7 +74,7 @@ class Background:
     def __init__(
         self, *, threads: int, clock: Clock, workers: Workers, watch: LoopWatch | None = None
     ) -> None:
-        """`watch` hears of steps that hold the loop for long."""
+        """`watch` is notified of steps that hold the loop for long."""
         self._clock = clock
         self._watch = watch or LoopWatch(clock)
         self._workers = workers
@@ -80,13 +82,13 @@ class Background:
         self._statistics: dict[str, TaskStatistics] = {}
 
     def resize(self, threads: int) -> None:
-        """Have at most so many jobs in workers from now on."""
+        """Let at most `threads` jobs run at once from now on."""
         self._limiter.total_tokens = threads
 
     async def run(self, tasks: Iterable[Task]) -> None:
-        """All of them, for ever; a job that is under way is waited for at the end.
+        """Run the tasks until cancelled, which waits for jobs under way.
 
-        Raises what a task has not foreseen.
+        Raises any error that a task has not foreseen.
         """
         async with trio.open_nursery() as nursery:
             for task in tasks:

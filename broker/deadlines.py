@@ -1,19 +1,19 @@
-"""Timers: what must happen at some time unless something else happens first.
+"""Timers: callbacks that run at some time unless they are cancelled before.
 
-One heap for the whole broker and one task that sleeps until the earliest entry: a parked fetch,
-a group member's session and a rebalance's delay cost an entry each and no task. Rules:
+The whole broker has one heap and one task that sleeps until the earliest entry: a parked fetch, a
+group member's session and a rebalance's delay cost an entry each and no task. Rules:
 
 * Callbacks are plain functions, run on the event loop one after the other; they must not block.
-  Ten thousand that are due together go in turns (`broker.world.turns`).
-* A cancelled handle lets go of its callback at once (a parked request must not live on here); its
-  place in the heap is taken out when it comes up, or when more than half of the heap is dead.
-* A callback that raises is a bug: it ends `run`, and so the broker. Whoever was parked behind that
-  timer would otherwise wait for ever in a broker that looks alive.
-* A callback may schedule; what it schedules is never run in the same `run_due`, so a timer that
+  Ten thousand that are due together run in turns (`broker.world.turns`).
+* A cancelled handle drops its callback at once, so that the heap keeps no finished request alive.
+  Its entry leaves the heap at its deadline, or when more than half of the heap is dead.
+* A callback that raises is a bug: it ends `run`, and so the broker. Otherwise requests that were
+  parked behind that timer would wait for ever in a broker that seems to run.
+* A callback may schedule another; that one never runs in the same `run_due`, so a timer that
   schedules itself without delay cannot lock up the loop.
 
 Time comes from the injected clock: tests move a manual clock and call `run_due` themselves; only
-the broker starts `run`. Used by the purgatories and the coordinators.
+the broker starts `run`. The purgatories and the coordinators use it.
 """
 
 import heapq
@@ -29,7 +29,7 @@ from broker.world.loop_watch import NOTED_S, LoopWatch, name_of
 from broker.world.turns import Turns
 
 _COMPACT_FROM = 64
-"""Dead entries below this number are not worth a pass over the heap."""
+"""The heap is not rebuilt for this many dead entries or fewer."""
 
 
 class Handle:
@@ -48,11 +48,11 @@ class Handle:
 
     @property
     def active(self) -> bool:
-        """Neither fired nor cancelled yet."""
+        """Whether it has neither fired nor been cancelled yet."""
         return self._callback is not None
 
     def cancel(self) -> bool:
-        """It will not fire any more. False when it has fired or was cancelled before."""
+        """Cancel the callback. Return False if it has fired or was cancelled before."""
         if self._callback is None:
             return False
         self._callback = None
@@ -70,7 +70,7 @@ class DeadlinesStatistics:
     """Numbers for metrics and tests."""
 
     active: int
-    """Timers that wait for their time."""
+    """Timers that have neither fired nor been cancelled."""
     fired: int
     """Callbacks run since the start."""
 
@@ -79,7 +79,7 @@ class Deadlines:
     """A heap of timers."""
 
     def __init__(self, clock: Clock, watch: LoopWatch | None = None) -> None:
-        """`watch` hears of callbacks that hold the loop for long."""
+        """`watch` is notified of callbacks that hold the loop for long."""
         self._clock = clock
         self._watch = watch or LoopWatch(clock)
         self._heap: list[tuple[float, int, Handle]] = []
@@ -103,11 +103,11 @@ class Deadlines:
         return handle
 
     def soon(self, callback: Callable[[], object]) -> None:
-        """Run `callback` in a turn of its own, when whoever is at it now is done."""
+        """Run `callback` soon, but not within the caller."""
         self.schedule(0, callback)
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds of the earliest timer; None when there is none."""
+        """The deadline of the earliest timer, monotonic seconds; None if there is no timer."""
         heap = self._heap
         while heap and not heap[0][2].active:
             heapq.heappop(heap)
@@ -115,9 +115,9 @@ class Deadlines:
         return heap[0][0] if heap else None
 
     def run_due(self) -> int:
-        """Run every callback whose time has come, earliest first; how many were run.
+        """Run every callback that is due, earliest first; return how many were run.
 
-        Raises what a callback raises; those behind it are not run.
+        Raises what a callback raises; the callbacks after it stay due.
         """
         self._take_due()
         before = self._fired
@@ -138,7 +138,7 @@ class Deadlines:
 
     def _fire_next(self) -> None:
         callback = self._due.popleft()._take()
-        if callback is not None:  # else an earlier one of this round has cancelled it
+        if callback is not None:  # else an earlier callback of this round has cancelled it
             self._fired += 1
             began = self._clock.monotonic()
             callback()
@@ -147,7 +147,7 @@ class Deadlines:
                 self._watch.note(began, ended, lambda: f"the timer {name_of(callback)}")
 
     async def run(self) -> None:
-        """Fire timers until cancelled. Started once, by the server."""
+        """Fire timers until cancelled. The server starts it, once."""
         turns = Turns(self._clock)
         while True:
             self._take_due()

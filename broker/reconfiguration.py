@@ -1,8 +1,8 @@
 """What the parts of a running broker do when its configuration changes.
 
-`DynamicBrokerConfig` has checked and stored the change and calls `follow` with the configuration
-before and after. What is only read at the next start (`num.recovery.threads.per.data.dir`) needs
-nothing here. After the `BrokerReconfigurable`s of Kafka's `DynamicBrokerConfig`.
+`DynamicBrokerConfig` checks and stores a change, then calls `follow` with the configuration before
+and after it. A setting that only a start reads (`num.recovery.threads.per.data.dir`) needs nothing
+here. After the `BrokerReconfigurable`s of Kafka's `DynamicBrokerConfig`.
 """
 
 from dataclasses import replace
@@ -15,13 +15,13 @@ _TOPIC_DEFAULTS = frozenset(name for key in TOPIC_KEYS for name in key.synonyms)
 
 
 class Reconfiguration:
-    """Brings changes to the parts."""
+    """Passes changed settings on to the parts."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     async def follow(self, before: BrokerConfig, now: BrokerConfig) -> None:
-        """Called on the event loop, one change after the other."""
+        """Apply the change from `before` to `now`. Called on the event loop, one at a time."""
         parts = self._parts
         parts.log_manager.reconfigure(now)
         if any(before.values[name] != now.values[name] for name in _TOPIC_DEFAULTS):

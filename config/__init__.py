@@ -1,1 +1,1 @@
-"""What may be configured: one table of keys, the parser of `server.properties`, typed views."""
+"""The configuration: tables of keys, the parser of `server.properties`, typed frozen views."""

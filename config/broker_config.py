@@ -1,15 +1,14 @@
 """A broker's configuration: frozen, typed, checked.
 
-Attributes are the keys with dots as underscores. Those that are declared below are the ones that
-the broker reads (the keys that are not marked `effective=False`); a test holds the two together.
-Some keep a resolved value:
+Attributes are the keys with dots as underscores. The class declares those that the broker reads
+(keys with `effective=True`); a test checks that both sets are equal. Some have a resolved value:
 
-* `log_retention_ms`, `log_roll_ms`, `log_roll_jitter_ms`, `log_flush_interval_ms`: whichever unit
-  was set, in milliseconds; -1 keeps for ever;
-* `log_dirs`: never empty; `cordoned_log_dirs`: some of them;
-* `broker_id` and `node_id`: equal, -1 when it must be generated;
-* `listeners`, `advertised_listeners`: parsed. The second is empty when the operator said nothing:
-  then a client is told the address that it connected to.
+* `log_retention_ms`, `log_roll_ms`, `log_roll_jitter_ms`, `log_flush_interval_ms`: milliseconds,
+  from whichever unit was set; a retention of -1 keeps for ever;
+* `log_dirs`: never empty; `cordoned_log_dirs`: a subset of it;
+* `broker_id` and `node_id`: equal, -1 if the id must be generated;
+* `listeners`, `advertised_listeners`: parsed. The second is empty if the operator did not set it:
+  then the broker advertises to each client the address that it connected to.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,11 +40,11 @@ _NOT_FOR_ADOPTION: Final = frozenset(
         *("controller.listener.names", "control.plane.listener.name"),
     }
 )
-"""What a file of Kafka's may say that this broker refuses, and that adoption does not ask for."""
+"""Keys whose values in Kafka's file may stop a start of this broker; adoption ignores them then."""
 
 
 class BrokerConfig:
-    """Made by `parse`; never changes."""
+    """A broker's configuration; made by `parse`, immutable."""
 
     if TYPE_CHECKING:
         advertised_host_name: str | None
@@ -160,9 +159,9 @@ class BrokerConfig:
         transactional_id_expiration_ms: int
 
     originals: Mapping[str, str]
-    """What the operator set, as text."""
+    """The texts that the operator set, by key."""
     unknown: tuple[str, ...]
-    """Names that the operator set and the table does not know: worth a warning (S-CFG-1)."""
+    """Names that the operator set and the table does not have: warned of at start (S-CFG-1)."""
     values: Mapping[str, Any]
     """Every key's value by its name, as parsed or defaulted, before units are resolved."""
     inter_broker_listener: str
@@ -172,7 +171,7 @@ class BrokerConfig:
 
     @classmethod
     def parse(cls, props: Mapping[str, str]) -> "BrokerConfig":
-        """From the strings of a properties file. Raises ConfigError with one clear line."""
+        """Make it from the strings of a properties file. Raises ConfigError with one clear line."""
         values = BROKER_KEYS.parse(props)
         config = cls()
         fields = config.__dict__
@@ -202,18 +201,18 @@ class BrokerConfig:
 
     @property
     def is_in_memory(self) -> bool:
-        """The log directories are memory of the process, and end with it."""
+        """Whether the log directories are memory of this process, which ends with it."""
         return self.log_dirs[0].startswith(IN_MEMORY)
 
     def with_broker_id(self, broker_id: int) -> "BrokerConfig":
-        """The same configuration with the id that was found or generated (S-START-6)."""
+        """Return a copy with the id that was found or generated (S-START-6)."""
         config = BrokerConfig()
         values = {**self.values, "broker.id": broker_id, "node.id": broker_id}
         config.__dict__.update(self.__dict__, broker_id=broker_id, node_id=broker_id, values=values)
         return config
 
     def for_listener(self, listener_name: str, key_name: str) -> Any:
-        """A key's value for one listener: `listener.name.<name>.<key>`, else None (S-CFG-6).
+        """The value of `listener.name.<name>.<key>`; None if it is not set (S-CFG-6).
 
         Listener names in keys are in lower case. Raises ConfigError for a bad value.
         """
@@ -228,7 +227,7 @@ class BrokerConfig:
 
 
 def _listener_key(name: str) -> ConfigKey | None:
-    """The key of `listener.name.<name>.<key>`, after a SASL mechanism or not, if it is known."""
+    """The key of `listener.name.<name>[.<SASL mechanism>].<key>`; None if it is not known."""
     if not name.startswith(LISTENER_PREFIX):
         return None
     key_name = name[len(LISTENER_PREFIX) :].partition(".")[2]
@@ -246,7 +245,7 @@ def load_broker_config(
 ) -> BrokerConfig:
     """Read `server.properties` and apply `--override`s, which win (S-START-1).
 
-    Raises ConfigError also for a file that is missing or cannot be read.
+    Raises ConfigError, also if the file cannot be read.
     """
     return BrokerConfig.parse(_properties(path, overrides, read_bytes))
 
@@ -256,10 +255,10 @@ def load_for_adoption(
     overrides: Mapping[str, str] | None = None,
     read_bytes: Callable[[str], bytes] = _read_file,
 ) -> tuple[BrokerConfig, str | None]:
-    """A file that is Kafka's still, and why a broker does not start on it as it is (None: it does).
+    """Read a `server.properties` of Kafka; return (config, why a start would refuse it, or None).
 
-    Adoption opens no listener and joins no cluster, so settings of those may be what they are.
-    Raises ConfigError for any other.
+    Adoption opens no listener and joins no cluster, so values of those keys that a start would
+    refuse are ignored. Raises ConfigError for a bad value of any other key.
     """
     props = _properties(path, overrides, read_bytes)
     try:

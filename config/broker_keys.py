@@ -1,7 +1,7 @@
 """The table of every broker key: all of Kafka 2.5, those of Kafka 4.3, and a few of our own.
 
 A key is one line in one of the tables joined here. `key` means that the broker reads it; `inert`
-that it is understood but changes nothing yet, which docs/configuration.md tells the operator.
+means that the broker knows it but it has no effect yet, as docs/configuration.md says.
 """
 
 from config import (
@@ -22,7 +22,7 @@ SECTIONS = (
     ("Metrics, quotas, tiered storage", metrics_keys.KEYS),
     ("Security", security_keys.KEYS),
 )
-"""For docs/configuration.md: headings and their keys."""
+"""(heading, keys) of the sections of docs/configuration.md."""
 
 BROKER_KEYS = ConfigTable(key for _, keys in SECTIONS for key in keys)
 """Every key that `server.properties` may hold and this broker knows."""

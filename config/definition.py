@@ -1,8 +1,8 @@
-"""What a configuration key is, and how a table of keys is parsed.
+"""Configuration keys, and tables of them that parse properties.
 
 A `ConfigTable` is built once from `ConfigKey`s and turns the strings of a properties file into
-typed values. Its errors read as those of Kafka's `ConfigException`, because people search for
-those sentences. Nothing here knows which keys exist: see `broker_keys` and `topic_keys`.
+typed values. Its errors have the words of Kafka's `ConfigException`, because people search for
+those sentences. The keys themselves are in `broker_keys` and `topic_keys`.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Any, Final
 from config.validators import Validator
 
 HIDDEN: Final = "[hidden]"
-"""What stands in for a password wherever a value is shown (Kafka's `Password.HIDDEN`)."""
+"""Shown in place of a password (Kafka's `Password.HIDDEN`)."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]+\Z")
 _FRACTION = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?\Z")
@@ -30,13 +30,13 @@ class ConfigError(Exception):
 
     @classmethod
     def invalid(cls, name: str, value: object, reason: str | None = None) -> "ConfigError":
-        """The sentence Kafka forms for a bad value of one key."""
+        """Make Kafka's message for a bad value of one key."""
         text = f"Invalid value {format_value(value)} for configuration {name}"
         return cls(f"{text}: {reason}" if reason else text)
 
 
 class ConfigType(Enum):
-    """Types of values; `wire_id` is the number DescribeConfigs v3 and later tell the client."""
+    """Types of values, each with its number in DescribeConfigs v3 and later."""
 
     BOOLEAN = 1
     STRING = 2
@@ -55,7 +55,7 @@ class ConfigType(Enum):
 
 
 class Importance(Enum):
-    """How likely it is that an operator needs to care."""
+    """How likely it is that an operator needs to set the key."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -84,7 +84,7 @@ class Password:
 
 
 NO_EFFECT = "(No effect in this broker yet.)"
-"""How DescribeConfigs says that a setting changes nothing: at the end of its documentation."""
+"""The end of a key's documentation in DescribeConfigs, if this broker does not read the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,27 +107,27 @@ class ConfigKey:
 
     @property
     def attribute(self) -> str:
-        """The name in Python: dots and dashes become underscores."""
+        """The name in Python: dots become underscores."""
         return self.name.replace(".", "_")
 
     @property
     def documentation(self) -> str:
-        """What clients are told it does, or that it does nothing."""
+        """The documentation for clients, which ends with `NO_EFFECT` if the key has none."""
         return self.doc if self.effective else f"{self.doc} {NO_EFFECT}"
 
     @property
     def sensitive(self) -> bool:
-        """Passwords are never sent to a client or logged."""
+        """Whether the value is a password, which is never sent to a client or logged."""
         return self.type is ConfigType.PASSWORD
 
     def parse(self, text: str) -> Any:
-        """The typed and checked value. Raises ConfigError."""
+        """Return the typed and checked value. Raises ConfigError."""
         value = parse_value(self.name, self.type, text)
         self.check(value)
         return value
 
     def check(self, value: Any) -> None:
-        """Apply the validator. Raises ConfigError."""
+        """Apply the validator; None is valid if it is the default. Raises ConfigError."""
         if self.validator is None or (value is None and self.default is None):
             return
         wrong = self.validator.check(value)
@@ -143,7 +143,7 @@ _RANGES = {
 
 
 def parse_value(name: str, kind: ConfigType, text: str) -> Any:
-    """`text` as a value of type `kind`, by the rules of Kafka's `ConfigDef.parseType`.
+    """Parse `text` as a value of type `kind`, by the rules of Kafka's `ConfigDef.parseType`.
 
     Raises ConfigError.
     """
@@ -172,7 +172,7 @@ def parse_value(name: str, kind: ConfigType, text: str) -> Any:
 
 
 def format_value(value: object) -> str:
-    """A typed value as Kafka writes it: in DescribeConfigs, in errors, in the documentation."""
+    """Return a typed value as text, as Kafka writes it in DescribeConfigs, errors and its docs."""
     match value:
         case None:
             return "null"
@@ -187,7 +187,7 @@ def format_value(value: object) -> str:
 
 
 def _format_double(value: float) -> str:
-    """As Java's `Double.toString` writes it: 1.7976931348623157E308."""
+    """Return the text of Java's `Double.toString`, such as 1.7976931348623157E308."""
     if value == int(value) and abs(value) < 1e7:
         return f"{value:.1f}"
     return repr(value).replace("e+", "E").replace("e", "E")
@@ -217,13 +217,13 @@ class ConfigTable:
         return self._keys[name]
 
     def get(self, name: str) -> ConfigKey | None:
-        """The key, or None when the table does not know it."""
+        """The key called `name`; None if the table does not have it."""
         return self._keys.get(name)
 
     def parse(self, props: Mapping[str, str]) -> dict[str, Any]:
-        """Every key's value, in the table's order: what `props` says, else the default.
+        """Return every key's value, in the table's order: that of `props`, else the default.
 
-        Unknown names in `props` are left to the caller. Raises ConfigError for the first bad value.
+        Ignores unknown names in `props`. Raises ConfigError for the first bad value.
         """
         values = self._defaults.copy()
         for name, text in props.items():

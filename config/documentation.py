@@ -1,4 +1,4 @@
-"""docs/configuration.md, made from the tables of keys by scripts/generate-configuration-docs."""
+"""Makes docs/configuration.md from the tables of keys, for scripts/generate-configuration-docs."""
 
 from collections.abc import Iterable, Iterator
 
@@ -31,7 +31,7 @@ Log levels change with `--entity-type broker-loggers`, until the next start.
 
 
 def render() -> str:
-    """The whole file."""
+    """Return the text of the file."""
     return "\n".join(_lines()) + "\n"
 
 

@@ -1,13 +1,13 @@
-"""Which broker configs may change while the broker runs, and what then holds. Pure.
+"""Which broker configs may change while the broker runs, and which value then applies. Pure.
 
-A value comes from the first of these that sets it (S-CFG-2): what was set for this broker, what
-was set for the whole cluster, `server.properties`, the default. `ConfigLayers` keeps them apart and
-makes one `BrokerConfig` of them. Within a layer's reach synonyms count as one: `log.retention.ms`
-set while running hides `log.retention.hours` of the file.
+A value comes from the first of these that sets it (S-CFG-2): the dynamic config of this broker, the
+dynamic config of the cluster, `server.properties`, the default. `ConfigLayers` keeps the layers
+apart and makes one `BrokerConfig` of them. Synonyms count as one setting across layers: a dynamic
+`log.retention.ms` hides `log.retention.hours` of the file.
 
-Of what Kafka lets change per broker only, `cordoned.log.dirs` and a listener's `max.connections`
-change here as well; listeners, TLS and SASL do not: that would need sockets opened anew. Names that
-the table does not know are taken, as Kafka takes them for plug-ins.
+Of the keys that Kafka lets change only per broker, `cordoned.log.dirs` and a listener's
+`max.connections` may change here too. Those of listeners, TLS and SASL may not, as that would need
+new sockets. Names that the table does not have are accepted, as Kafka accepts them for plug-ins.
 After Kafka's `DynamicBrokerConfig` and `DynamicThreadPool`.
 """
 
@@ -26,12 +26,12 @@ _FAMILIES: Final = (
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
 )
-"""Broker keys that stand in for one another, the first that is set winning."""
+"""Synonyms among broker keys; the first that is set wins."""
 
 _FAMILY_OF: Final = {names[0]: names for names in _FAMILIES}
 
 OF_ONE_BROKER: Final = frozenset(("cordoned.log.dirs",))
-"""What may change while the broker runs, for one broker and not for all."""
+"""Keys that may change while the broker runs, but only for one broker."""
 
 THREAD_COUNTS: Final = ("num.io.threads", "num.recovery.threads.per.data.dir", "background.threads")
 
@@ -55,11 +55,11 @@ DYNAMIC_ONLY: Final = {
         ("replica.alter.log.dirs.io.max.bytes.per.second", "For moves between directories."),
     )
 }
-"""Keys that no file has: tools set them for the time of a move (Kafka's `QuotaConfig`)."""
+"""Keys that only a dynamic config has: tools set them during a move (Kafka's `QuotaConfig`)."""
 
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
-    """All names of the setting that `name` is the first name of; itself alone otherwise."""
+    """All synonyms of a setting, by the first of them; for any other name that name alone."""
     return _FAMILY_OF.get(name, (name,))
 
 
@@ -69,9 +69,9 @@ def may_change(key: ConfigKey) -> bool:
 
 
 def check_changeable(props: Mapping[str, str], *, for_cluster: bool = False) -> None:
-    """Raises ConfigError for keys that are read-only and for values that are not of their type.
+    """Check a dynamic config. Raises ConfigError for read-only keys and for bad values.
 
-    `for_cluster`: set for all brokers, where what belongs to one is refused.
+    With `for_cluster`, for the config of all brokers, keys of a single broker are refused too.
     """
     own = [name for name in props if _is_of_one_broker(name)] if for_cluster else []
     if own:
@@ -100,7 +100,7 @@ def _is_of_one_broker(name: str) -> bool:
 
 
 def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
-    """Pools grow and shrink by at most a factor of two at a time. Raises ConfigError."""
+    """Raise ConfigError if a pool would grow or shrink by more than a factor of two."""
     _check_cleaner_threads(old, new)
     for name in THREAD_COUNTS:
         before, after = old.values[name], new.values[name]
@@ -116,7 +116,7 @@ def check_thread_counts(old: BrokerConfig, new: BrokerConfig) -> None:
 
 
 def _check_cleaner_threads(old: BrokerConfig, new: BrokerConfig) -> None:
-    """As Kafka's `LogCleaner.validateReconfiguration`, which nobody asks where there is none."""
+    """Kafka's `LogCleaner.validateReconfiguration`, which a disabled cleaner does not run."""
     before, after = old.log_cleaner_threads, new.log_cleaner_threads
     if not old.log_cleaner_enable or before == after:
         return
@@ -135,25 +135,25 @@ def _check_cleaner_threads(old: BrokerConfig, new: BrokerConfig) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigLayers:
-    """What was set where; the texts of properties."""
+    """The texts of properties, by the layer that sets them."""
 
     file: Mapping[str, str]
     """`server.properties` with its `--override`s."""
     cluster: Mapping[str, str] = field(default_factory=dict)
-    """While running, for all brokers (DYNAMIC_DEFAULT_BROKER_CONFIG)."""
+    """The dynamic config of all brokers (DYNAMIC_DEFAULT_BROKER_CONFIG)."""
     broker: Mapping[str, str] = field(default_factory=dict)
-    """While running, for this broker (DYNAMIC_BROKER_CONFIG)."""
+    """The dynamic config of this broker (DYNAMIC_BROKER_CONFIG)."""
 
     def with_broker(self, props: Mapping[str, str]) -> "ConfigLayers":
-        """The same with other configs of this broker."""
+        """Return a copy with another dynamic config of this broker."""
         return replace(self, broker=props)
 
     def with_cluster(self, props: Mapping[str, str]) -> "ConfigLayers":
-        """The same with other configs of the cluster."""
+        """Return a copy with another dynamic config of the cluster."""
         return replace(self, cluster=props)
 
     def merged(self) -> dict[str, str]:
-        """What holds: each layer over the one below, synonyms hidden."""
+        """Return the properties that apply: each layer replaces keys and synonyms below it."""
         props = dict(self.file)
         for layer in (self.cluster, self.broker):
             for name in layer:
@@ -163,7 +163,7 @@ class ConfigLayers:
         return props
 
     def config(self, broker_id: int) -> BrokerConfig:
-        """The configuration that holds. Raises ConfigError."""
+        """Return the configuration that applies. Raises ConfigError."""
         return BrokerConfig.parse(self.merged()).with_broker_id(broker_id)
 
 

@@ -1,8 +1,8 @@
-"""What of a configuration does nothing: told in a line at start, so that nobody relies on it.
+"""Finds settings that have no effect; the start logs them, so that no operator relies on them.
 
-Kafka has some hundred keys for what this broker does not have (yet): they are accepted, because a
-`server.properties` that Kafka takes should do, and a policy class or a quota that is silently
-ignored is worse than an error.
+Kafka has some hundred keys for features that this broker does not have (yet). They are accepted so
+that the broker starts on Kafka's `server.properties`; but a policy class or a quota that is ignored
+silently would be worse than an error.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from config.broker_keys import BROKER_KEYS
 from config.topic_keys import TOPIC_KEYS
 
 _OF_A_LISTENER: Final = frozenset(("max.connections",))
-"""Keys that are followed with a listener's prefix."""
+"""Keys that the broker reads with a listener's prefix."""
 
 _MOST_SUGGESTIONS: Final = 50
 _SIMILAR: Final = 0.75
@@ -38,8 +38,8 @@ def _without_effect(config: BrokerConfig) -> Iterator[str]:
 
 
 def unknown_names(config: BrokerConfig) -> list[str]:
-    """Names that no table knows, each with the nearest one that a table does know."""
-    from difflib import get_close_matches  # only where somebody has mistyped
+    """Return texts for the names that no table has, each with the most similar known name."""
+    from difflib import get_close_matches  # imported only if a name is unknown
 
     known = [key.name for key in BROKER_KEYS]
     topic = {key.name for key in TOPIC_KEYS}

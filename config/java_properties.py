@@ -1,8 +1,8 @@
-"""The text format of `java.util.Properties`, by the javaproperties package, without its XML half.
+"""The text format of `java.util.Properties`, by the javaproperties package without its XML part.
 
-Importing that package imports `xml.sax`, and with it `urllib.request`, `http.client` and `email`:
-a fifteenth of a broker's start. Its modules that read and write text need none of them, so they
-are imported here without the package's `__init__`. Import this module when a file is read.
+Importing that package imports `xml.sax`, and with it `urllib.request`, `http.client` and `email`,
+which takes a fifteenth of a broker's start. Its modules that read and write text need none of them,
+so this module imports those without the package's `__init__`. Import it only when a file is read.
 """
 
 import sys
@@ -15,9 +15,9 @@ _PACKAGE: Final = "javaproperties"
 
 
 def _text_modules() -> tuple[ModuleType, ModuleType]:
-    """The package's modules that read and write; whoever imports the package still gets all of it.
+    """Import the package's modules `reading` and `writing`, without its `__init__`.
 
-    Raises ModuleNotFoundError.
+    A later import of the package still gets all of it. Raises ModuleNotFoundError.
     """
     before = set(sys.modules)
     if _PACKAGE not in before:
@@ -35,8 +35,8 @@ def _text_modules() -> tuple[ModuleType, ModuleType]:
 _reading, _writing = _text_modules()
 
 loads: Final = _reading.loads
-"""Text to keys and values."""
+"""Parse a text to a dict of keys and values."""
 InvalidUEscapeError: Final = _reading.InvalidUEscapeError
-"""A `\\u` that is not followed by four hexadecimal digits."""
+"""Raised by `loads` for a `\\u` that is not followed by four hexadecimal digits."""
 join_key_value: Final = _writing.join_key_value
-"""One line, escaped."""
+"""Format a key and a value as one line, escaped."""

@@ -1,8 +1,8 @@
-"""Short spelling for the tables of keys; only those tables use it.
+"""Short constructors for the tables of keys; only those tables use them.
 
-`key(…)` is a key that the broker reads. `inert(…)` is one that is known and checked, so that a
-`server.properties` written for Kafka is understood, but that has no effect in this broker (yet);
-DescribeConfigs shows it and docs/configuration.md says so.
+`key(…)` is a key that the broker reads. `inert(…)` is one that is known and checked, so that
+Kafka's `server.properties` is accepted, but that has no effect in this broker (yet);
+DescribeConfigs and docs/configuration.md say so.
 """
 
 from functools import partial

@@ -1,8 +1,8 @@
-"""Where the broker listens and what it tells clients: `listeners` and its relatives.
+"""Where the broker listens and what it advertises: `listeners`, `advertised.listeners`.
 
-Worded and ruled as Kafka's `SocketServerConfigs.listenerListToEndPoints` and `CoreUtils`. A host
-may be empty (all interfaces), a name, an IPv4 address or an IPv6 address in brackets. Port 0 lets
-the system choose.
+Rules and error messages are those of Kafka's `SocketServerConfigs.listenerListToEndPoints` and
+`CoreUtils`. A host may be empty (all interfaces), a name, an IPv4 address or an IPv6 address in
+brackets. Port 0 lets the system choose.
 """
 
 import re
@@ -19,7 +19,7 @@ _MAX_PORT = 65535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """One endpoint. `host` is empty for all interfaces; IPv6 addresses stand without brackets."""
+    """One endpoint. `host` is empty for all interfaces; an IPv6 address has no brackets."""
 
     name: str
     """In upper case, as Kafka normalizes listener names."""
@@ -34,7 +34,7 @@ class Listener:
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
-    """`listener.security.protocol.map`: upper-case listener name to security protocol.
+    """Parse `listener.security.protocol.map`: upper-case listener name to security protocol.
 
     Raises ConfigError.
     """
@@ -53,7 +53,7 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 
 
 def parse_endpoint(key: str, text: str, protocols: dict[str, str]) -> Listener:
-    """One `NAME://host:port`. Raises ConfigError."""
+    """Parse one `NAME://host:port`. Raises ConfigError."""
     found = _ENDPOINT.match(text)
     if found is None or (":" in found[2] and not _BRACKETED.match(text)):
         raise ConfigError.invalid(key, text, f"Unable to parse {text} to a broker endpoint")
@@ -69,7 +69,7 @@ def parse_endpoint(key: str, text: str, protocols: dict[str, str]) -> Listener:
 
 
 def _about(name: str) -> str:
-    """What a name without a protocol may be."""
+    """The end of the message about a name without a protocol: its likely cause."""
     if "CONTROLLER" in name:
         return (
             ". A KRaft controller's listener is named in controller.listener.names, and not opened"
@@ -81,9 +81,9 @@ def _about(name: str) -> str:
 def parse_listeners(
     key: str, texts: tuple[str, ...], protocols: dict[str, str], *, same_port: bool = False
 ) -> tuple[Listener, ...]:
-    """A list of endpoints; names, and ports other than 0 unless `same_port`, are distinct.
+    """Parse a list of endpoints. Raises ConfigError if two have the same name or port.
 
-    One port may serve an IPv4 and an IPv6 host. Raises ConfigError.
+    Ports may be equal if `same_port`, if they are 0, or for one IPv4 and one IPv6 host.
     """
     listeners = tuple(parse_endpoint(key, text, protocols) for text in texts)
     if len({listener.name for listener in listeners}) != len(listeners):

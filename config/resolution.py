@@ -1,8 +1,8 @@
-"""From single values to what they mean together: units, old names, directories, listeners.
+"""Resolves values that several keys give together: units, old names, directories, listeners.
 
-Each function takes the parsed values and the names that the operator set, and writes the resolved
-value back under the name that the rest of the broker reads (`log.retention.ms` for all three
-units). Used by `BrokerConfig.parse` only.
+The `resolve_…` functions write the resolved value back under the name that the rest of the broker
+reads (`log.retention.ms` for all three units); the others return it. `values` are the parsed values
+of all keys, `props` the texts that the operator set. Only `BrokerConfig.parse` uses this module.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,10 @@ Values = dict[str, Any]
 
 
 def resolve_broker_id(values: Values, props: Mapping[str, str]) -> None:
-    """`node.id` is Kafka 4's name for `broker.id`; either may be given, both if they agree."""
+    """Set `broker.id` and `node.id`, its name in Kafka 4, to the same value.
+
+    Raises ConfigError if both are given and differ.
+    """
     if "node.id" not in props:
         values["node.id"] = values["broker.id"]
     elif "broker.id" not in props:
@@ -28,7 +31,10 @@ def resolve_broker_id(values: Values, props: Mapping[str, str]) -> None:
 
 
 def resolve_times(values: Values, props: Mapping[str, str]) -> None:
-    """Milliseconds go before minutes, minutes before hours (S-RET-9)."""
+    """Resolve times to milliseconds; a key in milliseconds wins over minutes, minutes over hours.
+
+    S-RET-9.
+    """
     if values["log.retention.ms"] is None:
         minutes = values["log.retention.minutes"]
         hours_ms = values["log.retention.hours"] * _HOUR_MS
@@ -48,14 +54,14 @@ def resolve_times(values: Values, props: Mapping[str, str]) -> None:
 
 
 IN_MEMORY = "memory:"
-"""What a log directory in memory begins with; what follows tells one from another."""
+"""The prefix of log directories in memory; the rest of the text is a directory's name."""
 
 
 def log_directories(values: Values) -> tuple[str, ...]:
-    """`log.dirs`, or else `log.dir`.
+    """Return `log.dirs`, or `log.dir` if that is not set.
 
-    Raises ConfigError when none is named, one is named twice, or some are on disks and some in
-    memory: a store of metadata that outlived its topics would bring them back empty.
+    Raises ConfigError if none is named, one is named twice, or some are on disks and some in
+    memory: a metadata store on disk would outlive topics in memory and bring them back empty.
     """
     directories: tuple[str, ...] | None = values["log.dirs"]
     if directories is None:
@@ -78,7 +84,7 @@ ALL: Final = "*"
 
 
 def cordoned_directories(values: Values, directories: tuple[str, ...]) -> tuple[str, ...]:
-    """`cordoned.log.dirs`, which are some of `directories` (KIP-1066). Raises ConfigError."""
+    """Return `cordoned.log.dirs`, a subset of `directories` (KIP-1066). Raises ConfigError."""
     entries = tuple(path.rstrip("/") or path for path in values["cordoned.log.dirs"])
     if ALL in entries:
         if len(set(entries)) != 1:
@@ -98,9 +104,9 @@ def cordoned_directories(values: Values, directories: tuple[str, ...]) -> tuple[
 def listener_endpoints(
     values: Values, props: Mapping[str, str]
 ) -> tuple[tuple[Listener, ...], tuple[Listener, ...]]:
-    """(where to listen, what clients are told). The second is empty when nothing was said.
+    """Return (listeners, advertised listeners); the second is empty if the operator set none.
 
-    Listeners of a KRaft controller are left out: this process has none. Raises ConfigError.
+    Listeners of a KRaft controller, which this process has not, are left out. Raises ConfigError.
     """
     protocols = parse_protocol_map(values["listener.security.protocol.map"])
     controllers = {name.upper() for name in values["controller.listener.names"]}
@@ -130,7 +136,7 @@ def _in_url(host: str) -> str:
 
 
 def inter_broker_listener_name(values: Values, props: Mapping[str, str]) -> str:
-    """The listener for traffic between brokers. Raises ConfigError when both ways are used."""
+    """Return the name of the listener between brokers. Raises ConfigError if both keys are set."""
     name: str | None = values["inter.broker.listener.name"]
     if name is None:
         return str(values["security.inter.broker.protocol"])
@@ -143,7 +149,7 @@ def inter_broker_listener_name(values: Values, props: Mapping[str, str]) -> str:
 
 
 def ip_overrides(text: str) -> dict[str, int]:
-    """`max.connections.per.ip.overrides`: host or address to limit. Raises ConfigError."""
+    """Parse `max.connections.per.ip.overrides`: host or address to limit. Raises ConfigError."""
     result: dict[str, int] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         host, _, limit = entry.rpartition(":")

@@ -1,8 +1,9 @@
-"""Rules between keys, checked once at start; worded as Kafka's `KafkaConfig.validateValues`.
+"""Rules between keys, with the messages of Kafka's `KafkaConfig.validateValues`.
 
-Among Kafka's own rules are the refusals of this broker: a value that asks for protection or for a
-cluster that is not there must stop the start, not be ignored. They come before the rules about
-listeners, which would be broken by what is refused and lead a reader astray.
+Besides Kafka's rules there are refusals of this broker's own: a value that asks for a protection or
+a cluster that this broker does not have must stop the start, not be ignored. They are checked
+before the rules about listeners: a refused value may break those too, and their message would
+mislead.
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ class Endpoints(NamedTuple):
 
 
 def check_values(values: dict[str, Any], endpoints: Endpoints) -> None:
-    """`values` with units resolved. Raises ConfigError for the first rule that is broken."""
+    """Check all rules; `values` have units resolved. Raises ConfigError for the first violation."""
     _check_id(values)
     _check_log(values)
     _check_replication(values)

@@ -1,7 +1,7 @@
 """One topic's configuration as its logs use it: frozen, typed.
 
-`TopicConfig()` is Kafka's defaults. `from_broker` takes the broker's values for what the topic
-does not set itself (S-CFG-2). Names and rules are in `topic_keys`.
+`TopicConfig()` has Kafka's defaults. `from_broker` takes the broker's value for each config that
+the topic does not set (S-CFG-2). Names and rules are in `topic_keys`.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from config.topic_keys import TOPIC_KEYS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """Sizes are bytes, times milliseconds."""
+    """The configuration of one topic's logs. Sizes are bytes, times milliseconds."""
 
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     compression_gzip_level: int = -1
@@ -48,24 +48,24 @@ class TopicConfig:
 
     @property
     def compact(self) -> bool:
-        """Old records of a key are removed."""
+        """Whether the cleaner removes old records of a key."""
         return "compact" in self.cleanup_policy
 
     @property
     def delete(self) -> bool:
-        """Old segments are removed by age, size and log start offset."""
+        """Whether retention removes old segments, by age, size and log start offset."""
         return "delete" in self.cleanup_policy
 
     @property
     def log_append_time(self) -> bool:
-        """Records carry the broker's time instead of the producer's."""
+        """Whether records get the broker's time instead of the producer's."""
         return self.message_timestamp_type == "LogAppendTime"
 
     @classmethod
     def from_broker(cls, broker: BrokerConfig, overrides: Mapping[str, str]) -> "TopicConfig":
-        """The broker's values, and on top of them the topic's own.
+        """Lay a topic's own configs over the broker's values.
 
-        Raises ConfigError: unknown name, bad value, or values that contradict each other.
+        Raises ConfigError for an unknown name, a bad value, or values that contradict each other.
         """
         fields = {attribute: getattr(broker, synonym) for attribute, synonym in _BROKER_ATTRIBUTES}
         for name, text in overrides.items():
@@ -87,7 +87,7 @@ _BROKER_ATTRIBUTES = tuple(
 
 
 def topic_key(name: str) -> ConfigKey:
-    """The key called `name`. Raises ConfigError as S-CFG-4 words it."""
+    """Return the key called `name`. Raises ConfigError if there is none (S-CFG-4)."""
     key = TOPIC_KEYS.get(name)
     if key is None:
         raise ConfigError(f"Unknown topic config name: {name}")
@@ -95,7 +95,7 @@ def topic_key(name: str) -> ConfigKey:
 
 
 def _apply_timestamp_difference(fields: dict[str, Any], overrides: Mapping[str, str]) -> None:
-    """Kafka 3.6's rule: the old name stands for both new ones where those are not set."""
+    """Apply Kafka 3.6's rule: the old name sets each of the two new ones that is not set."""
     if "message.timestamp.difference.max.ms" not in overrides:
         return
     for side in ("before", "after"):

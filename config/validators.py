@@ -1,4 +1,4 @@
-"""Rules for single values, worded as those of Kafka's `ConfigDef`."""
+"""Rules for single values, with the messages of Kafka's `ConfigDef`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def one_of(*allowed: str, ignore_case: bool = False) -> Validator:
 
 
 def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
-    """A list of some of a few words, each at most once."""
+    """A list of allowed words, each at most once."""
 
     def check(value: Any) -> str | None:
         if not value and not may_be_empty:
@@ -68,7 +68,7 @@ def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
 
 
 def no_empty_entries(name: str) -> Validator:
-    """A list of anything but nothing."""
+    """A list without empty entries."""
 
     def check(value: Any) -> str | None:
         if all(value):
@@ -79,7 +79,7 @@ def no_empty_entries(name: str) -> Validator:
 
 
 def gzip_level() -> Validator:
-    """1 to 9, or -1 for the library's own choice."""
+    """A number from 1 to 9, or -1 for the library's default."""
 
     def check(value: Any) -> str | None:
         if value == -1 or 1 <= value <= 9:

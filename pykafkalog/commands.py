@@ -1,15 +1,15 @@
-"""What the installed commands call; each imports its own half only, because a start is counted."""
+"""Entry points of the installed commands; each imports only its own part, to start quickly."""
 
 
 def broker() -> int:
-    """`pykafkalog-broker`: the daemon. The exit code."""
+    """Run `pykafkalog-broker`, the daemon; return the exit code."""
     from broker.__main__ import main
 
     return main()
 
 
 def command_line() -> int:
-    """`pykafkalog`: topics, groups, configs, records, files, the pipeline. The exit code."""
+    """Run `pykafkalog`, the command line of tools and pipeline; return the exit code."""
     from tools.__main__ import FurtherCommand, main
 
     return main(

@@ -12,15 +12,17 @@
     []
 
 Directories of this broker and of Apache Kafka are read alike, also while a broker writes to them:
-nothing is opened for writing, repaired, locked or mapped. What is not whole yet is where a view
-ends. Damage is told as values where a log can be read on (`Batch.valid`, `SegmentView.ended`,
-`RecordChunk.unreadable`) and raised where it cannot (`RecordsError`, `CorruptSnapshot`, …).
+nothing is opened for writing, repaired, locked or mapped. A view ends before a batch that is not
+written whole. Damage is returned as a value if the log can be read past it (`Batch.valid`,
+`SegmentView.ended`, `RecordChunk.unreadable`), and raised if not (`RecordsError`,
+`CorruptSnapshot`, …).
 
-Whole topics come as Arrow record batches, tables and lazy datasets, for pandas, Polars and DuckDB,
-bounded by what is committed: `open_topics` (needs pyarrow).
+`open_topics` gives whole topics as Arrow record batches, tables and lazy datasets for pandas,
+Polars and DuckDB, bounded by what is committed (needs pyarrow).
 
-`__all__` below is the whole of what is public, in five groups: views (where to begin), what they
-hand out, columns, topics in Arrow, and errors. docs/reader.md in the repository is the guide.
+`__all__` below is the whole public interface, in five groups: views (where to begin), the values
+that they return, columns, topics in Arrow, and errors. docs/reader.md in the repository is the
+guide.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -70,7 +72,7 @@ __all__ = [
     "PartitionView",
     "SegmentView",
     "RecordFileView",
-    # What they hand out.
+    # Values that they return.
     "Record",
     "Batch",
     "BatchHeader",
@@ -108,8 +110,8 @@ __all__ = [
     "InconsistentMetaProperties",
 ]
 
-if not TYPE_CHECKING:  # a type checker would believe that every name is there
-    # numpy is imported when the first columns are asked for; values do without it.
+if not TYPE_CHECKING:  # with a `__getattr__`, a type checker would accept any name
+    # numpy is imported with the first use of columns; the other values do not need it.
     _OF_COLUMNS = frozenset({"BATCH_COLUMNS", "RECORD_COLUMNS", "Columns", "RecordChunk"})
     _OF_TOPICS = frozenset({"open_topics", "TopicReader"})
 

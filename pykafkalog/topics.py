@@ -1,4 +1,4 @@
-"""Topics of log directories in Arrow: what `pykafkalog.reader.open_topics` gives."""
+"""Topics of log directories in Arrow, as `pykafkalog.reader.open_topics` returns them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,15 +35,15 @@ def open_topics(
     lateness_ms: int | None = None,
     fs: FileSystem | None = None,
 ) -> "TopicReader":
-    """Topics by name, or all whose names match `pattern`; without either all but internal ones.
+    """Open topics by name or by `pattern`; without either, all but internal topics.
 
     `directories` are log directories or copies of them, or directories of partitions. `start` and
-    `end` (exclusive) hold for each partition, or say it for some of them; a time means the first
-    record dated so or later. `isolation` is Kafka's `isolation.level`. Records at or above the high
-    watermark (with `read_committed`: the last stable offset) are left out, unless
-    `beyond_high_watermark`. `lateness_ms`: see `TopicReader.dataset`.
+    `end` (exclusive) are one place for every partition, or places by partition; a time means the
+    first record with that timestamp or a later one. `isolation` is Kafka's `isolation.level`.
+    Records at or above the high watermark (with `read_committed`: the last stable offset) are left
+    out, unless `beyond_high_watermark`. `lateness_ms`: see `TopicReader.dataset`.
 
-    Nothing is read yet. Raises ValueError for what makes no sense.
+    Nothing is read yet. Raises ValueError for arguments that make no sense.
     """
     if isinstance(directories, str | PurePath):
         directories = [directories]
@@ -80,31 +80,31 @@ def _position(place: Place) -> Position:
 
 
 class TopicReader:
-    """Records of topics as Arrow sees them (needs pyarrow: the extras `sql` and `spark` have it).
+    """Records of topics as Arrow data (needs pyarrow: the extras `sql` and `spark` have it).
 
     Columns are `SCHEMA`'s, those of Spark's kafka source; control records are no rows. Every method
-    looks at the directories anew, and raises `ScanError` (`UnknownTopic`, `CorruptLog`,
+    reads the directories anew, and raises `ScanError` (`UnknownTopic`, `CorruptLog`,
     `RecordsGone`, …), CheckpointError, OSError.
     """
 
     def __init__(self, request: ScanRequest, fs: FileSystem | None = None) -> None:
-        """Made by `open_topics`."""
+        """Called by `open_topics`."""
         self._request = request
         self._fs = fs
 
     def plan(self) -> ScanPlan:
-        """What would be read: offsets of each partition, and the parts of the log."""
+        """Return what would be read: offsets of each partition, and the parts of the log."""
         return plan(self._request, self._fs)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
-        """`pyarrow.RecordBatch`es, partition by partition in the order of offsets."""
+        """Yield `pyarrow.RecordBatch`es, partition by partition in the order of offsets."""
         from storage.reader.arrow import read_task
 
         for task in self.plan().tasks:
             yield from read_task(task, columns, fs=self._fs)
 
     def to_reader(self, columns: Sequence[str] | None = None) -> Any:
-        """A `pyarrow.RecordBatchReader`: one pass, a few megabytes in memory."""
+        """Return a `pyarrow.RecordBatchReader` for one pass, with a few megabytes in memory."""
         import pyarrow
 
         from storage.reader.arrow import schema_of
@@ -112,16 +112,16 @@ class TopicReader:
         return pyarrow.RecordBatchReader.from_batches(schema_of(columns), self.batches(columns))
 
     def to_table(self, columns: Sequence[str] | None = None) -> Any:
-        """A `pyarrow.Table`, all in memory; its `to_pandas()` is a data frame."""
+        """Return a `pyarrow.Table`, all in memory; its `to_pandas()` is a data frame."""
         return self.to_reader(columns).read_all()
 
     def dataset(self) -> Any:
-        """A lazy `pyarrow.dataset.Dataset`, which DuckDB and Polars take: columns and filters of a
-        query decide what is read.
+        """Return a lazy `pyarrow.dataset.Dataset` for DuckDB and Polars: a query's columns and
+        filters decide what is read.
 
-        A filter by partition or offset leaves out what it can, one by `timestamp` what is too old.
-        What lies behind a range of times is left out only if `lateness_ms` says that no record is
-        older than one before it by more than that.
+        A filter by partition or offset skips batches that cannot match, one by `timestamp` batches
+        that are too old. Batches after the end of a range of times are skipped only if
+        `lateness_ms` is given: no record is older than one before it by more than that.
         """
         from storage.reader.arrow.dataset import LogDataset
 

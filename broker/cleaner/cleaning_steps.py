@@ -1,7 +1,7 @@
 """One cleaning, advanced on the event loop while a child process reads and writes.
 
-Apart from `broker.cleaner.log_cleaner`, which imports it when there is something to clean: that
-takes some tens of milliseconds, which a start does without.
+A module of its own because its imports take some tens of milliseconds: `broker.cleaner.log_cleaner`
+imports it when there is something to clean, so that a start need not.
 """
 
 import logging
@@ -32,15 +32,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned:
-    """The last cleaning of a loop."""
+    """The result of one cleaning."""
 
     stats: CleanerStats
     seconds: float
     index_seconds: float
-    """Of these, how long it took to read the dirty part into the map."""
+    """The part of `seconds` that was spent reading the dirty section into the offset map."""
 
     def tell(self, number: int, work: LogToClean, look: LookStatistics) -> None:
-        """What a cleaning has come to, in the lines of Kafka's cleaner."""
+        """Log the result in the lines of Kafka's cleaner."""
         stats, first = self.stats, work.due.extent.first_dirty_offset
         rewriting = self.seconds - self.index_seconds
         read, mapped = _mb(stats.bytes_read), _mb(stats.map_bytes_read)
@@ -76,7 +76,7 @@ class Cleaned:
 
 
 class RunningCleaning:
-    """A cleaning, and the hand that does it. Raises what `CleanerThread` has letters for."""
+    """A cleaning and the child process that does it. Raises the errors a to d of `log_cleaner`."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class RunningCleaning:
         is_wanted: Callable[[], bool],
         hash_seed: int,
     ) -> None:
-        """`throttle` is told bytes and waits; `is_wanted` is asked between steps."""
+        """`throttle` is awaited with each step's bytes; `is_wanted` is called between steps."""
         self._hash_seed = hash_seed
         self._work = work
         self._hand = hand
@@ -99,7 +99,10 @@ class RunningCleaning:
         self._is_wanted = is_wanted
 
     async def carry_out(self, settings: CleanerSettings, *, most_a_step: int) -> Cleaned:
-        """Begin to end. Cancelled: it ends at its next step, which reads no more than so much."""
+        """Clean the log; no step reads more than `most_a_step` bytes.
+
+        Cancellation takes effect between steps.
+        """
         logger.info("Beginning cleaning of log %s", _name(self._work))
         request = await self._request(settings)
         step_bytes = min(STEP_BYTES, most_a_step)
@@ -107,7 +110,7 @@ class RunningCleaning:
         try:
             return await self._drive(cleaning)
         except Exception:
-            # What the child holds, the map above all, it would hold until the next cleaning.
+            # Otherwise the child would keep its state, above all the map, until the next cleaning.
             with suppress(WorkerDied):
                 await self._hand.call(work_in_child.end)
             raise
@@ -151,7 +154,7 @@ class RunningCleaning:
             self._expect_wanted()
         else:
             producers = last_records_in(*values)
-        # Of thousands of segments the disk is asked for tens of milliseconds.
+        # In a thread: asking the disk about thousands of segments takes tens of milliseconds.
         places = closed_segments(log, extent.first_uncleanable_offset)
         where = log.file_system, log.dir, places
         sources = await self._workers.in_thread(describe, *where)
@@ -171,7 +174,7 @@ class RunningCleaning:
 
 
 def _moved(result: object) -> int:
-    """What was read and what was written counts, as in Kafka (S-CMP-12)."""
+    """The bytes that a step read plus those that it wrote, which Kafka throttles (S-CMP-12)."""
     steps = result if isinstance(result, tuple) else (result,)
     moved = 0
     for step in steps:

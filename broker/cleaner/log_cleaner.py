@@ -1,22 +1,22 @@
 """The cleaner threads: `log.cleaner.threads` loops that compact logs (Kafka's `LogCleaner`).
 
 Each loop takes the filthiest log (`storage.cleaner.manager`), advances its cleaning on the event
-loop (`storage.cleaner.cleaning`), and has a child process of its own (`Hand`) read and write, in
-steps of bounded size. Between two steps it waits for the throttle that all loops share, and looks
-whether the cleaning is still wanted: a log that is cut, moved or deleted is let go of at once. When
-there is nothing to clean, loops apply retention to compacted logs, which `kafka-log-retention`
-leaves to them, and sleep `log.cleaner.backoff.ms`. A child that had nothing to do for `IDLE_S`
-ends, and its memory with it.
+loop (`storage.cleaner.cleaning`), and has its own child process (`Hand`) read and write, in steps
+of bounded size. Between two steps it waits for the throttle that all loops share, and aborts the
+cleaning if it is not wanted any more because the log is truncated, moved or deleted. After each
+round a loop applies retention to compacted logs, which `kafka-log-retention` leaves to the cleaner;
+if it cleaned nothing, it then sleeps `log.cleaner.backoff.ms`. A child process that was idle for
+`IDLE_S` is ended to free its memory.
 
 What can go wrong with a log (S-CMP-11)
-  a. It is not wanted any more, or has changed under the cleaning: what was written is thrown away.
+  a. The cleaning is not wanted any more, or the log has changed meanwhile: its output is discarded.
   b. The disk fails: the log directory goes offline, and the cleaner goes on with the others.
   c. The child dies, or no descriptor or memory is left: it is tried again after the backoff.
   d. Anything else: the partition is marked uncleanable and left alone until the next start.
 A failure outside a log's own cleaning is a bug, and stops the broker as in any background task.
 
-A change of `log.cleaner.*` that the loops have to be made for (their number, their memory) ends
-cleanings at their next step and starts the loops anew; rate and backoff hold at once.
+When a setting changes that the loops are made with (their number, their memory), cleanings end at
+their next step and the loops are started anew. A new rate or backoff takes effect at once.
 
 Event loop only. `broker.server` runs it.
 """
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 IDLE_S: Final = 60.0
-"""A child takes some 50 MB, and half a second of a processor to start."""
+"""Seconds. A child takes some 50 MB, and half a second of processor time to start."""
 
 LEAST_BACKOFF_S: Final = 0.01
 """`log.cleaner.backoff.ms` may be 0, and a loop that never sleeps would starve the others."""
 
 LEAST_STEP_BYTES: Final = 64 * 1024
-"""A step is a message to the child and back: some hundred microseconds."""
+"""The smallest step. Each costs a message to the child and back, some hundred microseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +82,10 @@ class LogCleaner:
         random: Random,
         watch: LoopWatch | None = None,
     ) -> None:
-        """`watch` hears of steps that hold the loop for long."""
+        """`watch` is notified of steps that hold the loop for long."""
         self.random = random
         self.is_enabled = config.log_cleaner_enable
-        """False: `run` does nothing, for good."""
+        """If False, `run` returns at once."""
         self.settings = CleanerSettings.from_config(config)
         self.backoff_ms = config.log_cleaner_backoff_ms
         self.throttler = Throttler(clock, config.log_cleaner_io_max_bytes_per_second)
@@ -101,7 +101,7 @@ class LogCleaner:
     # ---- life
 
     async def run(self) -> None:
-        """Until it is cancelled: then cleanings end at their next step."""
+        """Run the loops until cancelled; cleanings then end at their next step."""
         if not self.is_enabled:
             return
         while True:
@@ -119,7 +119,7 @@ class LogCleaner:
         await attributed(thread.run(), self._watch, lambda: thread.name)
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """The broker's configuration has changed while it runs."""
+        """Apply a changed configuration of the broker."""
         if self.throttler.rate != config.log_cleaner_io_max_bytes_per_second:
             self.throttler.rate = config.log_cleaner_io_max_bytes_per_second
             logger.info("Updating logCleanerIoMaxBytesPerSecond: %s", self.throttler.rate)
@@ -150,12 +150,12 @@ class LogCleaner:
     # ---- what the loops share
 
     async def next_log(self) -> LogToClean | None:
-        """The filthiest one; None: there is nothing to clean."""
+        """Take the filthiest log; None if there is nothing to clean."""
         manager = self.log_manager.cleaner
         work = manager.grab_filthiest()
         if work is None:
             async with self._looking:
-                work = manager.grab_filthiest()  # of what another loop has found meanwhile
+                work = manager.grab_filthiest()  # another loop may have looked meanwhile
                 if work is None:
                     for _ in manager.look():
                         await wait_for_turn()
@@ -163,7 +163,7 @@ class LogCleaner:
         return work
 
     async def apply_retention(self) -> None:
-        """To compacted logs, not more often than a loop with nothing to do would."""
+        """Apply retention to compacted logs, at most once per backoff over all loops."""
         now = self.clock.monotonic()
         if now >= self._next_retention:
             self._next_retention = now + self.backoff_s
@@ -171,13 +171,13 @@ class LogCleaner:
 
     @property
     def most_a_step(self) -> int:
-        """Bytes that a child reads at once: what the throttle lets pass in a second, so that a
-        cleaning that is not wanted any more does not sleep for long."""
+        """The most bytes that a child reads in one step: what the throttle lets pass in a second,
+        so that a cleaning that is not wanted any more does not sleep for long first."""
         return max(LEAST_STEP_BYTES, int(self.throttler.rate))
 
     @property
     def backoff_s(self) -> float:
-        """Between two rounds of a loop that found nothing to clean."""
+        """Seconds that a loop sleeps when it found nothing to clean."""
         return max(self.backoff_ms / 1000, LEAST_BACKOFF_S)
 
 
@@ -188,9 +188,9 @@ class CleanerThread:
         self.name = f"kafka-log-cleaner-thread-{number}"
         self.last: Cleaned | None = None
         self.look = LookStatistics()
-        """What was found when a log was taken last."""
+        """Statistics of the look over all logs, as of the last log that this loop took."""
         self.has_failed = False
-        """It ended by a bug."""
+        """Whether a bug ended the loop."""
         self._cleaner = cleaner
         self._number = number
         self._manager = cleaner.log_manager.cleaner
@@ -198,7 +198,7 @@ class CleanerThread:
         self._used = 0.0
 
     async def run(self) -> None:
-        """For ever."""
+        """Clean logs until cancelled."""
         try:
             while True:
                 if not await self._clean_filthiest():
@@ -211,7 +211,7 @@ class CleanerThread:
             self._let_hand_go()
 
     async def _clean_filthiest(self) -> bool:
-        """Whether a log is cleaner now than it was."""
+        """Clean the filthiest log and apply retention; return whether a cleaning made progress."""
         work = await self._cleaner.next_log()
         was_cleaned = False
         if work is not None:
@@ -234,14 +234,14 @@ class CleanerThread:
     # ---- one log
 
     async def _clean(self, work: LogToClean) -> bool:
-        """Whether it got any further. The letters are those of the module."""
+        """Clean one log; return whether it made progress. Letters are the module docstring's."""
         log, partition = work.log, work.log.topic_partition
         end_offset: int | None = None
         try:
             cleaned = await self._carry_out(work)
         except CleaningAborted as error:  # a
             logger.info("The cleaning of %s was aborted: %s", partition, error)
-        except (StorageError, BeingRepaired) as error:  # b: whoever met it has reported it
+        except (StorageError, BeingRepaired) as error:  # b: reported where it was raised
             logger.info("%s cannot be cleaned now: %s", partition, error)
         except (WorkerDied, MemoryError) as error:  # c
             logger.error("The cleaning of %s ended early, it is tried again: %r", log, error)
@@ -262,7 +262,7 @@ class CleanerThread:
         return end_offset is not None and end_offset > work.due.extent.first_dirty_offset
 
     def _disk_failed(self, work: LogToClean, error: OSError) -> None:
-        """In the child, or a job: a log that has gone may be looked for in vain."""
+        """Judge an OSError of the child or a job; files of a log that has gone may be missing."""
         if not self._manager.is_wanted(work):
             logger.info("The cleaning of %s was aborted: %s", work.log, error)
         elif is_shortage(error):
@@ -272,7 +272,7 @@ class CleanerThread:
             self._cleaner.log_manager.report_failure(parent_dir(work.log.dir), error)
 
     async def _carry_out(self, work: LogToClean) -> "Cleaned":
-        """Raises what `_clean` catches."""
+        """Run one cleaning to its end and log its result. Raises what `_clean` catches."""
         cleaner = self._cleaner
         running_cleaning = await cleaner.workers.in_thread(_import_steps)
         if self._hand is None:
@@ -292,7 +292,7 @@ class CleanerThread:
 
 
 def _import_steps() -> "type[RunningCleaning]":
-    """In a thread: importing takes tens of milliseconds, which the event loop cannot wait for."""
+    """Run in a thread: importing takes tens of milliseconds, too long for the event loop."""
     from broker.cleaner.cleaning_steps import RunningCleaning
 
     return RunningCleaning

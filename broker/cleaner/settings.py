@@ -1,6 +1,6 @@
-"""What the threads of the log cleaner are made with, of a broker's configuration.
+"""The settings that the log cleaner's threads are made with.
 
-`broker.cleaner.log_cleaner` makes its threads anew when any of it changes.
+`broker.cleaner.log_cleaner` makes its threads anew when one of them changes.
 """
 
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from typing import Final
 from config.broker_config import BrokerConfig
 
 MOST_MAP_BYTES: Final = 2**31 - 1
-"""Of one loop, as in Kafka."""
+"""The largest offset map of one loop, as in Kafka."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerSettings:
-    """What loops are made with. Sizes are bytes."""
+    """Settings of all loops together. Sizes are bytes."""
 
     threads: int
     dedupe_buffer_size: int
@@ -23,7 +23,7 @@ class CleanerSettings:
 
     @classmethod
     def from_config(cls, config: BrokerConfig) -> "CleanerSettings":
-        """As the broker is configured now."""
+        """Take the settings from the broker's current configuration."""
         return cls(
             threads=config.log_cleaner_threads,
             dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
@@ -33,10 +33,10 @@ class CleanerSettings:
 
     @property
     def map_bytes(self) -> int:
-        """Of one loop's map."""
+        """Bytes of one loop's offset map."""
         return min(self.dedupe_buffer_size // max(self.threads, 1), MOST_MAP_BYTES)
 
     @property
     def io_buffer_bytes(self) -> int:
-        """Of one loop's read buffer; the write buffer takes as much."""
+        """Bytes of one loop's read buffer; its write buffer takes as much."""
         return self.io_buffer_size // max(self.threads, 1) // 2

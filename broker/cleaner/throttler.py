@@ -1,8 +1,8 @@
-"""Bounds the rate of some process, after Kafka's `Throttler`.
+"""Bounds the rate of some work, after Kafka's `Throttler`.
 
-Whoever has read or written so many bytes tells it. When `CHECK_INTERVAL_S` has passed since the
-last look and the rate of that time was too high, who has told sleeps until it is right, and
-everybody who shares the throttler waits for that.
+A caller that has read or written some bytes reports them. If more than `CHECK_INTERVAL_S` has
+passed since the last check and the rate in that time was too high, the caller sleeps until the
+rate is right, and all other callers of the throttler wait behind it.
 
 `broker.cleaner.log_cleaner` has one for all its threads (`log.cleaner.io.max.bytes.per.second`).
 """
@@ -17,18 +17,18 @@ CHECK_INTERVAL_S: Final = 0.3
 
 
 class Throttler:
-    """At most `rate` a second, of whatever is counted."""
+    """Allows at most `rate` units per second; 0 or less means no bound."""
 
     def __init__(self, clock: Clock, rate: float) -> None:
         self.rate = rate
-        """May be changed at any time; holds from the next look on."""
+        """Units per second. May be changed at any time; the next check uses it."""
         self._clock = clock
         self._lock = trio.Lock()
         self._period_began = clock.monotonic()
         self._observed = 0.0
 
     async def throttle(self, observed: float) -> None:
-        """So much was done; returns when more may be. Always a checkpoint."""
+        """Report `observed` units as done; return when more may be done. Always a checkpoint."""
         async with self._lock:
             self._observed += observed
             elapsed = self._clock.monotonic() - self._period_began

@@ -1,7 +1,7 @@
-"""What widespread dashboards for Kafka ask for, and why some of it is not there.
+"""The metric names that widespread Kafka dashboards query, and why this broker lacks some of them.
 
-Read from the dashboards as they were published in 2026: which names their queries use. Facts for
-docs/metrics.md; nothing of this runs in a broker.
+The names come from the queries of the dashboards as published in 2026. docs/metrics.md is made from
+this table; a broker does not use it.
 """
 
 from collections.abc import Mapping
@@ -132,11 +132,11 @@ WHY_NOT: Final = (
         "clients name their software as they like: as a label that would have no bound",
     ),
 )
-"""(beginning of names, reason): the first that fits."""
+"""(prefix of names, reason); the first matching prefix decides."""
 
 
 def reason(name: str) -> str:
-    """Why a name that is asked for is not there. Raises LookupError."""
+    """Why the broker does not have this metric. Raises LookupError for a name without a reason."""
     for prefix, why in WHY_NOT:
         if name.startswith(prefix):
             return why

@@ -1,7 +1,8 @@
-"""What the log cleaner's `statistics()` say, as metric families.
+"""Metric families of the log cleaner's `statistics()`.
 
-Kafka's gauges of `kafka.log:type=LogCleaner` and `kafka.log:type=LogCleanerManager`, by the names
-that the JMX exporter gives them. Kafka has none of them either where `log.cleaner.enable` is false.
+They are Kafka's gauges of `kafka.log:type=LogCleaner` and `kafka.log:type=LogCleanerManager`, under
+the names that the JMX exporter gives them. As in Kafka there are none if `log.cleaner.enable` is
+false.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ _MANAGER = "kafka_log_logcleanermanager_"
 
 
 def cleaner_families(statistics: Any) -> Iterator[GaugeMetricFamily]:
-    """From a `LogCleanerStatistics`, or from None."""
+    """Yield the families of a `LogCleanerStatistics`; none if it is None."""
     if statistics is None:
         return
     manager = statistics.manager

@@ -1,4 +1,4 @@
-"""docs/metrics.md, from the families themselves: `scripts/generate-metrics-docs`."""
+"""Makes docs/metrics.md from the metric families; `scripts/generate-metrics-docs` calls it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -56,7 +56,7 @@ _ALL_HEAD: Final = """\
 
 
 def render(families: Iterable[Metric | Lines | None]) -> str:
-    """The page, from families as a scrape has them."""
+    """Return the page's text for the families of a scrape."""
     rows: dict[str, str] = {}
     for family in families:
         if family is not None:
@@ -69,13 +69,13 @@ def render(families: Iterable[Metric | Lines | None]) -> str:
 
 
 def _kind(family: Metric) -> str:
-    """As the text format says it: `unknown` is the newer word."""
+    """The family's type in the text format, which calls OpenMetrics' `unknown` `untyped`."""
     kind: str = family.type
     return "untyped" if kind == "unknown" else kind
 
 
 def _samples(family: Metric | Lines) -> dict[str, set[str]]:
-    """Labels by name, as a query finds them. `_count` and `_sum` go without saying."""
+    """Label names by sample name. `_count` and `_sum` of a summary are left out."""
     found: dict[str, set[str]] = {}
     if isinstance(family, Lines):
         return {family.name: family.label_names()}

@@ -1,8 +1,8 @@
 """Metric families as Prometheus' text, without stalling the event loop.
 
-A broker with ten thousand partitions has two hundred thousand lines. They are made a few hundred at
-a time with a checkpoint in between: a thread with that much Python would cost every request of the
-broker (see docs/ARCHITECTURE.md). The text stays in pieces: joining twenty megabytes takes long.
+A broker with ten thousand partitions has two hundred thousand lines. They are made in chunks with a
+checkpoint after each: a thread that runs so much Python would hold the interpreter's lock and slow
+down every request. The text stays in pieces, because joining twenty megabytes takes long.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,24 +16,24 @@ from prometheus_client.metrics_core import Metric
 from broker.metrics.lines import Lines
 
 CHUNK: Final = 200
-"""Samples rendered in one go: about a millisecond."""
+"""Samples of a `Metric` that are rendered at once: about a millisecond."""
 PIECE_BYTES: Final = 64 * 1024
-"""Smaller pieces are joined: each is sent for itself."""
+"""Chunks are joined to pieces of at least this size, since each piece is sent by itself."""
 
 
 class _Collected:
-    """A registry of families that were collected already."""
+    """A registry whose families were collected before."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        """What `generate_latest` asks a registry for."""
+        """Return the families; called by `generate_latest`."""
         return self._families
 
 
 class ProcessFamilies:
-    """`process_*`, `python_gc_*`, `python_info`: of this process."""
+    """The families `process_*`, `python_gc_*` and `python_info` of this process."""
 
     def __init__(self) -> None:
         self._collectors: tuple[Any, ...] = (
@@ -43,7 +43,7 @@ class ProcessFamilies:
         )
 
     def collect(self) -> Iterator[Metric]:
-        """All of them."""
+        """Yield all families, read now."""
         for collector in self._collectors:
             yield from collector.collect()
 
@@ -55,7 +55,7 @@ def _unregistered_gc_collector() -> GCCollector:
 
 
 async def render(families: Iterable[Metric | Lines | None]) -> list[bytes]:
-    """The text of all families, in pieces. A checkpoint after each chunk, and for each None."""
+    """Return the text of all families, in pieces. A checkpoint after each chunk and each None."""
     pieces: list[bytes] = []
     small: list[bytes] = []
     size = 0
@@ -89,6 +89,6 @@ def _rendered(family: Metric) -> Iterator[bytes]:
         part = Metric(family.name, family.documentation, family.type, family.unit)
         part.samples = samples[start : start + CHUNK]
         text = generate_latest(_Collected([part]))
-        if start:  # HELP and TYPE stand once
+        if start:  # HELP and TYPE come only before the first chunk
             text = b"\n".join(line for line in text.split(b"\n") if not line.startswith(b"# "))
         yield text

@@ -1,11 +1,11 @@
-"""What the parts' `statistics()` say, as metric families.
+"""Metric families of the parts' `statistics()`.
 
-The names are what the JMX exporter's usual rules for Kafka make of Kafka's MBeans
+The names are those that the JMX exporter's usual rules for Kafka give to Kafka's MBeans
 (`kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec` becomes
-`kafka_server_brokertopicmetrics_messagesin_total`), so dashboards work as they are. Business code
-counts in plain integers and does not know Prometheus; this is read at a scrape only. Runs on the
-event loop, in short steps: where there is something per topic or partition, None stands between the
-families, so that others have their turn.
+`kafka_server_brokertopicmetrics_messagesin_total`), so Kafka dashboards work unchanged. Business
+code counts in plain integers and does not know Prometheus; statistics are read only at a scrape.
+This code runs on the event loop in short steps: generators over topics or partitions also yield
+None, at which the scrape makes a checkpoint.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -34,7 +34,7 @@ Family = CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily | Untyped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where the numbers come from: each returns its part's statistics at the moment of the call."""
+    """The sources of all numbers; a function returns its part's statistics as of the call."""
 
     broker_state: Callable[[], int]
     cluster_id: str
@@ -46,7 +46,7 @@ class Sources:
     log_manager: Callable[[], Any]
     """`LogManagerStatistics`"""
     cleaner: Callable[[], Any]
-    """`LogCleanerStatistics`; None where there is none."""
+    """`LogCleanerStatistics`; None if the cleaner is disabled."""
     partitions: Callable[[], Iterable[Any]]
     """Every `Partition`."""
     topics: Callable[[], Iterable[Any]]
@@ -58,7 +58,7 @@ class Sources:
     groups: Callable[[], Generator[None, None, Any]]
     """`GroupStatistics`, in steps."""
     group_offsets: Callable[[], Iterable[Any]]
-    """`GroupOffsets`, group by group."""
+    """The `GroupOffsets` of every group."""
     high_watermark: HighWatermark
     transactions: Callable[[], Generator[None, None, Any]]
     """`TransactionStatistics`, in steps."""
@@ -77,12 +77,12 @@ class Sources:
     loop: Callable[[], Any]
     """`LoopStatistics`"""
     disk: Callable[[], tuple[int, int]]
-    """Bytes that this process had read from disks, and written to them."""
+    """(read, written): bytes from and to disks by this process."""
     recent: Recent
 
 
 def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
-    """Every family, one after the other; None: others may have their turn."""
+    """Yield every family; a None in between is a place for a checkpoint."""
     yield from _server(sources)
     state = yield from sources.controller()
     yield from _controller(state)
@@ -104,7 +104,7 @@ def all_families(sources: Sources) -> Iterator[Family | Lines | None]:
 
 
 def gauge(name: str, text: str, value: float) -> Family:
-    """A family of one number."""
+    """Return a gauge family with one sample and no labels."""
     return GaugeMetricFamily(name, text, value=value)
 
 
@@ -155,7 +155,7 @@ def _server(sources: Sources) -> Iterator[Family]:
 
 
 def _twice(name: str, text: str, value: float) -> Iterator[Family]:
-    """A counter under the names that Strimzi's and Confluent's rules make of `…PerSec`."""
+    """Yield a counter twice: under the names that Strimzi and Confluent give to `…PerSec`."""
     yield CounterMetricFamily(name, text, value=value)
     yield UntypedMetricFamily(name + "persec", text + ": the same number", value=value)
 

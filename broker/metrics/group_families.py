@@ -1,8 +1,8 @@
-"""Consumer groups: the coordinator's gauges, and how far each group is behind.
+"""Consumer groups: the coordinator's gauges, and the lag of each group.
 
-The lag has kafka_exporter's names: high watermark less committed offset, -1 where the offset of a
-partition was committed as unknown. A partition that is not led from here has no lag, only what was
-committed.
+The lag has kafka_exporter's names. It is the high watermark less the committed offset, or -1 if the
+committed offset is -1. A partition that this broker does not lead has a committed offset but no
+lag.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from broker.metrics.lines import Lines, labels
 
 SAMPLES_A_STEP: Final = 500
-"""About half a millisecond."""
+"""Samples between two checkpoints: about half a millisecond."""
 _STATES: Final = {
     "Empty": "numgroupsempty",
     "PreparingRebalance": "numgroupspreparingrebalance",
@@ -23,11 +23,11 @@ _STATES: Final = {
 }
 
 HighWatermark = Callable[[str, int], int | None]
-"""Of a topic's partition; None where it is not led from here."""
+"""(topic, partition) to the high watermark; None if this broker does not lead the partition."""
 
 
 def group_families(statistics: Any) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-    """From a `GroupStatistics`."""
+    """Yield the families of a `GroupStatistics`."""
     prefix = "kafka_coordinator_group_groupmetadatamanager_"
     yield GaugeMetricFamily(prefix + "numgroups", "Groups", value=sum(statistics.groups.values()))
     counts = {str(state).replace("_", "").lower(): n for state, n in statistics.groups.items()}
@@ -51,7 +51,7 @@ def group_families(statistics: Any) -> Iterator[CounterMetricFamily | GaugeMetri
 
 
 def lag_families(groups: Iterable[Any], high_watermark: HighWatermark) -> Iterator[Lines | None]:
-    """Of every group, `GroupOffsets` after `GroupOffsets`."""
+    """Yield the families of all groups' `GroupOffsets`; None is a place for a checkpoint."""
     prefix = "kafka_consumergroup_"
     members = Lines(prefix + "members", "gauge", "Members of a group")
     current = Lines(prefix + "current_offset", "gauge", "The offset that was committed")

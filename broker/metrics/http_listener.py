@@ -1,10 +1,11 @@
-"""`GET /metrics` over HTTP/1.1: the little that a scrape needs.
+"""`GET /metrics` over HTTP/1.1: the part of HTTP that a scrape needs.
 
-One request per connection. It has to come within `_HEAD_S`, all in all there are `_REQUEST_S`, and
-answers are made a few at a time. There are `_CONNECTIONS` at most: when one more comes, the oldest
-of those that have not said what they want is closed for it, so clients that hang or drip keep
-nobody from scraping. `metrics.http.listener` is "host:port"; without a host it listens on every
-interface, as `listeners` does; nothing listens when it is empty.
+A connection serves one request. Its head must arrive within `_HEAD_S`, and the reply must be sent
+within `_REQUEST_S` of the connection's start; at most `_AT_ONCE` replies are made at a time. There
+are at most `_CONNECTIONS` connections: for one more, the oldest of those whose request has not
+arrived is closed, so clients that send slowly or nothing do not keep others from scraping.
+`metrics.http.listener` is "host:port"; without a host it listens on every interface, as `listeners`
+does; if it is empty, nothing listens.
 """
 
 import logging
@@ -28,7 +29,7 @@ _HEAD_S = 5.0
 _AT_ONCE = 4
 _CONNECTIONS = 64
 _BACKLOG = 128
-"""Scrapers come one by one, seconds apart."""
+"""Ample: scrapers connect one by one, seconds apart."""
 
 Render = Callable[[], Awaitable[list[bytes]]]
 """The text of a scrape, in pieces."""
@@ -56,13 +57,13 @@ class MetricsListener:
         self._limiter = trio.CapacityLimiter(_AT_ONCE)
         self._open = 0
         self._silent: dict[trio.CancelScope, None] = {}
-        """Of connections whose request has not come, the oldest first."""
+        """The scopes of connections whose request has not arrived, the oldest first."""
         self.host = ""
         self.port = 0
-        """Both as they really are, once it serves."""
+        """Host and port are those bound, once `serve` has started."""
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled. Raises BindError when the address cannot be used."""
+        """Serve scrapes until cancelled. Raises BindError if the address cannot be used."""
         listening = self._transport.listen(
             self._listener,
             backlog=_BACKLOG,

@@ -1,7 +1,7 @@
-"""A family of very many samples, kept as the lines of Prometheus' text format.
+"""A family of very many samples, kept as lines of Prometheus' text format.
 
-`prometheus_client` takes five microseconds for a sample, and there are about twenty per partition.
-Here the labels of a partition are escaped once, and a sample is one formatted string. The format:
+`prometheus_client` takes five microseconds per sample, and a partition has about twenty samples.
+Here a partition's labels are escaped once, and a sample is one formatted string. The format:
 https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 LINES_A_CHUNK: Final = 1000
-"""Joined in one go, and as soon as there are so many: some hundred microseconds. To let go of a
+"""Lines are joined as soon as there are this many, which takes some hundred microseconds. Freeing a
 hundred thousand strings at once would take ten milliseconds."""
 
 Kind = Literal["counter", "gauge", "untyped"]
@@ -19,12 +19,12 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def labels(**values: str) -> str:
-    """The labels of a sample as they stand between the braces."""
+    """Return a sample's labels in the format that stands between the braces."""
     return ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in values.items())
 
 
 class Lines:
-    """One family. A counter's `name` is that of its samples, with `_total` where it has one."""
+    """One family. `name` is the samples' name, for a counter with its `_total`."""
 
     __slots__ = ("_done", "_kind", "_lines", "_text", "name")
 
@@ -36,7 +36,7 @@ class Lines:
         self._lines: list[str] = []
 
     def add(self, labels: str, value: float) -> None:
-        """A sample. `labels`: as `labels` returns them, or empty."""
+        """Add a sample. `labels` is a text that the function `labels` returned, or empty."""
         lines = self._lines
         lines.append(f"{self.name}{{{labels}}} {value}\n" if labels else f"{self.name} {value}\n")
         if len(lines) >= LINES_A_CHUNK:
@@ -48,21 +48,21 @@ class Lines:
 
     @property
     def kind(self) -> str:
-        """As TYPE says it."""
+        """The family's type, for TYPE."""
         return self._kind
 
     @property
     def documentation(self) -> str:
-        """As HELP says it."""
+        """The family's description, for HELP."""
         return self._text
 
     def label_names(self) -> set[str]:
-        """Of the samples so far."""
+        """The names of the labels of all samples so far."""
         text = b"".join(self._done).decode() + "".join(self._lines)
         return set(_LABEL.findall(text))
 
     def chunks(self) -> Iterator[bytes]:
-        """The text, some lines at a time."""
+        """Yield the family's text, at most `LINES_A_CHUNK` samples at a time."""
         yield f"# HELP {self.name} {self._text}\n# TYPE {self.name} {self._kind}\n".encode()
         if self._lines:
             self._join()

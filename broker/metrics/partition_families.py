@@ -1,9 +1,9 @@
-"""What there is to say of each partition, under the names of three programs.
+"""Metric families of each partition, under the names of two exporters.
 
-* `kafka_log_log_…` and `kafka_cluster_partition_…`: of Kafka's MBeans, by the JMX exporter;
-* `kafka_topic_…`, `kafka_broker…`: those of kafka_exporter, which asks a broker over the wire.
+* `kafka_log_log_…` and `kafka_cluster_partition_…`: the JMX exporter's names of Kafka's MBeans;
+* `kafka_topic_…`, `kafka_broker…`: the names of kafka_exporter, a client of the broker.
 
-A partition that is not led from here (its disk failed) has no sample but those of its log.
+A partition that this broker does not lead (its disk failed) has only the samples of its log.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from typing import Any, Final
 from broker.metrics.lines import Lines, labels
 
 PARTITIONS_A_STEP: Final = 100
-"""Some twenty samples each: about half a millisecond."""
+"""Partitions between two checkpoints, some twenty samples each: about half a millisecond."""
 
 _LOG: Final = (
     ("size", "size", "Bytes of its record files"),
@@ -40,7 +40,7 @@ _EXPORTER: Final = (
 
 
 def log_families(logs: Iterable[Any]) -> Iterator[Lines | None]:
-    """Of all open logs; each has `topic_partition` and `statistics()`."""
+    """Yield the families of all open logs, which have `topic_partition` and `statistics()`."""
     families = [Lines(f"kafka_log_log_{name}", "gauge", text) for name, _, text in _LOG]
     for count, log in enumerate(list(logs), start=1):
         topic, partition = log.topic_partition
@@ -54,7 +54,7 @@ def log_families(logs: Iterable[Any]) -> Iterator[Lines | None]:
 
 
 def partition_families(partitions: Iterable[Any]) -> Iterator[Lines | None]:
-    """Of all that are led from here: `Partition`s of the replication room."""
+    """Yield the families of the `Partition`s that this broker leads."""
     cluster = [Lines(f"kafka_cluster_partition_{name}", "gauge", text) for name, text in _CLUSTER]
     exporter = [Lines(f"kafka_topic_partition_{name}", "gauge", text) for name, text in _EXPORTER]
     for count, partition in enumerate(list(partitions), start=1):
@@ -95,7 +95,7 @@ def partition_families(partitions: Iterable[Any]) -> Iterator[Lines | None]:
 
 
 def cluster_families(topics: Iterable[Any], brokers: Iterable[Any]) -> Iterator[Lines | None]:
-    """kafka_exporter's view of the cluster; values of `broker.cluster.image`."""
+    """Yield kafka_exporter's families of the cluster, from values of `broker.cluster.image`."""
     count = Lines("kafka_topic_partitions", "gauge", "Partitions of a topic")
     for number, topic in enumerate(list(topics), start=1):
         count.add(labels(topic=topic.name), len(topic.partitions))

@@ -1,8 +1,8 @@
-"""What a total that only grows came to per second lately: Kafka has gauges of that kind.
+"""Recent rates, per second, of totals that only grow; Kafka has gauges of such rates.
 
-A rate over the time since the last scrape would depend on who scrapes. So totals are remembered at
-moments that are `APART_S` apart, and a rate is over the time since the last but one of those:
-`APART_S` to twice that, if someone scrapes more often. The first scrape has no rates.
+A rate over the time since the last scrape would depend on how many programs scrape. So totals are
+marked at moments at least `APART_S` apart, and a rate is over the time since the last but one mark:
+`APART_S` to twice that if scrapes come more often. The first scrape has no rates.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ class Recent:
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._marks: dict[tuple[str, ...], tuple[tuple[float, float], tuple[float, float]]] = {}
-        """By name: two moments, the older first, and what the total was then."""
+        """By name: the last two marks, the older first, each a (monotonic seconds, total)."""
 
     def rate(self, *name: str, total: float) -> float | None:
-        """Growth per second; None while there is nothing to compare with."""
+        """Return the recent growth per second; None at the first call for a name."""
         now = (self._monotonic(), total)
         marks = self._marks.get(name)
         if marks is None:

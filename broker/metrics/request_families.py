@@ -1,7 +1,7 @@
-"""Requests by API, phase by phase: Kafka's `RequestMetrics`, and who is busy with them.
+"""Requests by API and phase (Kafka's `RequestMetrics`), and the handler workers.
 
-Quantiles are of the last minute or two, bounds of buckets (`storage.distribution`); NaN while there
-was no such request. `count` and `sum` of a phase are since the start.
+A quantile covers the last minute or two and is the bound of a bucket (`storage.distribution`); it
+is NaN if there was no such request. `count` and `sum` of a phase are since the start.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ QUANTILES: Final = {
     "0.99": 0.99,
     "0.999": 0.999,
 }
-"""As the JMX exporter writes them, and what they are."""
+"""The JMX exporter's text of each quantile, and its value."""
 _PREFIX: Final = "kafka_network_requestmetrics_"
 _PHASES: Final = (
     ("total", "totaltimems", "Milliseconds from the arrival of a request to its sent reply"),
@@ -45,7 +45,7 @@ _PHASES: Final = (
 def summary(
     name: str, text: str, found: Mapping[str, Any], label: str | None = "request"
 ) -> SummaryMetricFamily:
-    """`DistributionSnapshot`s by the value of `label`, in milliseconds."""
+    """Return a summary in milliseconds of `found`, `DistributionSnapshot`s by value of `label`."""
     family = SummaryMetricFamily(name, text, labels=() if label is None else (label,))
     for key, snapshot in found.items():
         own = {} if label is None else {label: key}
@@ -58,10 +58,10 @@ def summary(
 
 
 def request_families(statistics: Any, recent: Recent) -> Iterator[Family | None]:
-    """From a `RequestChannelStatistics`."""
+    """Yield the families of a `RequestChannelStatistics`; None is a place for a checkpoint."""
     requests = dict(statistics.requests)
     if "Fetch" in requests:
-        # Kafka counts fetches under both names; dashboards ask for either.
+        # Kafka counts fetches under both names; dashboards query either.
         requests["FetchConsumer"] = requests["Fetch"]
     for family in (
         CounterMetricFamily(_PREFIX + "requests", "Requests by API", labels=("request",)),

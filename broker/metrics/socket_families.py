@@ -1,7 +1,7 @@
-"""Connections, by listener; what they hold; how idle the one task that serves them all is.
+"""Connections by listener, the memory that they hold, and how idle the event loop is.
 
-Strimzi's rules name the MBean `socket-server-metrics` with underscores, Confluent's without: what
-dashboards ask for of either is under both.
+Strimzi's rules name the MBean `socket-server-metrics` with underscores, Confluent's without. The
+connection count, which dashboards of both query, has both names.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _STRIMZI: Final = "kafka_server_socket_server_metrics_"
 
 
 def socket_families(statistics: Any, loop: Any, recent: Recent) -> Iterator[Family]:
-    """From a `SocketServerStatistics` and a `LoopStatistics`."""
+    """Yield the families of a `SocketServerStatistics` and a `LoopStatistics`."""
     for prefix in (_CONFLUENT, _STRIMZI):
         yield _by_listener(
             GaugeMetricFamily, prefix + "connection_count", "Connections", statistics.connections

@@ -1,8 +1,8 @@
-"""What went in and out, per topic and in all: Kafka's `BrokerTopicMetrics`.
+"""Records and bytes in and out, per topic and over all topics: Kafka's `BrokerTopicMetrics`.
 
-Strimzi's rules for the JMX exporter make `…_bytesin_total` of `BytesInPerSec`, Confluent's
-`…_bytesinpersec`. Both are here, of the second kind those that Confluent's dashboards ask for: the
-numbers are the same.
+For the MBean `BytesInPerSec`, Strimzi's rules for the JMX exporter give `…_bytesin_total` and
+Confluent's `…_bytesinpersec`. Every counter has the first name; those that Confluent's dashboards
+query have the second too, with the same number.
 """
 
 from collections.abc import Iterator
@@ -56,11 +56,14 @@ PER_SECOND: Final = frozenset(
         "fetch_message_conversions",
     )
 )
-"""Those that Confluent's dashboards ask for under the other name."""
+"""The counters that Confluent's dashboards query as `…persec`."""
 
 
 def topic_families(statistics: Any) -> Iterator[Lines | None]:
-    """From a `ReplicaManagerStatistics`. A sample without labels is the sum of all topics."""
+    """Yield the families of a `ReplicaManagerStatistics`, with None as a place for a checkpoint.
+
+    A sample without labels is the sum of all topics.
+    """
     topics = []
     for count, (topic, counters) in enumerate(statistics.topics.items(), start=1):
         topics.append((labels(topic=topic), counters))

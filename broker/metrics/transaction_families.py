@@ -1,9 +1,9 @@
-"""What the transaction coordinator's `statistics()` say, as metric families.
+"""Metric families of the transaction coordinator's `statistics()`.
 
-Where Kafka has an MBean, the name is what the JMX exporter makes of it: load times
-(`transaction-coordinator-metrics`), failed verifications (`AddPartitionsToTxnManager`). Producer
-ids and late transactions are of partitions: `broker.metrics.families`. The rest Kafka does not
-measure.
+Where Kafka has an MBean, the name is the JMX exporter's: load times
+(`transaction-coordinator-metrics`), failed verifications (`AddPartitionsToTxnManager`). Kafka does
+not measure the other numbers here. Producer ids and late transactions belong to partitions, and are
+in `broker.metrics.families`.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _VERIFICATIONS = "kafka_server_addpartitionstotxnmanager_"
 def transaction_families(
     statistics: Any,
 ) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-    """From a `TransactionStatistics`."""
+    """Yield the families of a `TransactionStatistics`."""
     loading = statistics.loading
     average = loading.load_time_total_ms / loading.loads if loading.loads else 0.0
     markers = statistics.markers

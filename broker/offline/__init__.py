@@ -1,5 +1,5 @@
-"""Programs of their own that read a broker's directories, and do not need it to run.
+"""Programs that work on a broker's directories without a running broker.
 
-`pykafkalog adopt` and the tools that explain start them (`python -m broker.offline.adopt`): tools
-do not import the daemon.
+`tools` start them as processes (`python -m broker.offline.adopt`) because tools do not import the
+daemon.
 """

@@ -1,9 +1,9 @@
-"""Registers what another broker wrote: what `pykafkalog adopt` runs, while no broker does.
+"""Registers topics that another broker wrote; `pykafkalog adopt` runs it while no broker runs.
 
     python -m broker.offline.adopt server.properties [--override property=value]* [--dry-run]
 
-The metadata store belongs to the daemon, so the daemon's own package changes it; the tool only
-shows what this prints, one JSON object:
+The metadata store belongs to the daemon, so the daemon's own package changes it. This program
+prints one JSON object, which the tool shows:
 
     {"dry_run": false, "cluster_id": "…", "broker_id": 1, "log_dirs": […], "topics": [
       {"name": "t", "action": "adopted", "topic_id": "…", "partitions": 3, "found": [0, 1, 2],
@@ -11,9 +11,9 @@ shows what this prints, one JSON object:
        "reason": ""}, …],
      "start_refused": "Invalid value … for configuration zookeeper.connect: …" or null}
 
-The directories are locked for the time. Exit code 0, or 1 with one line on standard error; topics
-in conflict are part of the answer and no failure. A dry run writes nothing but the lock files, and
-where one of `log.dirs` is not Kafka's nothing is written at all.
+The program locks the directories while it runs. Exit code 0, or 1 with one line on standard error;
+topics in conflict are part of the answer and no failure. A dry run writes only the lock files. If
+one of `log.dirs` is neither a Kafka log directory nor empty, nothing is written at all.
 """
 
 import argparse
@@ -63,10 +63,10 @@ _OPERATOR_ERRORS = (
 
 
 async def adopt(config: BrokerConfig, fs: FileSystem, *, dry_run: bool = False) -> dict[str, Any]:
-    """Register what the metadata store lacks; the summary as in the module docstring.
+    """Register topics that the metadata store lacks; return the module docstring's object.
 
-    Raises DirectoryLocked when a broker runs on the directories, MetadataStoreError, ConfigError,
-    the errors of `settle_identity`, OSError.
+    `main` adds "start_refused". Raises DirectoryLocked if a broker runs on the directories,
+    MetadataStoreError, ConfigError, the errors of `settle_identity`, OSError.
     """
     _require_log_dirs(fs, config.log_dirs)
     async with AsyncExitStack() as release:
@@ -80,7 +80,7 @@ async def adopt(config: BrokerConfig, fs: FileSystem, *, dry_run: bool = False) 
         def open_medium(path: str) -> MetadataMedium:
             return TransientMedium() if dry_run and not fs.exists(path) else media.open(path)
 
-        # Nobody is served meanwhile: nothing needs a thread.
+        # No clients are served meanwhile, so the event loop may block.
         store = await EmbeddedStore.open(open_medium, path, InlineWorkers())
         release.push_async_callback(store.close)
         new_uuid = partial(random_uuid, SystemRandom())
@@ -106,7 +106,10 @@ async def adopt(config: BrokerConfig, fs: FileSystem, *, dry_run: bool = False) 
 
 
 def _require_log_dirs(fs: FileSystem, paths: Sequence[str]) -> None:
-    """Before anything is written. A new, empty disk beside others is fine. Raises ConfigError."""
+    """Check `log.dirs` before anything is written; empty directories are allowed beside others.
+
+    Raises ConfigError.
+    """
     for path in paths:
         if not fs.is_dir(path):
             raise ConfigError(f"the log directory {path} does not exist")
@@ -135,7 +138,7 @@ def _as_json(verdict: TopicVerdict) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command; return the exit code."""
     from storage.os_filesystem import OsFileSystem
 
     parser = argparse.ArgumentParser(prog=f"python -m {__package__}.adopt", allow_abbrev=False)

@@ -1,15 +1,15 @@
-"""The configs that were set while brokers ran, from the files beside their logs.
+"""Prints the configs that were set while brokers ran, from the files beside their logs.
 
     python -m broker.offline.stored_configs /disk1/kafka-logs [/disk2/kafka-logs]*
 
-One JSON object: what holds for all brokers and for one of them, and what topics set themselves.
+The output is one JSON object with the configs of all brokers, of each broker, and of topics:
 
     {"sources": ["/disk1/kafka-logs/metadata.sqlite"], "cluster": {"log.retention.ms": "60000"},
      "brokers": {"1": {}}, "topics": {"orders": {"cleanup.policy": "compact"}}}
 
-Read are this broker's own metadata, and the metadata log of a KRaft Kafka where there is none. Both
-may be in use: the one is copied first, the other only grows. For tools (`pykafkalog
-explain-cleaner`), which do not know the daemon's files.
+The sources are this broker's own metadata stores or, if there is none, the metadata log of a KRaft
+Kafka. A broker may be using them: a store is copied before it is read, and a metadata log only
+grows. Tools (`pykafkalog explain-cleaner`) run this because they do not know the daemon's files.
 """
 
 import json
@@ -32,7 +32,7 @@ _FOR_ALL = "<default>"
 
 
 def stored_configs(log_dirs: Sequence[str], fs: FileSystem) -> dict[str, Any]:
-    """As the module says. Raises OSError, MediumError, MetadataStoreError."""
+    """Return the module docstring's object. Raises OSError, MediumError, MetadataStoreError."""
     found: dict[str, Any] = {"sources": [], "cluster": {}, "brokers": {}, "topics": {}}
     for log_dir in log_dirs:
         path = Path(log_dir) / SqliteMedia.file_name
@@ -67,7 +67,7 @@ def _add_own(found: dict[str, Any], path: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command; return the exit code."""
     try:
         found = stored_configs(sys.argv[1:] if argv is None else argv, OsFileSystem())
     except (OSError, MediumError, MetadataStoreError) as error:

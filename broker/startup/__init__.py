@@ -1,6 +1,6 @@
-"""What happens between the start of the process and the first request, and what is said about it.
+"""The steps between the start of the process and the first request, and their log messages.
 
-`broker.server` calls these in their order: whose directories they are, opening the logs, what they
-hold that nobody serves, where the metrics listen, who may come in; and what a person is told when
-the broker does not start.
+`broker.server` calls them: `directory_identity` checks whose the log directories are, `log_loader`
+opens the logs, `known_producers` and `stray_logs` look at what these hold, `metrics_export` opens
+the metrics listener, `exposure` warns of open listeners, and `advice` explains a failed start.
 """

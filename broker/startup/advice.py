@@ -1,7 +1,7 @@
-"""What a person may do about a broker that did not start: a sentence behind the reason.
+"""Advice for a failed start: a sentence that follows the reason.
 
-The reason is the exception's own text; only causes that are the operator's have advice. Whoever
-reads it sees the last line on standard error and nothing else.
+The reason is the exception's own text; advice follows where the operator can remove the cause. The
+text must be understood alone: an operator may see only the last line on standard error.
 """
 
 import errno
@@ -28,7 +28,7 @@ OPERATOR_ERRORS: Final = (
     MetadataStoreError,
     StorageError,
 )
-"""Reasons not to start that a person can do something about: told without a traceback."""
+"""Errors at start-up that the operator can remove: reported without a traceback."""
 
 _IN_USE: Final = "Is another broker running? --override listeners=PLAINTEXT://:PORT takes another."
 _ELSEWHERE: Final = (
@@ -46,7 +46,7 @@ _BY_ERRNO: Final = {
 
 
 def explained(error: Exception) -> str:
-    """The error, and what a person may do about it."""
+    """Return the error's text, with advice for the operator if there is any."""
     advice = _advice(error)
     return f"{str(error).rstrip('.')}. {advice}" if advice else str(error)
 

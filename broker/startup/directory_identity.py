@@ -36,11 +36,11 @@ class Identity:
 
 
 Failed = Callable[[str, OSError], None]
-"""Told (log directory, cause) when its `meta.properties` cannot be read or written."""
+"""Called with (log directory, cause) when its `meta.properties` cannot be read or written."""
 
 
 def refuse(directory: str, error: OSError) -> NoReturn:
-    """A `Failed` for who cannot do without any of them."""
+    """Raise `error`: a `Failed` for callers that need every directory."""
     raise error
 
 
@@ -56,8 +56,8 @@ async def settle_identity(
 ) -> Identity:
     """Agree on the ids and write them to every directory that does not have them yet.
 
-    Without `record` the directories stay as they are. A directory whose disk fails has no say
-    (Kafka's MetaPropertiesEnsemble).
+    Without `record` the directories stay as they are. A directory whose `meta.properties` cannot be
+    read is reported to `failed` and ignored (Kafka's MetaPropertiesEnsemble).
     Raises InconsistentBrokerId, InconsistentClusterId, InconsistentMetaProperties, ConfigError.
     """
     stored = _read_all(fs, directories, failed)
@@ -95,7 +95,7 @@ def _read_all(
 def locate_store(
     fs: FileSystem, live: Sequence[str], offline: Sequence[str], file_name: str
 ) -> str:
-    """The path of the metadata store's file, there or to be made. Raises ConfigError."""
+    """Return the path of the metadata store's file, which may not exist yet. Raises ConfigError."""
     with_store = [path for path in live if fs.exists(join(path, file_name))]
     return join(choose_store_directory(live, offline, with_store), file_name)
 

@@ -1,4 +1,4 @@
-"""Who may come in: said at start where it is everyone, because no listener asks who they are."""
+"""Warns at start-up of listeners that anybody can reach and use without authentication."""
 
 import logging
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _EVERY_INTERFACE: Final = frozenset({"", "0.0.0.0", "::"})
 
 
 def tell_of_open_listeners(bound: Sequence[BoundListener]) -> None:
-    """A warning for listeners on all interfaces without authentication."""
+    """Log a warning for each listener on all interfaces without authentication."""
     for listener in bound:
         if listener.host in _EVERY_INTERFACE and not listener.protocol.startswith("SASL_"):
             logger.warning(

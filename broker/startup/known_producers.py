@@ -1,13 +1,14 @@
-"""Producer ids that the logs remember: none of them may be given to a new producer."""
+"""Producer ids in the logs' producer state: none of them may be given to a new producer."""
 
 from broker.cluster.producer_ids import BELIEVED_BELOW, ProducerIdAllocator
 from storage.log_manager import LogManager
 
 
 def reserve_known_producer_ids(logs: LogManager, producer_ids: ProducerIdAllocator) -> None:
-    """Let the allocator go on above every id in the logs, however old the metadata store is.
+    """Have the allocator continue above every id below `BELIEVED_BELOW` that the logs hold.
 
-    A store may be older than the logs: a copy that was put back, or a directory that was adopted.
+    The metadata store may be older than the logs, if it was restored from a copy or a directory was
+    adopted.
     """
     for log in logs.all_logs():
         believed = (one for one in log.producers.producers if one < BELIEVED_BELOW)

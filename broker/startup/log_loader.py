@@ -1,8 +1,8 @@
-"""Opens all logs at start-up: in workers, with a line in the log every so often.
+"""Opens all logs at start-up in threads, and logs the progress every `PROGRESS_S`.
 
-Each log directory has up to `num.recovery.threads.per.data.dir` workers (S-REC-8): one at first,
-another whenever the logs take long. What they open nobody else knows yet; the manager takes it over
-on the loop when all are done.
+Each log directory has up to `num.recovery.threads.per.data.dir` threads (S-REC-8): one at first,
+another whenever its logs take long. No other code knows the logs that they open until the manager
+takes them over, on the loop, when all are open.
 """
 
 import logging
@@ -23,27 +23,27 @@ logger = logging.getLogger(__name__)
 PROGRESS_S: Final = 5.0
 
 QUICK_LOG_S: Final = 0.005
-"""A log that takes less is opened by Python code that reads small files. A second thread would wait
-for the interpreter's lock: two of them take 1.4 times as long as one. Logs that take longer wait
-for the disk, or for checksums of much data, and there the second one helps."""
+"""Seconds per log below which a second thread does not help. Opening a quick log is Python code
+that reads small files, so a second thread would wait for the interpreter's lock: two threads take
+1.4 times as long as one. A slower log waits for the disk, or for checksums of much data, and there
+the second thread helps."""
 
 LONG_S: Final = 0.5
-"""A start that takes longer syncs the logs that had to be recovered, if that took `RECOVERED_S`
-each. A shorter one leaves that to the flusher."""
+"""A start that takes longer than this also syncs each log whose opening took `RECOVERED_S` or more,
+as it had to be recovered. A shorter start leaves these logs to the flusher."""
 
 RECOVERED_S: Final = 0.002
-"""Opening a log that was synced takes half of it."""
+"""Twice the time that opening a synced log takes."""
 
 WRITE_DOWN_EVERY_S: Final = 3.0
-"""And that often it writes down how far it has come: should it be killed, the next one goes on
-there."""
+"""How often a long start checkpoints its progress; if it is killed, the next goes on there."""
 
 LOOK_EVERY_S: Final = 0.05
-"""For so long a worker opens logs before it says which (a log may take as much time as a hop to a
-thread does), and that often a directory is asked whether it needs another worker."""
+"""A thread opens logs for this long before it reports them, because a hop to a thread may take as
+long as opening a log. Also how often a directory is checked for the need of another thread."""
 
 MOST_AT_A_TIME: Final = 256
-"""Logs that a worker opens before it says so, however quick they are."""
+"""The most logs that a thread opens before it reports them."""
 
 
 async def load_all_logs(
@@ -54,7 +54,7 @@ async def load_all_logs(
     clock: Clock,
     workers: Workers,
 ) -> None:
-    """Returns when every log is open, or its directory is offline. Raises StorageError."""
+    """Return when every log is open or its directory is offline. Raises StorageError."""
     begin = clock.monotonic()
     jobs = manager.load_jobs(topic_configs)
     if jobs:
@@ -64,7 +64,7 @@ async def load_all_logs(
 
 
 class _Opening:
-    """All jobs, on their way through the workers."""
+    """One run of all jobs through the workers' threads."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class _Opening:
         self._limiter = trio.CapacityLimiter(threads_per_dir * len(self._queues))
 
     async def run(self) -> None:
-        """Until the last one. Cancelled: what a worker is at is waited for."""
+        """Run all jobs. If cancelled, wait for the jobs that threads are running."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._report)
             nursery.start_soon(self._keep_written_down)
@@ -100,7 +100,7 @@ class _Opening:
             await self._write_down()
 
     async def _send_more(self, queue: deque[LoadJob], openers: trio.Nursery) -> None:
-        """To a directory whose logs take long."""
+        """Start further threads for one directory, one at a time, while its logs take long."""
         for workers in range(1, self._threads_per_dir):
             is_quick = True
             while is_quick:
@@ -119,7 +119,7 @@ class _Opening:
             self._done += len(done)
 
     def _open_some(self, queue: deque[LoadJob]) -> list[tuple[LoadJob, Log | OSError]]:
-        """In a thread."""
+        """Open logs for `LOOK_EVERY_S`, at least one; runs in a thread."""
         end = self._clock.monotonic() + LOOK_EVERY_S
         done: list[tuple[LoadJob, Log | OSError]] = []
         while len(done) < MOST_AT_A_TIME and (not done or self._clock.monotonic() < end):
@@ -133,7 +133,7 @@ class _Opening:
         return done
 
     async def _keep_written_down(self) -> None:
-        """Ended by its caller: what it is at is waited for, as it must not come after the end."""
+        """Checkpoint the progress until cancelled; a write under way is finished first."""
         await self._clock.sleep(LONG_S)
         self._takes_long = True
         while True:

@@ -1,7 +1,7 @@
 """Opens the metrics listener over the parts of a running broker, if one is configured.
 
-Apart from `broker.server`, which knows no metric, and from `broker.metrics`, which knows no part:
-that room is handed functions.
+A module of its own because `broker.server` knows no metric and `broker.metrics` knows no part of
+the broker: that room is handed functions.
 """
 
 import logging
@@ -27,11 +27,11 @@ async def start_metrics(
     clock: Clock,
     broker_state: Callable[[], BrokerState],
 ) -> None:
-    """Listen in `services`. Raises BindError."""
+    """Start the listener as a task of `services`, if one is configured. Raises BindError."""
     config = parts.configs.current
     if not config.metrics_http_listener:
         return
-    # prometheus_client is imported by those who want metrics only.
+    # These modules import prometheus_client, which a broker without metrics need not.
     from broker.metrics.exposition import ProcessFamilies, render
     from broker.metrics.families import Sources, all_families
     from broker.metrics.http_listener import MetricsListener, parse_address

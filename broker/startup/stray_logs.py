@@ -1,4 +1,4 @@
-"""Logs that the metadata does not know: Kafka calls them stray."""
+"""Stray logs, as Kafka calls logs of partitions that the metadata does not know."""
 
 import logging
 
@@ -9,7 +9,7 @@ logger = logging.getLogger(__name__)
 
 
 def warn_of_stray_logs(logs: LogManager, image: MetadataImage) -> None:
-    """Name their topics in the log. Nobody deletes them: `pykafkalog adopt` may register them."""
+    """Warn of the topics of stray logs, which stay on the disk for `pykafkalog adopt`."""
     stray = set()
     for log in logs.all_logs():
         name, index = log.topic_partition

@@ -1,7 +1,7 @@
-"""What a broker finds around it: time, disk, chance, network, a place for metadata, hands to work.
+"""A broker's surroundings: time, disk, randomness, network, a medium for metadata, workers.
 
 Everything that differs between a broker on a machine and one in a test or a simulation is in this
-room, behind protocols; a `World` is one of each, and is handed down from `broker.server`. Nothing
-else in `broker` reads a clock, starts a thread, rolls a die or opens a socket
-(`tests/meta/test_seams.py`). The disk's protocol is `storage.filesystem.FileSystem`.
+room, behind protocols. A `World` holds one implementation of each; `broker.server` hands them to
+the parts. No other room of `broker` reads a clock, starts a thread, draws a random number or opens
+a socket (`tests/meta/test_seams.py`). The disk's protocol is `storage.filesystem.FileSystem`.
 """

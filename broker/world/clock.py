@@ -1,8 +1,8 @@
-"""Time: what o'clock it is, and waiting.
+"""Time: reading the clock, and waiting.
 
-`storage.clock.Clock` is what synchronous code needs of it; here is what tasks need beside it. Who
-waits does it through the clock, so that a whole broker can live in virtual time
-(`broker.world.virtual_time`), and that time can stand still for one broker and not for others.
+`storage.clock.Clock` is the part that synchronous code needs; this module adds waiting, for tasks.
+Every wait goes through the clock, so that a whole broker can run in virtual time
+(`broker.world.virtual_time`), and time can stop for one broker while others go on.
 """
 
 import time  # noqa: TID251 - this module is the seam the rule points to
@@ -18,20 +18,20 @@ class Clock(StorageClock, Protocol):
     """Wall time, monotonic time, and waiting for either to pass. Seconds are monotonic."""
 
     async def sleep(self, seconds: float) -> None:
-        """Returns after so long; a checkpoint also for 0."""
+        """Return after `seconds`; a checkpoint even if that is 0 or less."""
         ...
 
     async def sleep_until(self, deadline: float) -> None:
-        """Returns when `monotonic` has reached `deadline`; at once, as a checkpoint, if it has."""
+        """Return when `monotonic` reaches `deadline`; a checkpoint even if that has passed."""
         ...
 
     def timeout(self, seconds: float) -> AbstractContextManager[trio.CancelScope]:
-        """Cancels what is inside after so long, silently, as `trio.move_on_after`."""
+        """Cancel the enclosed block after `seconds`, without an error, as `trio.move_on_after`."""
         ...
 
 
 class SystemClock:
-    """Real time. The first two are cheap enough (some 50 ns) to be called for each request."""
+    """Real time. `monotonic` and `wall_ms` take some 50 ns, cheap enough to call per request."""
 
     __slots__ = ()
 

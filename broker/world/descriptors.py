@@ -1,10 +1,10 @@
 """How the descriptors of a process are shared: connections, files, and a reserve for the rest.
 
 A process that has no descriptor left can neither accept a connection, nor roll a segment, nor write
-a checkpoint. So connections get a share only. Another share is for the files of logs, which are
-closed and opened again when they are too many (`storage.open_files`). The reserve is for what
-nobody counts: files that are open for a moment, SQLite, listeners, slices of files on their way to
-a slow reader.
+a checkpoint. So connections get a limited share. Another share is for the files of logs: when too
+many are open, `storage.open_files` closes some and reopens them on use. The reserve is for
+descriptors that are not counted: files open for a moment, SQLite, listeners, slices of files on
+their way to a slow reader.
 """
 
 from dataclasses import dataclass
@@ -18,20 +18,20 @@ LOW: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptorBudget:
-    """How many descriptors connections and files may have. Tests make small budgets."""
+    """Numbers of descriptors, by use. Tests make small budgets."""
 
     limit: int
-    """Descriptors that the process may have."""
+    """All descriptors that the process may have open."""
     connections: int
-    """Clients' connections."""
+    """The share of clients' connections."""
     files: int
-    """Files and mapped indexes that logs keep open."""
+    """The share of files and mapped indexes that logs keep open."""
     reserve: int
-    """Never taken by either."""
+    """The rest, which neither connections nor logs may use."""
 
     @classmethod
     def of(cls, limit: int) -> "DescriptorBudget":
-        """The shares of a limit: an eighth in reserve, two thirds of the rest for connections.
+        """Divide a limit: an eighth in reserve, two thirds of the rest for connections.
 
         The reserve is `_SMALLEST_RESERVE` to `_LARGEST_RESERVE`, and half of the limit at most.
         """
@@ -46,10 +46,10 @@ class DescriptorBudget:
 
     @property
     def ceiling(self) -> int:
-        """No connection may have a descriptor of this number or above.
+        """The lowest descriptor number that a connection may not have.
 
         The system hands out the lowest free number, so a high number means that as many
-        descriptors are taken, whoever has them.
+        descriptors are in use, for whatever purpose.
         """
         return self.limit - self.reserve // 2
 

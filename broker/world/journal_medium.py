@@ -3,9 +3,9 @@
 Format: lines of text, each `<CRC-32C as 8 hex digits> <JSON>`. The first names the layout, every
 other is one write: {"kept": [[path, value as base64, version], ...], "gone": [path, ...]}.
 
-A line counts when it is whole and its checksum is right; what follows the last such line was torn
-by a crash and is overwritten. A write returns when its line was synced. Opening a journal that says
-most things more than once rewrites it, atomically.
+A line is valid if it is whole and its checksum is right. Bytes after the last valid line were torn
+by a crash and are overwritten. A write returns once its line is synced. If most lines of a journal
+are superseded by later ones, opening it rewrites it atomically.
 """
 
 import json
@@ -20,7 +20,7 @@ from storage.filesystem import File, FileSystem
 
 _LAYOUT: Final = 1
 _REWRITE_FROM: Final = 256
-"""Fewer lines than this are not worth a rewrite."""
+"""A journal with fewer lines than this is never rewritten."""
 
 
 class JournalMedia:
@@ -54,7 +54,7 @@ class JournalMedium:
             raise MediumError(path, f"cannot be used: {error}") from error
 
     def _read(self) -> tuple[int, int]:
-        """Replay the journal: (good lines, bytes of them)."""
+        """Replay the journal; return (valid lines, their bytes). Raises MediumError."""
         try:
             data = self._fs.read_bytes(self.path)
         except FileNotFoundError:
@@ -97,7 +97,7 @@ class JournalMedium:
             if self._file is None:
                 raise OSError("the journal is closed")
             if self._file.size() > self._end:
-                self._file.truncate(self._end)  # of a write that failed, or that a crash tore
+                self._file.truncate(self._end)  # drop the rest of a failed or torn write
             self._file.pwrite(line, self._end)
             self._file.fsync()
         except OSError as error:
@@ -122,6 +122,6 @@ def _line(content: Any) -> bytes:
 
 
 def _checked(line: bytes) -> Any:
-    """What a line says; None when it is not whole."""
+    """The JSON value of a line; None if its checksum is wrong."""
     checksum, _, text = line.partition(b" ")
     return json.loads(text) if checksum == b"%08x" % crc32c(text) else None

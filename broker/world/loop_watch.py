@@ -1,17 +1,17 @@
-"""How long the event loop is held, and by whom.
+"""Measures how long one turn occupies the event loop, and names the work that did.
 
-A turn of the loop is what happens between two looks at the sockets: all tasks that are ready have
-one step each. A request that arrives meanwhile waits for the turn's end, so no turn should be long.
-A turn longer than `LONG_TURN_S` means a fault in the broker, or a machine that is short of
-processors, and is logged.
+In a turn of the loop, between two polls of the sockets, every task that is ready runs one step. A
+request that arrives meanwhile waits for the turn's end, so no turn should be long. A turn longer
+than `LONG_TURN_S` means a fault in the broker, or a machine that is short of processors, and is
+logged.
 
-The watch is an instrument of trio with the two hooks around the wait for the sockets, which cost a
-microsecond per turn, however many requests were served in it; hooks around each step of a task
-would cost that per request. So the watch learns who held the loop from those who do the work: they
-time it themselves, or are `attributed`, and `note` what took more than `NOTED_S`.
+The watch is a trio instrument with the two hooks around the wait for the sockets. They cost a
+microsecond per turn, however many requests it served; hooks around each step of a task would cost
+that per request. So these hooks cannot say which work was slow: code that may be slow times itself,
+or runs under `attributed`, and calls `note` for what took more than `NOTED_S`.
 
-`broker.__main__` installs it. Where nobody does, in tests and simulations, it takes notes and
-measures nothing. Event loop only.
+`broker.__main__` installs the watch in trio. In tests and simulations, which do not, it takes notes
+and measures no turn. Event loop only.
 """
 
 import logging
@@ -31,17 +31,17 @@ Result = TypeVar("Result")
 
 LONG_TURN_S: Final = 0.05
 NOTED_S: Final = 0.005
-"""Work that took longer is noted with a name."""
+"""Work that takes at least this long is noted with a name."""
 LINE_EVERY_S: Final = 10.0
-"""At most one line in so long: where processors are short, long turns come all the time."""
+"""At most one warning per this time: on an overloaded machine, long turns come all the time."""
 WINDOW_S: Final = 60.0
-"""The longest turn is that of the last one to two windows."""
+"""The longest turn is reported over the last one to two windows."""
 _SURPASSES: Final = 1.2
 """A later note replaces an earlier one of the same turn only if it took this many times as long.
-Work that contains other work is noted after it, and where the inner work took most of the time its
-name tells more."""
+Work that contains other work is noted after the inner work; if the inner work took most of the
+time, its name says more."""
 _MEASURED_S: Final = 0.001
-"""Shorter turns are not looked at any further."""
+"""Shorter turns are not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,20 +49,17 @@ class LoopStatistics:
     """Numbers for metrics and tests; times are seconds."""
 
     longest_turn_s: float
-    """Of the last minute or two."""
+    """The longest turn of the last one to two minutes."""
     long_turns: int
-    """Above `LONG_TURN_S`, since the start."""
+    """Turns of `LONG_TURN_S` or more since the start."""
     long_turns_s: float
-    """What they took together."""
+    """The sum of their durations."""
     idle_s: float | None
-    """How long the loop has waited for something to do, since the start; None: not measured."""
+    """How long the loop has waited for work since the start; None if it is not measured."""
 
 
 class LoopWatch(Instrument):
-    """Measures the turns of trio's loop, and logs the long ones with the name of what ran.
-
-    trio calls `after_io_wait` and `before_io_wait`.
-    """
+    """Measures the turns of trio's loop, and logs the long ones with the name of what ran."""
 
     def __init__(self, clock: Clock) -> None:
         self.monotonic = clock.monotonic
@@ -83,18 +80,18 @@ class LoopWatch(Instrument):
     # ---- trio's hooks
 
     def after_io_wait(self, timeout: float) -> None:
-        """A turn begins."""
+        """Called by trio when a turn begins."""
         self._began = now = self.monotonic()
         if self._ended is not None:
             self._idle_s += now - self._ended
 
     def begin_turn(self) -> None:
-        """Begin to measure here: what this turn has done so far does not count."""
+        """Restart the measurement of this turn: what it has done so far does not count."""
         self._began = self.monotonic()
         self._noted_s = 0.0
 
     def before_io_wait(self, timeout: float) -> None:
-        """A turn ends."""
+        """Called by trio when a turn ends."""
         self._ended = now = self.monotonic()
         if now - self._began >= _MEASURED_S:
             self._measure(now - self._began, now)
@@ -102,10 +99,10 @@ class LoopWatch(Instrument):
     # ---- what ran
 
     def note(self, began: float, ended: float, what: Callable[[], str]) -> None:
-        """`what` held the loop from `began` to `ended`, monotonic seconds.
+        """Note that `what()` held the loop from `began` to `ended`, monotonic seconds.
 
-        Work that began in an earlier turn was suspended since, so its duration says nothing and is
-        passed over.
+        Work that began in an earlier turn was suspended in between, so its duration says nothing
+        about this turn and is ignored.
         """
         took = ended - began
         if took > self._noted_s * _SURPASSES and began >= self._began:
@@ -113,7 +110,7 @@ class LoopWatch(Instrument):
             self._noted = what()
 
     def note_collection(self, phase: str, info: dict[str, int]) -> None:
-        """A callback for `gc.callbacks`: notes collections that hold the loop."""
+        """Note a garbage collection that held the loop; a callback for `gc.callbacks`."""
         if phase == "start":
             self._collection_began = self.monotonic()
             return
@@ -169,9 +166,10 @@ class LoopWatch(Instrument):
 def attributed(
     work: Coroutine[Any, Any, Result], watch: LoopWatch, what: Callable[[], str]
 ) -> Generator[Any, Any, Result]:
-    """Await `work`; its steps that hold the loop for long are noted as `what`."""
+    """Await `work`; note each of its steps that takes `NOTED_S` or more under the name `what()`."""
     monotonic = watch.monotonic
-    # Not a variable: an exception that is thrown in would keep this frame, and the frame it.
+    # A list that is emptied, not a variable: an exception thrown in refers to this frame, and a
+    # variable would refer back to the exception, which makes a cycle.
     following: list[Callable[[], Any]] = [partial(work.send, None)]
     while True:
         began = monotonic()
@@ -191,7 +189,7 @@ def attributed(
 
 
 def name_of(function: Callable[..., object]) -> str:
-    """The name of a callback in the log."""
+    """The name of a callback, for the log."""
     while isinstance(function, partial):
         function = function.func
     return getattr(function, "__qualname__", repr(function))

@@ -1,7 +1,7 @@
-"""`Workers` of a real machine: threads for what waits, child processes for what computes.
+"""`Workers` of a real machine: threads for work that waits, child processes for work that computes.
 
-Child processes are started when the first work comes (a broker that cleans nothing has none), with
-a low priority, and stay. They are spawned, not forked: a fork would inherit sockets and locks.
+A child process is started by the first work for it (a broker that cleans nothing has none), runs at
+a low priority, and stays. Children are spawned, not forked: a fork would inherit sockets and locks.
 """
 
 import multiprocessing
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 NICE: Final = 10
-"""Requests come before work that some of them wait for,"""
+"""Priority of the shared children: below the broker itself, as only some requests wait for them."""
 LOWEST: Final = 19
-"""and both before what a hand does: nobody waits for it."""
+"""Priority of a hand's child: below the others, as no request waits for it."""
 
 
 class MachineWorkers:
@@ -31,7 +31,7 @@ class MachineWorkers:
     def __init__(
         self, *, processes: int = 1, hands_in_threads: bool = False, nice: int = NICE
     ) -> None:
-        """`hands_in_threads`: what they work on is memory of this process. `nice`: of children."""
+        """`hands_in_threads`: hands work on memory of this process. `nice`: children's priority."""
         self._processes = processes
         self._nice = nice
         self._hands_in_threads = hands_in_threads
@@ -45,11 +45,11 @@ class MachineWorkers:
         *values: Any,
         limiter: trio.CapacityLimiter | None = None,
     ) -> Result:
-        """See `Workers`. Without a `limiter` trio's own counts."""
+        """See `Workers`. Without a `limiter`, trio's default one applies."""
         return await trio.to_thread.run_sync(work, *values, limiter=limiter)
 
     async def in_process(self, work: Callable[..., Result], *values: Any) -> Result:
-        """See `Workers`. Who waits for a free process can be cancelled, and has sent nothing."""
+        """See `Workers`. While it waits for a free process, the call can be cancelled."""
         from concurrent.futures.process import BrokenProcessPool
 
         try:
@@ -60,11 +60,11 @@ class MachineWorkers:
                     await _wait_done(future)
                 return future.result()
         except BrokenProcessPool as error:
-            self.close()  # the next work gets new ones
+            self.close()  # the next call starts a new pool
             raise WorkerDied(str(error)) from error
 
     async def _open_pool(self) -> "ProcessPoolExecutor":
-        """In a thread: imports, and the start of a process, are too long for the loop."""
+        """Make the pool in a thread: imports and the first process take too long for the loop."""
         async with self._opening:
             pool = self._pool
             if pool is None:
@@ -85,7 +85,7 @@ class MachineWorkers:
 
 
 class ProcessHand:
-    """A `Hand`: a pool of one process, of its own."""
+    """A `Hand` with its own pool of one child process."""
 
     def __init__(self) -> None:
         self._pool = MachineWorkers(nice=LOWEST)
@@ -100,11 +100,11 @@ class ProcessHand:
 
 
 _STATE: Final[dict[str, Any]] = {}
-"""In the child of a `ProcessHand`: what lives between two calls."""
+"""In the child of a `ProcessHand`: the state that is kept between calls."""
 
 
 def _call_with_state(work: Callable[..., Result], *values: Any) -> Result:
-    """In a child."""
+    """Runs in the child."""
     return work(_STATE, *values)
 
 
@@ -120,13 +120,13 @@ def _new_pool(processes: int, nice: int) -> "ProcessPoolExecutor":
 
 
 def _begin_child(nice: int) -> None:
-    """In a child, before its first work."""
+    """Runs in a child, before its first work."""
     os.nice(nice)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    # A killed broker cannot end its children, which would wait for their next work for ever.
+    # A broker that is killed cannot end its children: without this they would wait for ever.
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

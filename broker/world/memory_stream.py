@@ -1,7 +1,7 @@
 """A connection in this process: two pipes, and a stream at either end of them.
 
-Both ends are the same class. What they show is TCP's (`broker.world.memory_transport` says where
-it is not); how many bytes are under way is bounded, so a slow reader makes its peer wait.
+Both ends are the same class and behave as TCP does (`broker.world.memory_transport` lists the
+differences). A pipe holds a bounded number of bytes, so a slow reader makes its peer wait.
 """
 
 import errno
@@ -15,48 +15,47 @@ _RESET: Final = "Connection reset by peer"
 
 
 class Member(Protocol):
-    """What a process has of the network: a stream or a port."""
+    """Something a process owns in the network: a stream or a port."""
 
     def wake(self) -> None:
-        """Who waits for it looks again."""
+        """Wake the tasks that wait for it, so that they look again."""
         ...
 
     def abort(self) -> None:
-        """Reset whoever is at the other end, and let go of it."""
+        """Close it and reset its peers."""
         ...
 
 
 class Process:
-    """Who has streams and ports; pausing or killing it stops all of them at once."""
+    """The owner of streams and ports; pausing or killing it stops all of them at once."""
 
     def __init__(self) -> None:
         self.frozen = False
-        """It runs no more, for a while or for ever: nothing is readable, writable or acceptable,
-        so its tasks stay where they wait."""
+        """Paused or killed: nothing is readable, writable or acceptable, so its tasks wait on."""
         self.killed = False
-        self._members: dict[Member, None] = {}  # in the order in which they came
+        self._members: dict[Member, None] = {}  # in the order of adoption
 
     def adopt(self, member: Member) -> None:
-        """One more."""
+        """Add a stream or port."""
         self._members[member] = None
 
     def forget(self, member: Member) -> None:
-        """One less."""
+        """Remove a stream or port."""
         del self._members[member]
 
     def freeze(self) -> None:
-        """Stop."""
+        """Pause until `thaw`."""
         self.frozen = True
 
     def thaw(self) -> None:
-        """Go on; has no effect on the dead."""
+        """End a pause; has no effect after `kill`."""
         if not self.killed:
             self.frozen = False
             for member in self._members:
                 member.wake()
 
     def kill(self) -> None:
-        """Stop for ever, and have all it had reset."""
+        """Stop for ever, and reset all its streams and ports."""
         self.frozen = self.killed = True
         for member in list(self._members):
             member.abort()
@@ -72,24 +71,24 @@ class Pipe:
         self.content = bytearray()
         """Sent and not received yet."""
         self.ended = False
-        """The sender sends no more."""
+        """The sender has closed its end."""
         self.abandoned = False
-        """The receiver receives no more."""
+        """The receiver has closed its end."""
         self.reset = False
-        """Neither end has the other any more."""
+        """The connection was reset, for both ends."""
         self.not_empty = trio.lowlevel.ParkingLot()
         """Where the receiver waits for bytes, an end or a reset."""
         self.not_full = trio.lowlevel.ParkingLot()
-        """Where the sender waits for room, or to learn that it waits in vain."""
+        """Where the sender waits for room, an end or a reset."""
 
     def wake(self) -> None:
-        """Both look again."""
+        """Wake both sides, so that they look again."""
         self.not_empty.unpark_all()
         self.not_full.unpark_all()
 
 
 class MemoryStream:
-    """One end; see `broker.world.transport.Stream`."""
+    """One end of a connection; see `broker.world.transport.Stream`."""
 
     __slots__ = ("_closed", "_incoming", "_outgoing", "_process", "local", "peer")
 
@@ -175,7 +174,7 @@ class MemoryStream:
     send_part = send
 
     def send_file(self, descriptor: int, position: int, size: int, /) -> NoReturn:
-        """Not here: `sends_files` is False."""
+        """Not supported: `sends_files` is False. Raises NotImplementedError."""
         raise NotImplementedError
 
     async def wait_writable(self) -> None:
@@ -197,7 +196,7 @@ class MemoryStream:
     # ---- the end
 
     def send_eof(self) -> None:
-        """Send no more, and go on receiving."""
+        """Close the sending side; receiving goes on."""
         self._outgoing.ended = True
         self._outgoing.wake()
 
@@ -211,7 +210,7 @@ class MemoryStream:
             self._let_go()
 
     def abort(self) -> None:
-        """End it with a reset, as the kernel does for a process that died; safe to call twice."""
+        """Close with a reset, as the kernel does for a process that died; safe to call twice."""
         if not self._closed:
             self._incoming.content.clear()
             self._incoming.reset = True
@@ -219,7 +218,7 @@ class MemoryStream:
             self._let_go()
 
     def wake(self) -> None:
-        """Who waits for this end looks again."""
+        """Wake the tasks that wait for this end, so that they look again."""
         self._incoming.not_empty.unpark_all()
         self._outgoing.not_full.unpark_all()
 
@@ -230,7 +229,7 @@ class MemoryStream:
         self._outgoing.wake()
 
     def _check_running(self) -> None:
-        # First: a dead process must not learn from its own closed streams that it is dead.
+        # Checked first: a killed process must not notice its death by its closed streams.
         if self._process.frozen:
             raise BlockingIOError(errno.EAGAIN, "the process is paused or dead")
         if self._closed:

@@ -5,25 +5,25 @@
     listening = broker.listen(...)
     stream = client.connect("127.0.0.1", listening.bound.port)
 
-A `MemoryTransport` is what one process has of the network, so the death of a process is one call:
-`kill` resets its connections and gives its ports back. Its own tasks do not notice: to them nothing
-is readable or writable any more, and whoever simulates the death cancels them. Its successor is
-another `MemoryTransport`. `freeze` and `thaw` are a process that is paused: its peers can connect
-and send as far as backlog and buffers go, as with a kernel that goes on without the process.
+A `MemoryTransport` is one process's part of the network, so one call simulates its death: `kill`
+resets its connections and gives its ports back. The killed process's own tasks do not notice: for
+them nothing is readable or writable any more, and the simulation has to cancel them. A restarted
+process gets another `MemoryTransport`. `freeze` and `thaw` pause a process: its peers can connect
+and send until backlog and buffers are full, because a kernel accepts without the process.
 
-What TCP does on Linux, and this too:
+As in TCP on Linux:
 
 * A buffer holds what was sent and not received, up to its size; then the sender waits.
 * What arrived before an end or a reset can still be received.
-* Closing with unread bytes resets the peer; it could not know otherwise that they were in vain.
-* A port that is given back resets the clients in its backlog.
+* Closing with unread bytes resets the peer, which learns only so that they were not read.
+* Giving a port back resets the clients in its backlog.
 
-What is simpler: the first `send` to a peer that has closed fails, not the second; a full backlog
-refuses, where Linux lets the client try again.
+Simpler than Linux: the first `send` to a peer that has closed fails, not the second; a full backlog
+refuses the client, where Linux has it try again.
 
-Faults of the network (delays, cuts, lost answers) are not made here: whoever drives a client's end
-does to it what the fault would do. All order is the order of calls: the same calls give the same
-ports, the same bytes and the same wake-ups.
+This module makes no network faults (delays, cuts, lost answers): the code that drives a client's
+end does to that end what the fault would do. Everything happens in the order of calls, so the same
+calls give the same ports, the same bytes and the same wake-ups.
 """
 
 import errno
@@ -37,8 +37,8 @@ from broker.world.transport import Address, BindError, BoundListener
 from config.listener import Listener
 
 BUFFER_BYTES: Final = 256 * 1024
-"""What may be under way in one direction, unless a size was asked for. Linux allows megabytes; a
-smaller buffer shows a simulation more of what slow peers do."""
+"""The default size of a pipe, in one direction. Linux allows megabytes; with a smaller buffer a
+simulation sees more effects of slow peers."""
 FIRST_FREE_PORT: Final = 49152
 _LAST_PORT: Final = 65535
 _EVERY_HOST: Final = "0.0.0.0"
@@ -57,12 +57,12 @@ class MemoryNetwork:
         self._next_port = FIRST_FREE_PORT
 
     def listening_at(self, address: Address) -> "MemoryListening | None":
-        """Who takes the clients that connect to this address."""
+        """The listener that accepts clients at this address; None if there is none."""
         here = self._ports.get((address.host, address.port))
         return here if here is not None else self._ports.get((_EVERY_HOST, address.port))
 
     def take(self, address: Address, listening: "MemoryListening") -> None:
-        """From now on it takes the clients there. Raises BindError when somebody does already."""
+        """Let `listening` accept the clients there. Raises BindError if the address is taken."""
         taken = self.listening_at(address) is not None
         if address.host == _EVERY_HOST:
             taken = any(address.port == port for _, port in self._ports)
@@ -72,11 +72,11 @@ class MemoryNetwork:
         self._ports[address.host, address.port] = listening
 
     def give_back(self, address: Address) -> None:
-        """Nobody takes clients there any more."""
+        """Free the address."""
         del self._ports[address.host, address.port]
 
     def free_port(self) -> int:
-        """A port that nobody listens on: another one each time, until all have had their turn."""
+        """Return a port that nobody listens on, the next higher one at each call, in a circle."""
         taken = {port for _, port in self._ports}
         while True:
             port = self._next_port
@@ -85,22 +85,22 @@ class MemoryNetwork:
                 return port
 
     def pipe(self, size: int) -> Pipe:
-        """One that holds so many bytes; as many as is usual here when it is 0 or less."""
+        """Return a pipe that holds `size` bytes; the network's default if `size` is 0 or less."""
         return Pipe(size if size > 0 else self._buffer_bytes)
 
 
 class MemoryTransport:
-    """What one process has of a network; see `broker.world.transport.Transport`."""
+    """One process's part of a network; see `broker.world.transport.Transport`."""
 
     def __init__(self, network: MemoryNetwork | None = None) -> None:
-        """Without a `network` it is the first process of a new one."""
+        """Without a `network`, make a new one with this process as its first."""
         self.network = network or MemoryNetwork()
         self._process = Process()
 
     def listen(
         self, listener: Listener, *, backlog: int, send_buffer: int, receive_buffer: int
     ) -> "MemoryListening":
-        """See `Transport`. There is room for one client at least in the backlog."""
+        """See `Transport`. The backlog has room for at least one client."""
         if self._process.killed:
             raise BindError("the process was killed", errno=errno.ESRCH)
         address = _address(listener.host, listener.port or self.network.free_port())
@@ -123,10 +123,10 @@ class MemoryTransport:
         return listening
 
     def connect(self, host: str, port: int, *, from_host: str = "127.0.0.1") -> MemoryStream:
-        """A connection to whoever listens there; it need not be accepted yet.
+        """Return the client's end of a new connection, which the listener may accept later.
 
-        Raises ConnectionRefusedError when nobody listens there, or the backlog is full; OSError in
-        a process that was killed.
+        Raises ConnectionRefusedError if nobody listens there or the backlog is full; OSError if
+        this process was killed.
         """
         if self._process.killed:
             raise OSError(errno.ENETDOWN, "the process was killed")
@@ -143,11 +143,11 @@ class MemoryTransport:
         self._process.freeze()
 
     def thaw(self) -> None:
-        """Go on, with what came meanwhile. Has no effect on the dead."""
+        """End a pause; what arrived meanwhile can be received. Has no effect after `kill`."""
         self._process.thaw()
 
     def kill(self) -> None:
-        """The process is gone: its peers are reset, its ports are free. There is no way back."""
+        """Kill the process for good: its peers are reset and its ports are free."""
         self._process.kill()
 
 
@@ -165,7 +165,7 @@ class MemoryListening:
         send_buffer: int,
         receive_buffer: int,
     ) -> None:
-        """Sizes are in bytes, 0 or less the network's usual one."""
+        """Buffer sizes are in bytes; 0 or less means the network's default."""
         self.bound = bound
         self.is_open = True
         self._network = network
@@ -179,11 +179,11 @@ class MemoryListening:
 
     @property
     def is_full(self) -> bool:
-        """There is no room for another client that waits."""
+        """Whether the backlog has no room for another client."""
         return len(self._clients) >= self._backlog
 
     def connect(self, client: Process, source: Address, target: Address) -> MemoryStream:
-        """The client's end of a new connection; the other end waits here to be accepted."""
+        """Return the client's end of a new connection; put the other end into the backlog."""
         up = self._network.pipe(self._receive_buffer)
         down = self._network.pipe(self._send_buffer)
         self._clients.append(
@@ -223,11 +223,11 @@ class MemoryListening:
             self.wake()
 
     def abort(self) -> None:
-        """As `close`: a port has no other end."""
+        """The same as `close`: a port has no peer."""
         self.close()
 
     def wake(self) -> None:
-        """Who waits for clients looks again."""
+        """Wake the task that waits for clients, so that it looks again."""
         self._changed.unpark_all()
 
 

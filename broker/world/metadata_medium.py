@@ -1,11 +1,11 @@
-"""Where a stand-alone broker's metadata tree is kept: rows of a table, changed all or nothing.
+"""Where a stand-alone broker's metadata tree is stored: rows of a table, changed atomically.
 
-    sqlite_medium.py    a SQLite file beside the logs: what a broker on a machine uses
+    sqlite_medium.py    a SQLite file beside the logs: for a broker on a machine
     journal_medium.py   a journal on the broker's own `FileSystem`, in memory or not
-    `TransientMedium`   nowhere: for a look at what would be written
+    `TransientMedium`   nowhere: for dry runs
 
-A medium is used by one store, which lets one call end before it makes the next; a call may block,
-so it is made by `Workers`. The tree itself, its rules and its watches, is `broker.cluster`'s.
+A medium is used by one store, which makes one call at a time; calls may block, so `Workers` make
+them. The tree itself, with its rules and its watches, belongs to `broker.cluster`.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Row(NamedTuple):
 
 
 class MediumError(Exception):
-    """The medium cannot be used: it is somebody else's, damaged, or of a newer layout."""
+    """The medium cannot be used: it is another program's, damaged, or of a newer layout."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -30,7 +30,7 @@ class MediumError(Exception):
 
 
 class MediumFailed(MediumError):
-    """A write failed (disk full, file gone): nothing of it stands."""
+    """A write failed (disk full, file gone) and has changed nothing."""
 
 
 class MetadataMedium(Protocol):
@@ -38,12 +38,12 @@ class MetadataMedium(Protocol):
 
     @property
     def path(self) -> str:
-        """Where it lies, for messages."""
+        """The path of its file, for messages."""
         ...
 
     @property
     def fresh(self) -> bool:
-        """Nothing was there before it was opened."""
+        """Whether opening it made it: there was nothing before."""
         ...
 
     def load(self) -> list[Row]:
@@ -51,11 +51,14 @@ class MetadataMedium(Protocol):
         ...
 
     def write(self, kept: Sequence[Row], gone: Sequence[str]) -> None:
-        """Put rows, remove paths: durable and whole when this returns. Raises MediumFailed."""
+        """Put the rows `kept`, remove the paths `gone`, atomically; durable once it returns.
+
+        Raises MediumFailed.
+        """
         ...
 
     def close(self) -> None:
-        """Let go of it. Safe to call twice."""
+        """Close it. Safe to call twice."""
         ...
 
 
@@ -64,7 +67,7 @@ class MetadataMedia(Protocol):
 
     @property
     def file_name(self) -> str:
-        """Of the file that holds the table, in a log directory."""
+        """The name of the file in a log directory that holds the table."""
         ...
 
     def open(self, path: str) -> MetadataMedium:
@@ -73,7 +76,7 @@ class MetadataMedia(Protocol):
 
 
 class TransientMedium:
-    """A medium that keeps nothing: a start finds it empty."""
+    """A medium that stores nothing: it is empty whenever it is opened."""
 
     path = "memory"
     fresh = True

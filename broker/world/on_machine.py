@@ -14,7 +14,7 @@ from config.broker_config import BrokerConfig
 from storage.os_filesystem import OsFileSystem
 
 SPARE_DESCRIPTORS: Final = 8
-"""For files that must be opened though no descriptor is left; each is needed for a moment."""
+"""Descriptors held back for files that must be opened, for a moment, when none is left."""
 
 
 def machine_world(config: BrokerConfig) -> World:

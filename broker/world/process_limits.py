@@ -1,8 +1,8 @@
 """Claims as many file descriptors as the operating system lets this process have.
 
 The soft limit (`ulimit -n`) is 1,024 in most shells, for the sake of old programs. A broker needs
-more, a connection for each client and a file for each partition, and a process may raise its soft
-limit up to the hard one.
+more: one for each client's connection and several for each partition's files. A process may raise
+its soft limit up to the hard one.
 """
 
 import logging
@@ -20,7 +20,7 @@ def claim_descriptors() -> DescriptorBudget:
     if before != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError) as error:  # above what this system counts to
+        except (OSError, ValueError) as error:  # above the maximum of this system
             logger.warning("The limit of open files stays at %d: %s", before, error)
         else:
             limit = hard
@@ -47,13 +47,13 @@ def _tell(budget: DescriptorBudget, before: int) -> None:
 
 
 _BLOCK_BYTES = 512
-"""What getrusage counts in, whatever the file system has."""
+"""The unit of getrusage, whatever the block size of the file system is."""
 
 
 def disk_bytes() -> tuple[int, int]:
-    """(read, written): bytes that this process made the kernel read from disks and write to them.
+    """Return (read, written): bytes that the kernel read from and wrote to disks for this process.
 
-    What /proc/self/io calls read_bytes and write_bytes, less those of child processes that ended.
+    The numbers of /proc/self/io's read_bytes and write_bytes, without child processes that ended.
     """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_inblock * _BLOCK_BYTES, usage.ru_oublock * _BLOCK_BYTES

@@ -3,8 +3,8 @@
 An empty host means every interface, IPv6 and IPv4 through one socket where the machine has both
 (as Java does). A name is resolved, IPv4 before IPv6. Port 0 lets the system choose.
 
-A stream's receiving, sending and waiting are the socket's own methods and trio's own functions,
-bound when it is made: the hot loop pays for no frame of this module.
+A stream's `recv_into`, `send` and `wait_…` are the socket's own methods and trio's own functions,
+bound when the stream is made: the hot loop calls them without a frame of this module in between.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ class SocketTransport:
     __slots__ = ("_ceiling",)
 
     def __init__(self, *, ceiling: int = UNLIMITED.ceiling) -> None:
-        """`ceiling`: from this number on descriptors are not for clients."""
+        """`ceiling`: clients get no descriptor of this number or above."""
         self._ceiling = ceiling
 
     def listen(
@@ -82,13 +82,13 @@ class SocketListening:
         """See `Listening`."""
         sock, address = self._socket.accept()
         if sock.fileno() >= self._ceiling:
-            # The system gives the lowest free number: nearly all are taken.
+            # The system gives the lowest free number, so nearly all descriptors are in use.
             sock.close()
             raise OSError(errno.EMFILE, "the descriptors that are left are for files")
         try:
             _set_options(sock, self._send_buffer)
             return SocketStream(sock, address_of(sock.getsockname()), address_of(address))
-        except OSError as error:  # reset before we could look at it
+        except OSError as error:  # the client reset it before it was accepted
             sock.close()
             raise ConnectionAbortedError(errno.ECONNABORTED, str(error)) from error
 
@@ -98,7 +98,7 @@ class SocketListening:
         try:
             await trio.lowlevel.wait_readable(self._socket)
         except trio.ClosedResourceError:
-            pass  # by `close`
+            pass  # `close` was called
         finally:
             self._waited_for = False
 
@@ -126,7 +126,7 @@ class SocketStream:
         self.wait_writable: Wait = MethodType(trio.lowlevel.wait_writable, sock)
 
     def send_part(self, data: Piece, /) -> int:
-        """See `Stream`: with MSG_MORE, so that a header and what follows share a packet."""
+        """See `Stream`. MSG_MORE lets a header share a packet with what follows."""
         return self._socket.send(data, socket.MSG_MORE)
 
     def send_file(self, descriptor: int, position: int, size: int, /) -> int:
@@ -138,7 +138,7 @@ class SocketStream:
         return not self._socket.recv(1, socket.MSG_PEEK)
 
     def peer_has_closed(self) -> bool:
-        """See `Stream`: POLLRDHUP is not hidden by unread bytes, as readability is."""
+        """See `Stream`. Unread bytes make a socket readable, but they do not hide POLLRDHUP."""
         poll = select.poll()
         poll.register(self._socket, select.POLLRDHUP)
         return bool(poll.poll(0))
@@ -149,7 +149,7 @@ class SocketStream:
 
 
 def address_of(address: SocketAddress) -> Address:
-    """The address of a socket; an IPv4 peer of an IPv6 socket reads as IPv4."""
+    """The address of a socket; an IPv4 peer of an IPv6 socket is shown as IPv4."""
     host = address[0]
     if host.startswith(_MAPPED) and "." in host:
         host = host[len(_MAPPED) :]
@@ -180,7 +180,7 @@ def _listen(
             both = address[0] == "::"
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if both else 1)
         if receive_buffer != SYSTEM_DEFAULT:
-            # Before listening: accepted sockets take the size, and with it the window, from here.
+            # Set before listening: accepted sockets inherit the size, and with it the TCP window.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         sock.bind(address)
         sock.listen(backlog)
@@ -192,7 +192,7 @@ def _listen(
 
 def _set_options(sock: socket.socket, send_buffer: int) -> None:
     sock.setblocking(False)
-    with contextlib.suppress(OSError):  # the peer has gone already: receiving will tell
+    with contextlib.suppress(OSError):  # the peer has gone already: receiving will report it
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if send_buffer != SYSTEM_DEFAULT:

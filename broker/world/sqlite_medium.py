@@ -1,10 +1,10 @@
-"""Metadata in one SQLite file: what a broker on a machine uses.
+"""Metadata in one SQLite file, for a broker on a machine.
 
 Format: table `node(path TEXT PRIMARY KEY, value BLOB, version INTEGER)`; `PRAGMA user_version` is
-the layout's number. Write-ahead log and `synchronous=FULL`: what `write` has returned for survives
-kill -9 and power loss; a crash in the middle leaves all or nothing of it. Kafka looks at
-directories only, so the file does not disturb it in a shared log directory. `sqlite3` is imported
-when a file is opened.
+the layout's number. With the write-ahead log and `synchronous=FULL`, a write that has returned
+survives kill -9 and power loss, and a crash during a write leaves all or nothing of it. Kafka
+ignores the file in a shared log directory, because it looks at directories only. `sqlite3` is
+imported when a file is opened.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class SqliteMedia:
 
 
 class SqliteMedium:
-    """A `MetadataMedium` in a SQLite file. Raises MediumError when the file is not one of ours."""
+    """A `MetadataMedium` in a SQLite file. Raises MediumError if the file is not one of ours."""
 
     def __init__(self, path: str) -> None:
         import sqlite3

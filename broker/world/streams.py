@@ -1,7 +1,7 @@
-"""What everyone does with streams: accept them, receive what comes, send all there is.
+"""What every user of streams needs: accept them, receive some bytes, send all bytes.
 
-`broker.network` (Kafka's protocol) and `broker.metrics` (HTTP) stand on these; both know streams
-only as `broker.world.transport` has them.
+`broker.network` (Kafka's protocol) and `broker.metrics` (HTTP) use these functions; both know
+streams only by the protocols of `broker.world.transport`.
 """
 
 import errno
@@ -27,11 +27,11 @@ async def accept_streams(
 ) -> None:
     """Hand every client to `welcome`, until the port is given back or the task cancelled.
 
-    When the process runs out of descriptors or memory `no_capacity` is told, and accepting pauses
-    for a moment; a client that ends in the backlog is nobody's error. Raises any other OSError.
+    If the process runs out of descriptors or memory, call `no_capacity` and pause for `_PAUSE_S`.
+    Ignore a client that disconnects in the backlog. Raises any other OSError.
     """
     burst = 0
-    # The port may be given back between a wake-up and its turn, too late to cancel it.
+    # The port may be given back after this task was woken and before it runs.
     while listening.is_open:
         try:
             stream = listening.accept()
@@ -55,9 +55,9 @@ async def accept_streams(
 
 
 async def receive_some(stream: Stream, buffer: memoryview) -> int:
-    """Fill the buffer with what has arrived, waiting for it; how many bytes, 0 at the end.
+    """Wait for bytes and put them into the buffer; return their number, 0 at the stream's end.
 
-    A checkpoint only if it waits. Raises OSError when the connection was cut.
+    A checkpoint only if it waits. Raises OSError if the connection was cut.
     """
     while True:
         try:
@@ -73,9 +73,9 @@ async def send_all(
     *,
     more_follows: bool = False,
 ) -> None:
-    """All of it, waiting where the peer is slow: `progress` is told whenever it goes on.
+    """Send all of `data`, waiting while the peer is slow; call `progress` after each wait.
 
-    A checkpoint only if it waits. Raises OSError when the connection was cut.
+    A checkpoint only if it waits. Raises OSError if the connection was cut.
     """
     send = stream.send_part if more_follows else stream.send
     while True:

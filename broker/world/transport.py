@@ -1,13 +1,12 @@
-"""The network as connections see it: byte streams that never block, and who hands them out.
+"""The network as connections see it: byte streams that never block, and ports that accept them.
 
     sockets.py            the operating system's
     memory_transport.py   pipes in this process, for a broker without sockets
-    streams.py            what everyone does with a stream: accept, receive, send all of it
+    streams.py            what every user of a stream needs: accept, receive, send all
 
-A stream is used as a non-blocking socket is: try, and wait only when there is nothing to be done
-(`BlockingIOError`). So the hot loop of a connection costs no more than the system calls. A stream
-may stand on another one, as TLS does: it has its own idea of what is readable, and if it cannot
-send files it says so.
+A stream is used like a non-blocking socket: try, and wait only after a `BlockingIOError`. So the
+hot loop of a connection costs no more than the system calls. A stream may wrap another one, as TLS
+does: it decides by itself when it is readable, and `sends_files` is False if it cannot send files.
 """
 
 from dataclasses import dataclass
@@ -16,14 +15,14 @@ from typing import Final, Protocol
 from config.listener import Listener
 
 SYSTEM_DEFAULT = -1
-"""`socket.send.buffer.bytes` and its twin: leave the size to the transport."""
+"""`socket.send.buffer.bytes` or `socket.receive.buffer.bytes`: the transport chooses the size."""
 
 Piece = bytes | bytearray | memoryview
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundListener:
-    """A listener and where it really listens."""
+    """A listener with the port that it was given."""
 
     name: str
     host: str
@@ -42,7 +41,7 @@ class BindError(Exception):
     def __init__(
         self, message: str, *, errno: int | None = None, for_metrics: bool = False
     ) -> None:
-        """`errno` is the system's; None where the host has no address."""
+        """`errno` is the system's; None if the host has no address."""
         super().__init__(message)
         self.errno: Final = errno
         self.for_metrics: Final = for_metrics
@@ -50,7 +49,7 @@ class BindError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One end of a stream; an IPv4 peer of an IPv6 socket reads as IPv4."""
+    """One end of a stream; an IPv4 peer of an IPv6 socket is shown as IPv4."""
 
     host: str
     port: int
@@ -59,9 +58,9 @@ class Address:
 class Stream(Protocol):
     """A connected byte stream.
 
-    Whatever fails because the peer went away raises OSError, as does the use of a closed stream.
-    `recv_into` and `send` are what a request costs: an implementation may have them as attributes
-    bound to C methods, and users bind them once.
+    Methods raise OSError when the peer has gone or the stream is closed. `recv_into` and `send` are
+    the cost of a request: an implementation may have them as attributes bound to C methods, and
+    users bind them once.
     """
 
     @property
@@ -80,96 +79,96 @@ class Stream(Protocol):
         ...
 
     def recv_into(self, buffer: memoryview, /) -> int:
-        """Fill the buffer (not an empty one) with what has arrived; how many bytes.
+        """Put what has arrived into the buffer, which must not be empty; return how many bytes.
 
-        0: the peer sends no more. Raises BlockingIOError when nothing has arrived.
+        0 means that the peer sends no more. Raises BlockingIOError when nothing has arrived.
         """
         ...
 
     def send(self, data: Piece, /) -> int:
-        """Take some of the bytes; how many. Raises BlockingIOError when none can be taken now."""
+        """Send some of the bytes; return how many. Raises BlockingIOError if none can be sent."""
         ...
 
     def send_part(self, data: Piece, /) -> int:
-        """As `send`, when more follows at once: it need not leave yet."""
+        """As `send`, when more follows at once: the bytes may wait for it."""
         ...
 
     def send_file(self, descriptor: int, position: int, size: int, /) -> int:
-        """As `send`, from an open file; 0 when the file ends at or before `position`.
+        """As `send`, from an open file; return 0 if the file ends at or before `position`.
 
-        Waits for the disk unless the bytes are cached (`storage.filesystem.File.is_cached`).
+        Blocks on the disk unless the bytes are cached (`storage.filesystem.File.is_cached`).
         """
         ...
 
     async def wait_readable(self) -> None:
-        """Returns when `recv_into` would not raise BlockingIOError. One task at a time."""
+        """Return when `recv_into` would not raise BlockingIOError. One task at a time."""
         ...
 
     async def wait_writable(self) -> None:
-        """Returns when `send` would not raise BlockingIOError. One task at a time."""
+        """Return when `send` would not raise BlockingIOError. One task at a time."""
         ...
 
     def has_ended(self) -> bool:
-        """True when the next `recv_into` returns 0; False when bytes wait to be read.
+        """Return True if the next `recv_into` returns 0, False if bytes wait to be read.
 
-        Takes nothing. Raises BlockingIOError when neither is the case.
+        Receives nothing. Raises BlockingIOError when neither is the case.
         """
         ...
 
     def peer_has_closed(self) -> bool:
-        """The peer will send no more, even if bytes of it are still unread. Never raises."""
+        """Whether the peer will send no more; bytes of it may still be unread. Never raises."""
         ...
 
     def close(self) -> None:
-        """Let go of it; safe to call twice. Not while a task waits for it.
+        """Close it; safe to call twice. No task may be waiting for it.
 
-        What was sent reaches the peer, unless bytes of the peer are unread: that is a reset, as
-        the peer could not know otherwise that they were in vain.
+        What was sent still reaches the peer. But if bytes of the peer are unread, the peer is
+        reset, so that it learns that they were not read.
         """
         ...
 
 
 class Listening(Protocol):
-    """A port that was taken; clients queue up until `accept` is called."""
+    """A port that is listened on; clients queue up until `accept` is called."""
 
     @property
     def bound(self) -> BoundListener:
-        """Where."""
+        """The listener with its address."""
         ...
 
     @property
     def is_open(self) -> bool:
-        """Not closed yet."""
+        """Whether it is not closed yet."""
         ...
 
     def accept(self) -> Stream:
-        """The next client. Raises BlockingIOError when none waits, else OSError.
+        """Return the next client's stream. Raises BlockingIOError if none waits, else OSError.
 
-        An error of `errno` EMFILE, ENFILE, ENOMEM or ENOBUFS passes; one of ECONNABORTED, EPROTO,
-        EPERM or ENETDOWN is of a client that went away.
+        `errno` EMFILE, ENFILE, ENOMEM or ENOBUFS is a shortage that passes; ECONNABORTED, EPROTO,
+        EPERM or ENETDOWN means that the client went away.
         """
         ...
 
     async def wait_acceptable(self) -> None:
-        """Returns when `accept` would not raise BlockingIOError, or it was closed.
+        """Return when `accept` would not raise BlockingIOError, or `close` was called.
 
         One task at a time.
         """
         ...
 
     def close(self) -> None:
-        """Give the port back, at any time; safe to call twice. Clients that wait are reset."""
+        """Give the port back and reset clients that wait; at any time, and safe to call twice."""
         ...
 
 
 class Transport(Protocol):
-    """Where ports are taken."""
+    """Opens ports."""
 
     def listen(
         self, listener: Listener, *, backlog: int, send_buffer: int, receive_buffer: int
     ) -> Listening:
-        """Take a port; port 0 is any free one. Buffer sizes are of accepted streams, in bytes.
+        """Listen on a port; port 0 means any free one. The sizes are accepted streams', in bytes.
 
-        Raises BindError with the reason; the caller knows for whom the address was.
+        Raises BindError with the reason; the caller adds what the address was for.
         """
         ...

@@ -1,7 +1,7 @@
-"""Long work on the event loop, cut into turns, so that others wait for milliseconds only.
+"""Long work on the event loop, cut into turns, so that other tasks wait for milliseconds only.
 
-Whatever a request, a file or a timer may name by the thousand is gone through in turns: after
-`TURN_S` seconds of work, the other tasks that are ready run first.
+A loop over things of which a request, a file or a timer may name thousands goes in turns: after
+`TURN_S` seconds of work it lets the other tasks that are ready run first.
 
     turns = Turns(clock)
     for name in request.names:
@@ -10,8 +10,8 @@ Whatever a request, a file or a timer may name by the thousand is gone through i
 
 A plain function asks `is_over` instead, and schedules what is left for a later turn.
 
-What is read before a `next` may be different after it: look things up again, never keep an iterator
-over a table that others change.
+What was read before a `next` may have changed after it: look it up again, and never keep an
+iterator over a table that other tasks change.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -27,18 +27,18 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 
 TURN_S: Final = 0.002
-"""Work between two checkpoints. A tenth of it would cost ten times as many switches, and no client
-would notice that it waits less."""
+"""Seconds of work between two checkpoints. A tenth of it would cost ten times as many task
+switches, and no client would notice the shorter wait."""
 
 ITEMS: Final = 256
-"""A turn ends after so many items at the latest, also in virtual time, which work does not move."""
+"""A turn ends after this many items at the latest, because in virtual time work takes no time."""
 
 
 async def wait_for_turn() -> None:
-    """A checkpoint behind all other long work: one piece of it goes on in a pass of the loop.
+    """A checkpoint that queues behind other long work: one piece of it runs per pass of the loop.
 
-    If a hundred pieces went on side by side, each would take one turn, and every other task would
-    wait for a hundred turns.
+    If a hundred pieces ran side by side, each would take a turn in the same pass, and every other
+    task would wait for a hundred turns.
     """
     try:
         queue = _QUEUE.get()
@@ -46,11 +46,11 @@ async def wait_for_turn() -> None:
         queue = trio.Lock()
         _QUEUE.set(queue)
     async with queue:
-        pass  # the next one is woken, and runs in the next pass
+        pass  # leaving wakes the next in the queue, which runs in the next pass
 
 
 def at_once(steps: Generator[None, None, Result]) -> Result:
-    """What a generator returns that would let others have their turns, without that."""
+    """Run a generator that yields between turns to its end at once; return its result."""
     while True:
         try:
             next(steps)
@@ -60,7 +60,7 @@ def at_once(steps: Generator[None, None, Result]) -> Result:
 
 
 def in_slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    """`size` items at a time."""
+    """Yield the items in slices of `size`; the last may be shorter."""
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
@@ -74,14 +74,14 @@ class Turns:
     __slots__ = ("_began", "_items", "_monotonic", "_most")
 
     def __init__(self, clock: Clock | None = None, *, items: int = ITEMS) -> None:
-        """A turn has at most `items` items; without a clock nothing else ends it."""
+        """A turn has at most `items` items; without a clock only their number ends it."""
         self._monotonic = _no_time if clock is None else clock.monotonic
         self._most = items
         self._began = self._monotonic()
         self._items = 0
 
     async def next(self) -> None:
-        """Call it between two items: a checkpoint if the turn is over, else nothing.
+        """Call it after each item: a checkpoint if the turn is over, else it does nothing.
 
         Raises trio.Cancelled at that checkpoint: shield what must be finished.
         """
@@ -90,11 +90,11 @@ class Turns:
             self.begin()
 
     def is_over(self) -> bool:
-        """Call it between two items: whether the turn is over."""
+        """Count one item; return whether the turn is over. Call it after each item."""
         self._items += 1
         return self._items >= self._most or self._monotonic() - self._began >= TURN_S
 
     def begin(self) -> None:
-        """A turn begins now."""
+        """Begin a turn now."""
         self._items = 0
         self._began = self._monotonic()

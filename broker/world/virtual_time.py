@@ -3,13 +3,13 @@
     timeline = Timeline()
     trio.run(main, clock=timeline)          inside: VirtualClock(timeline) for each broker
 
-Time stands still while any task has something to do and jumps to the next deadline when none has:
-in a world without sockets and threads nothing else could ever happen. So a run takes as long as its
-work does, and what o'clock it is depends on the work alone.
+Time stands still while any task can run, and jumps to the next deadline when none can: in a world
+without sockets and threads, only a deadline can wake a task then. So a run takes as long as its
+work does, and the time shown depends on the work alone.
 
-Each broker has a clock of its own on the timeline. Its wall may be set, and the clock may be
-stopped and started as a process is (SIGSTOP): what it was to wake meanwhile wakes late, all at
-once.
+Each broker has a clock of its own on the timeline. Its wall time may be set, and the clock may be
+stopped and started as a process is (SIGSTOP, SIGCONT): tasks that were due meanwhile wake late, all
+at once.
 """
 
 import heapq
@@ -21,7 +21,7 @@ from typing import Any, Final
 import trio
 
 START_WALL_MS: Final = 1_700_000_000_000
-"""Some day in November 2023: what virtual records are dated with."""
+"""A day in November 2023, at which virtual time begins."""
 
 
 class _Sleeper:
@@ -37,7 +37,10 @@ class _Sleeper:
 
     @property
     def is_dead(self) -> bool:
-        """Nobody is to be woken: its clock, when it goes on, puts it to sleep again."""
+        """Whether its entry in the heap wakes nobody.
+
+        The task was woken or cancelled, or its clock is stopped and adds a new entry in `go_on`.
+        """
         return self.task is None or self.clock.is_stopped
 
 
@@ -46,7 +49,7 @@ class Timeline(trio.abc.Clock):
 
     def __init__(self) -> None:
         self.now = 0.0
-        # Sleepers have a queue of their own: a cancel scope for each would cost ten times as much.
+        # A heap of our own, because a cancel scope per sleeper would cost ten times as much.
         self._sleepers: list[tuple[float, int, _Sleeper]] = []
         self._number = 0
 
@@ -58,7 +61,7 @@ class Timeline(trio.abc.Clock):
         return self.now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Asked when no task can run: then it is `deadline` at once, or what a sleeper waits for.
+        """Jump to `deadline` or to the earliest sleeper's; trio calls this when no task can run.
 
         See `trio.abc.Clock`.
         """
@@ -78,7 +81,7 @@ class Timeline(trio.abc.Clock):
         return 0.0
 
     def put_to_sleep(self, sleeper: _Sleeper) -> None:
-        """Have it woken at its deadline, unless it is dead by then."""
+        """Wake the sleeper at its deadline, unless it is dead by then."""
         self._number += 1
         heapq.heappush(self._sleepers, (sleeper.deadline, self._number, sleeper))
 
@@ -87,7 +90,7 @@ class VirtualClock:
     """A `broker.world.clock.Clock` on a timeline."""
 
     def __init__(self, timeline: Timeline, *, wall_ms: int = START_WALL_MS) -> None:
-        """`wall_ms` is what the wall shows at second 0 of the timeline."""
+        """`wall_ms` is the wall time at second 0 of the timeline."""
         self._timeline = timeline
         self._wall_at_start_ms = wall_ms
         self._sleeping: dict[_Sleeper, None] = {}
@@ -104,7 +107,7 @@ class VirtualClock:
         return self._wall_at_start_ms + int(self._timeline.now * 1000)
 
     def shift_wall(self, milliseconds: int) -> None:
-        """The wall clock is corrected, maybe backwards; monotonic time does not notice."""
+        """Correct the wall clock, forwards or backwards; monotonic time stays as it is."""
         self._wall_at_start_ms += milliseconds
 
     async def sleep(self, seconds: float) -> None:
@@ -142,13 +145,13 @@ class VirtualClock:
             del self._timeouts[scope]
 
     def stop(self) -> None:
-        """Nothing that waits for this clock wakes any more, whatever time it is."""
+        """Wake no task that waits for this clock until `go_on`. Time itself goes on."""
         self.is_stopped = True
         for scope in self._timeouts:
             scope.deadline = math.inf
 
     def go_on(self) -> None:
-        """It had only stopped ringing: what is overdue wakes now."""
+        """Undo `stop`: sleepers and timeouts whose deadline has passed meanwhile are due now."""
         self.is_stopped = False
         for scope, deadline in self._timeouts.items():
             scope.deadline = deadline

@@ -1,11 +1,11 @@
-"""Hands for work that must not be done on the event loop: it waits for a disk, or computes long.
+"""Runs work that must not run on the event loop, because it waits for a disk or computes long.
 
-Such work is always cut in three (`storage.jobs`): begun on the loop, run elsewhere on values of its
-own, completed on the loop. `Workers` is the elsewhere: threads and child processes
-(`broker.world.machine`), or right here (`InlineWorkers`), where nothing ever waits.
+Such work has three parts (`storage.jobs`): begun on the loop, run elsewhere on its own values,
+completed on the loop. `Workers` run the second part: in threads and child processes
+(`broker.world.machine`), or at once (`InlineWorkers`) in worlds where nothing blocks.
 
-Which of the two: what waits for the kernel, or computes in C without the interpreter's lock, goes
-to a thread; a loop in Python goes to a child process: in a thread it would take the loop's time.
+A thread is for work that waits for the kernel, or computes in C without the interpreter's lock. A
+loop in Python needs a child process: in a thread it would take the event loop's time.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class Workers(Protocol):
-    """Neither call can be cancelled once the work was begun: its result is always delivered."""
+    """Once the work has begun, neither call can be cancelled: its result is always delivered."""
 
     async def in_thread(
         self,
@@ -27,18 +27,21 @@ class Workers(Protocol):
         *values: Any,
         limiter: trio.CapacityLimiter | None = None,
     ) -> Result:
-        """Run `work(*values)`; its result or its exception. `limiter` bounds how many do so."""
+        """Run `work(*values)` in a thread; return its result or raise its exception.
+
+        `limiter` bounds how many calls run at once.
+        """
         ...
 
     async def in_process(self, work: Callable[..., Result], *values: Any) -> Result:
-        """Run a function of a module, with values and result that pickle, in a child process.
+        """Run a function of a module in a child process; its values and result must pickle.
 
-        Raises WorkerDied when the child ended before it had answered.
+        Raises WorkerDied if the child ended before it had answered.
         """
         ...
 
     def hire(self) -> "Hand":
-        """A child process of one's own, for work that keeps something between two calls."""
+        """Return a child process for the caller alone, for work that keeps state between calls."""
         ...
 
 
@@ -46,16 +49,15 @@ class Hand(Protocol):
     """One child process, with a `state` that lives there. One call at a time."""
 
     async def call(self, work: Callable[..., Result], *values: Any) -> Result:
-        """Run `work(state, *values)` there, as `Workers.in_process`.
+        """Run `work(state, *values)` in the child, as `Workers.in_process` does.
 
-        The process is started by the first call. After a WorkerDied the next call gets a new one,
-        with an empty state.
+        The first call starts the process. After a WorkerDied the next call starts a new one, with
+        an empty state.
         """
         ...
 
     def close(self) -> None:
-        """End the process, and its state with it; from the loop, as often as one likes. It is
-        started again by another call."""
+        """End the process and its state, from the loop; safe to repeat. `call` starts a new one."""
         ...
 
 
@@ -64,7 +66,7 @@ class WorkerDied(Exception):
 
 
 class InlineWorkers:
-    """Everything here and now, at a checkpoint: for tests, simulations and disks in memory."""
+    """Runs all work on the event loop, after a checkpoint: for tests, simulations and adoption."""
 
     async def in_thread(
         self,
@@ -72,7 +74,7 @@ class InlineWorkers:
         *values: Any,
         limiter: trio.CapacityLimiter | None = None,
     ) -> Result:
-        """See `Workers`; nothing runs beside it, so nothing is bounded."""
+        """See `Workers`. `limiter` is ignored: the work blocks the loop, so only one call runs."""
         await trio.lowlevel.checkpoint()
         return work(*values)
 
@@ -87,9 +89,9 @@ class InlineWorkers:
 
 
 class ThreadHand:
-    """A `Hand` in this process, in whatever `workers` have for a thread.
+    """A `Hand` in this process, which calls `workers.in_thread`.
 
-    For disks in memory, which no other process can see, and where nothing runs elsewhere anyway.
+    For disks in memory, which another process cannot see, and for `InlineWorkers`.
     """
 
     def __init__(self, workers: Workers) -> None:
@@ -108,7 +110,7 @@ class ThreadHand:
 async def perform(
     workers: Workers, job: Job[Any] | None, limiter: trio.CapacityLimiter | None = None
 ) -> None:
-    """A job from its run to its last completion. Not cancelled in between."""
+    """Run and complete a job, and the jobs that its completions return. Cannot be cancelled."""
     with trio.CancelScope(shield=True):
         while job is not None:
             job = job.complete(await workers.in_thread(job.run, limiter=limiter))
@@ -117,7 +119,10 @@ async def perform(
 async def perform_all(
     workers: Workers, steps: Steps, limiter: trio.CapacityLimiter | None = None
 ) -> int | None:
-    """All steps of a task; what it returns. Cancelled between steps: no further step is begun."""
+    """Run all steps of a task; return what the generator returns.
+
+    Cancellation takes effect between steps: no further step is begun.
+    """
     try:
         while True:
             try:
@@ -137,7 +142,7 @@ async def perform_all(
 async def _side_by_side(
     workers: Workers, jobs: Sequence[Job[Any]], limiter: trio.CapacityLimiter | None
 ) -> None:
-    """All of them, whatever becomes of one; then the first failure is raised."""
+    """Run all jobs at once, to their ends even if one fails; then raise the first failure."""
     failures: list[Exception] = []
 
     async def one(job: Job[Any]) -> None:

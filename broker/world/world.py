@@ -1,4 +1,4 @@
-"""One of each: what a broker is made in."""
+"""The value that holds all of a broker's surroundings."""
 
 from dataclasses import dataclass
 from random import Random
@@ -13,12 +13,13 @@ from storage.filesystem import FileSystem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Handed to `broker.server`, which hands each part what it needs and no more."""
+    """A broker's surroundings; `broker.server` hands each part only what that part needs."""
 
     clock: Clock
     fs: FileSystem
     random: Random
-    """Ids that nobody can guess on a machine, the same ones again from the same seed elsewhere."""
+    """On a machine the system's random numbers, so that ids cannot be guessed; in simulations a
+    seeded generator, which repeats them."""
     transport: Transport
     media: MetadataMedia
     workers: Workers

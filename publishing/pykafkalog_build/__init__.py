@@ -1,14 +1,14 @@
-"""The build backend (PEP 517, PEP 660): setuptools, and one import name for what is published.
+"""The build backend (PEP 517, PEP 660): setuptools, with all rooms published within `pykafkalog`.
 
-In the repository each room is a package of its own (`storage`, `broker`, …), and that is how the
-sources import it, so that type checkers, import contracts and editors read the tree as it lies. A
-wheel must not install such names: they would shadow a user's own `config` or `tools`. So a wheel is
-built from a staged copy of the tree (`staging`), in which every room lies within `pykafkalog` and
-every import says so (`rewriting`). What cannot be rewritten faithfully ends the build with
+In the repository each room is a top-level package (`storage`, `broker`, …) and is imported so, for
+type checkers, import contracts and editors, which read the tree as it is. A wheel must not install
+such names: they would shadow a user's own `config` or `tools`. So a wheel is built from a staged
+copy of the tree (`staging`), in which every room lies within `pykafkalog` and every import is
+rewritten to match (`rewriting`). An import that cannot be rewritten faithfully ends the build with
 `CannotPublish`, naming file and line.
 
 An editable install and a source distribution hold the sources as they are. A wheel built from the
-source distribution is the one that the repository gives.
+source distribution is the same as one built from the repository.
 
 The front end (pip, build) calls the functions below in the project's directory.
 """
@@ -45,7 +45,7 @@ prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_edit
 
 
 def get_requires_for_build_wheel(config_settings: ConfigSettings = None) -> list[str]:
-    """What setuptools needs beyond `[build-system] requires`."""
+    """Return the requirements of setuptools beyond `[build-system] requires`."""
     with _staged(stage_documents):
         requirements: list[str] = build_meta.get_requires_for_build_wheel(config_settings)
     return requirements
@@ -54,7 +54,7 @@ def get_requires_for_build_wheel(config_settings: ConfigSettings = None) -> list
 def prepare_metadata_for_build_wheel(
     metadata_directory: str, config_settings: ConfigSettings = None
 ) -> str:
-    """The wheel's metadata; the name of the dist-info directory."""
+    """Write the wheel's metadata; return the name of the dist-info directory."""
     target = str(Path(metadata_directory).absolute())
     with _staged(stage):
         name: str = build_meta.prepare_metadata_for_build_wheel(target, config_settings)
@@ -66,7 +66,7 @@ def build_wheel(
     config_settings: ConfigSettings = None,
     metadata_directory: str | None = None,
 ) -> str:
-    """The wheel; its file name. Raises CannotPublish."""
+    """Build the wheel; return its file name. Raises CannotPublish."""
     target = str(Path(wheel_directory).absolute())
     metadata = None if metadata_directory is None else str(Path(metadata_directory).absolute())
     with _staged(stage):
@@ -76,7 +76,7 @@ def build_wheel(
 
 @contextmanager
 def _staged(copy: Callable[[Path, Path], object]) -> Iterator[None]:
-    """Within it the working directory is a copy of the project as it is published."""
+    """Make `copy`'s copy of the project the working directory within the block."""
     with TemporaryDirectory(prefix="pykafkalog-") as name:
         copy(Path.cwd(), Path(name))
         with chdir(name):

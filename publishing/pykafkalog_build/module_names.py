@@ -1,16 +1,16 @@
-"""Names of modules that stand in strings: no rewriting finds all of them, so none may be there.
+"""Finds module names in strings, which the sources must not have: rewriting cannot find them all.
 
-A string is not read by import machinery alone: `"broker.id"` is a setting of Kafka's, and
-`"storage"` may be a word. Refused is what names a module where it is likely that one is meant:
+A string that looks like a module's name need not be one: `"broker.id"` is a setting of Kafka's, and
+`"storage"` may be a word. So a string is refused only if it probably means a module:
 
 1. a dotted name of a module that exists, or of a name in one (`"storage.log.log.Log"`);
-2. what begins like one and goes on with a value (`f"tools.{name}"`, `"tools." + name`);
-3. a room as an argument of what takes modules (`getLogger("broker")`, `files("config")`) and behind
-   `"-m"`;
+2. a string that begins like one and continues with a value (`f"tools.{name}"`, `"tools." + name`);
+3. a room as an argument of a function that takes modules (`getLogger("broker")`,
+   `files("config")`), or after `"-m"`;
 4. source that imports from a room (`exec`).
 
-Docstrings are left alone. `__package__` and `__name__` say the same without a string; where a
-string of this kind is no module's name, `# no module name` at the end of its line says so.
+Docstrings are ignored. Use `__package__` and `__name__` instead of such strings. For a string that
+is not a module's name, put `# no module name` at the end of its line.
 """
 
 import ast
@@ -36,7 +36,7 @@ _BEGINNING: Final = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.(?=$|%|\{)")
 
 
 def module_names(tree: ast.Module, source: bytes, rooms: Rooms) -> Iterator[Problem]:
-    """Every such place in a file."""
+    """Yield a problem for every such string in a file."""
     lines = source.splitlines()
     finder = _Finder(rooms)
     finder.visit(tree)
@@ -59,26 +59,26 @@ class _Finder(ast.NodeVisitor):
             re.MULTILINE,
         )
         self.found: set[tuple[int, int, str]] = set()
-        """First and last line, and the string."""
+        """(first line, last line, string) of each find."""
 
     def visit_Expr(self, node: ast.Expr) -> None:
-        """A string that stands alone is a docstring."""
+        """Skip strings that are statements: docstrings."""
         if not _is_text(node.value):
             self.generic_visit(node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Of an f-string's texts only the first can be the beginning of a name."""
+        """Visit an f-string without its later texts: only the first can begin a name."""
         for place, part in enumerate(node.values):
             if place == 0 or not isinstance(part, ast.Constant):
                 self.visit(part)
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        """A plain string."""
+        """Check a plain string (1, 2, 4)."""
         if isinstance(node.value, str) and self._names_module(node.value):
             self._add(node, node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """What takes modules, and arguments behind `-m`."""
+        """Check the arguments of functions that take modules, and those after `-m` (3)."""
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         if name in TAKE_MODULES and node.args:
             self._must_not_be_a_room(node.args[0])
@@ -86,12 +86,12 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_List(self, node: ast.List) -> None:
-        """A command."""
+        """Check a list that may be a command with `-m` (3)."""
         self._words(node.elts)
         self.generic_visit(node)
 
     def visit_Tuple(self, node: ast.Tuple) -> None:
-        """A command."""
+        """Check a tuple that may be a command with `-m` (3)."""
         self._words(node.elts)
         self.generic_visit(node)
 

@@ -1,4 +1,4 @@
-"""Why a file cannot be published: as values, so that one build tells of all of them."""
+"""Reasons why files cannot be published, as values, so that one build reports all of them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ class Problem(NamedTuple):
 
 
 class CannotPublish(Exception):
-    """The sources hold something that a wheel would get wrong; the text has a line for each."""
+    """A wheel of the sources would be wrong; the text has a line for each problem."""
 
 
 class CannotRewrite(Exception):

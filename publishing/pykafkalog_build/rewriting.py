@@ -1,8 +1,8 @@
-"""The imports of one file: `from storage.log import x` becomes `from pykafkalog.storage.log …`.
+"""Rewrites the imports of one file: `storage.log` becomes `pykafkalog.storage.log`.
 
 The statements are found in the syntax tree and changed in the bytes of the file. A change only adds
-to a line, so every other byte and every line number stays: a traceback from an installation points
-into the repository.
+to a line, so all other bytes and all line numbers stay, and a traceback from an installation has
+the line numbers of the repository.
 
     from storage.log import Log     from pykafkalog.storage.log import Log
     import storage                  import pykafkalog.storage as storage
@@ -11,8 +11,8 @@ into the repository.
 `import storage.log` is refused: it binds `storage` and loads `storage.log`, and no single import of
 `pykafkalog.storage.log` does both. Names of modules in strings are refused, too (`module_names`).
 
-Afterwards the imports of the result are read again and compared with what was wanted, line by line;
-what differs is refused. So the search for the right byte need not be believed.
+Afterwards the imports of the result are parsed and compared with the wanted ones, line by line; a
+difference is refused. So a wrong byte position cannot go unnoticed.
 """
 
 import ast
@@ -30,18 +30,18 @@ PACKAGE: Final = "pykafkalog"
 _PREFIX: Final = f"{PACKAGE}."
 
 _FROM: Final = re.compile(rb"from(?:[ \t\f]|\\\r?\n|\\\r)+")
-"""Up to the first letter of the module's name."""
+"""Matches up to the first letter of the module's name."""
 
 _STATEMENTS: Final = ("body", "orelse", "finalbody", "handlers", "cases")
-"""Where statements hold statements."""
+"""The fields of syntax nodes that hold statements."""
 
 ImportStatement = ast.Import | ast.ImportFrom
 Edit = tuple[int, str]
-"""A byte offset in the file, and what is inserted there."""
+"""(byte offset in the file, text to insert there)."""
 
 
 def rewrite(source: bytes, rooms: Rooms) -> bytes:
-    """The file as it is published. Raises CannotRewrite."""
+    """Return the file's source for a wheel. Raises CannotRewrite."""
     tree = _parse(source)
     imports = _imports(tree)
     problems = [*_unfaithful(imports, rooms), *module_names(tree, source, rooms)]
@@ -71,7 +71,7 @@ def _parse(source: bytes) -> ast.Module:
 
 
 def _imports(tree: ast.Module) -> list[ImportStatement]:
-    """Every import statement. Only statements are looked into: expressions hold none."""
+    """Return every import statement. Expressions cannot hold one and are not searched."""
     found: list[ImportStatement] = []
     waiting: list[ast.AST] = [tree]
     while waiting:
@@ -120,7 +120,7 @@ def _from_room(node: ast.ImportFrom, rooms: Rooms) -> bool:
 
 
 def _meaning(node: ImportStatement) -> tuple[object, ...]:
-    """All that an import statement says, and where."""
+    """Return the line and all names of an import statement, for comparison."""
     names = [(name.lineno, name.name, name.asname) for name in node.names]
     if isinstance(node, ast.Import):
         return node.lineno, names
@@ -128,7 +128,7 @@ def _meaning(node: ImportStatement) -> tuple[object, ...]:
 
 
 def _wanted(imports: Sequence[ImportStatement], rooms: Rooms) -> list[tuple[object, ...]]:
-    """The meanings that the result must have. Changes the statements."""
+    """Return the `_meaning`s that the result must have. Changes the statements."""
     for node in imports:
         if isinstance(node, ast.ImportFrom):
             if _from_room(node, rooms):

@@ -1,4 +1,4 @@
-"""What the sources are made of: the rooms' names, and every module in them."""
+"""The rooms of the sources, and every module in them."""
 
 from dataclasses import dataclass
 

@@ -1,11 +1,11 @@
-"""A copy of the project as it is published: what setuptools makes a wheel of.
+"""Makes the copy of the project from which setuptools builds a wheel:
 
     pyproject.toml, README.md, LICENSE     as they are
     pykafkalog/                            the public face, from the folder of the same name
     pykafkalog/storage/ …                  a room each
 
-Which packages there are, `[tool.setuptools.packages.find]` says, as it does for an editable install
-and a source distribution: the rooms are those of its top-level packages that are not `pykafkalog`.
+`[tool.setuptools.packages.find]` lists the packages, as for an editable install and a source
+distribution; its top-level packages other than `pykafkalog` are the rooms.
 """
 
 import shutil
@@ -51,7 +51,7 @@ def stage(project: Path, target: Path) -> None:
 
 
 def stage_documents(project: Path, target: Path) -> dict[str, Any]:
-    """Copy what stands beside the packages; the settings of pyproject.toml."""
+    """Copy pyproject.toml, the readme and licenses; return the settings of pyproject.toml."""
     settings = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))
     metadata = settings["project"]
     licenses = [path for pattern in metadata["license-files"] for path in project.glob(pattern)]
@@ -79,13 +79,13 @@ def _is_face(package: str) -> bool:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Of one package, without those of the packages in it."""
+    """Return the files of one package, without those of its subpackages."""
     found = (path for path in directory.iterdir() if path.is_file())
     return sorted(path for path in found if path.suffix not in _COMPILED)
 
 
 def _publish(file: Path, published: Path, rooms: Rooms) -> None:
-    shutil.copy2(file, published)  # mode and time too: wheels hold them
+    shutil.copy2(file, published)  # with mode and time, which wheels record
     if file.suffix in _WITH_IMPORTS:
         source = file.read_bytes()
         result = rewrite(source, rooms)

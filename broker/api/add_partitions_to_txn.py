@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.api import many
-from broker.api.gathering import Gathering
+from broker.api.combined_response import CombinedResponse
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
 from broker.cluster.image import MetadataImage
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
@@ -64,25 +64,25 @@ class AddPartitionsToTxnHandler:
         version = ctx.api_version
         asked = _batched(version, request)
         results: list[_Codes] = [{} for _ in asked]
-        gathering = Gathering(len(asked), lambda: _response(version, asked, results))
+        combined = CombinedResponse(len(asked), lambda: _response(version, asked, results))
         if len(asked) > FEW:
-            return self._in_turns(version, asked, results, gathering)
+            return self._in_turns(version, asked, results, combined)
         for transaction, result in zip(asked, results, strict=True):
-            self._handle(version, transaction, result, gathering.one_is_there)
-        return gathering.handed_over()
+            self._handle(version, transaction, result, combined.note_result)
+        return combined.handed_over()
 
     async def _in_turns(
         self,
         version: int,
         asked: list[_Asked],
         results: list[_Codes],
-        gathering: Gathering[_Response],
+        combined: CombinedResponse[_Response],
     ) -> _Response | Pending:
         turns = Turns(items=FEW)
         for transaction, result in zip(asked, results, strict=True):
-            self._handle(version, transaction, result, gathering.one_is_there)
+            self._handle(version, transaction, result, combined.note_result)
             await turns.next()
-        return gathering.handed_over()
+        return combined.handed_over()
 
     def _handle(
         self, version: int, transaction: _Asked, result: _Codes, done: Callable[[], None]

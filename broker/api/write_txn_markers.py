@@ -20,7 +20,7 @@ Version notes
 from functools import partial
 from typing import Final
 
-from broker.api.gathering import Gathering
+from broker.api.combined_response import CombinedResponse
 from broker.coordinator.marker_writer import Marker, MarkerWriter
 from broker.request import Pending, RequestContext, Work
 from broker.world.turns import Turns
@@ -69,18 +69,18 @@ class WriteTxnMarkersHandler:
             for topic in answered.topics
             for result in topic.partitions
         ]
-        gathering = Gathering(len(work), lambda: response)
+        combined = CombinedResponse(len(work), lambda: response)
 
         def written(result: WritableTxnMarkerPartitionResult, code: ErrorCode) -> None:
             result.error_code = code
-            gathering.one_is_there()
+            combined.note_result()
 
         async def write_in_turns() -> _Reply:
             turns = Turns(items=FEW)
             for tp, marker, result in work:
                 self._writer.write(tp, marker, partial(written, result))
                 await turns.next()
-            return gathering.handed_over()
+            return combined.handed_over()
 
         if len(work) > FEW:
             return write_in_turns()
@@ -89,7 +89,7 @@ class WriteTxnMarkersHandler:
                 written(result, ErrorCode.INVALID_REQUEST)
             else:
                 self._writer.write(tp, marker, partial(written, result))
-        return gathering.handed_over()
+        return combined.handed_over()
 
     def error_response(
         self, ctx: RequestContext, request: WriteTxnMarkersRequest, code: ErrorCode

@@ -1,8 +1,8 @@
-"""One response made of results that come one by one, at once or later.
+"""One response combined from results of which each comes at once or later.
 
-A handler makes a `Gathering`, says `one_is_there` for each result (from the event loop), and
-returns `handed_over()`: the response when the last one was there by then, else the `Pending` that
-will bring it.
+A handler makes a `CombinedResponse`, calls `note_result` for each result (on the event loop), and
+returns `handed_over()`: the response if all results have come by then, else a `Pending` that the
+last result completes.
 """
 
 from collections.abc import Callable
@@ -13,18 +13,18 @@ from broker.request import Pending
 T = TypeVar("T")
 
 
-class Gathering(Generic[T]):
-    """A response in the making: results take their places, and the last one completes it."""
+class CombinedResponse(Generic[T]):
+    """A response that is complete when its last result has come."""
 
     __slots__ = ("_left", "_pending", "_response")
 
     def __init__(self, count: int, response: Callable[[], T]) -> None:
-        """`response` is asked once, when all `count` results are there."""
+        """`response` makes it, once, after all `count` results."""
         self._left = count
         self._response = response
         self._pending: Pending | None = None
 
-    def one_is_there(self) -> None:
+    def note_result(self) -> None:
         """One more result."""
         self._left -= 1
         if not self._left and self._pending is not None:

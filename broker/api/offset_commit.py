@@ -60,7 +60,7 @@ class OffsetCommitHandler:
             return self._in_turns(ctx, request)
         topics: list[OffsetCommitResponseTopic] = []
         response = OffsetCommitResponse(topics=topics)
-        checked = CheckedCommits[OffsetCommitResponsePartition](
+        checked: CheckedCommits[OffsetCommitResponsePartition] = CheckedCommits(
             self._groups.settings.metadata_max_length
         )
         for asked in request.topics:
@@ -91,7 +91,7 @@ class OffsetCommitHandler:
         """
         topics: list[OffsetCommitResponseTopic] = []
         response = OffsetCommitResponse(topics=topics)
-        checked = CheckedCommits[OffsetCommitResponsePartition](
+        checked: CheckedCommits[OffsetCommitResponsePartition] = CheckedCommits(
             self._groups.settings.metadata_max_length
         )
         make = OffsetCommitResponsePartition

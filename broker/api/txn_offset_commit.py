@@ -77,7 +77,7 @@ class TxnOffsetCommitHandler:
             return self.error_response(ctx, request, ErrorCode.INVALID_GROUP_ID)
         topics: list[TxnOffsetCommitResponseTopic] = []
         response = TxnOffsetCommitResponse(topics=topics)
-        checked = CheckedCommits[TxnOffsetCommitResponsePartition](
+        checked: CheckedCommits[TxnOffsetCommitResponsePartition] = CheckedCommits(
             self._groups.settings.metadata_max_length
         )
         for asked in request.topics:
@@ -105,7 +105,7 @@ class TxnOffsetCommitHandler:
         """Very many partitions are several batches, one after the other, as in OffsetCommit."""
         topics: list[TxnOffsetCommitResponseTopic] = []
         response = TxnOffsetCommitResponse(topics=topics)
-        checked = CheckedCommits[TxnOffsetCommitResponsePartition](
+        checked: CheckedCommits[TxnOffsetCommitResponsePartition] = CheckedCommits(
             self._groups.settings.metadata_max_length
         )
         make = TxnOffsetCommitResponsePartition

@@ -19,7 +19,9 @@ from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.features import Features
 from broker.cluster.identity import random_uuid
 from broker.cluster.image import MetadataImage
+from broker.cluster.image_applier import ImageApplier
 from broker.cluster.producer_ids import ProducerIdAllocator
+from broker.cluster.topic_log_configs import TopicLogConfigs
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.settings import GroupSettings
@@ -82,13 +84,21 @@ class Parts:
         )
         log_manager.repairs.repaired = self.replica_manager.records_repaired
         self.log_mover = LogMover(self.replica_manager, log_manager, workers)
+        topic_configs = TopicLogConfigs(self.image, config, log_manager)
+        self.image_applier = ImageApplier(
+            store=store,
+            image=self.image,
+            replicas=self.replica_manager,
+            configs=topic_configs,
+            broker_id=config.broker_id,
+        )
         self.controller = Controller(
             store=store,
             image=self.image,
-            config=config,
+            applier=self.image_applier,
+            configs=topic_configs,
+            logs=log_manager,
             broker_id=config.broker_id,
-            replicas=self.replica_manager,
-            log_configs=log_manager,
             clock=clock,
             new_uuid=partial(random_uuid, world.random),
         )
@@ -101,7 +111,6 @@ class Parts:
             clock,
             new_id=lambda: str(UUID(bytes=random_uuid(world.random))),
         )
-        self.controller.deletion_listeners.append(self.group_coordinator.on_topics_deleted)
         self.features = Features(store)
         self.producer_ids = ProducerIdAllocator(store, config.broker_id)
         self.marker_writer = ReplicaMarkerWriter(
@@ -120,7 +129,6 @@ class Parts:
             clock,
             self.producer_ids,
         )
-        self.controller.deletion_listeners.append(self.transaction_coordinator.on_topics_deleted)
         self.fetch_sessions = FetchSessionCache(
             clock, config.max_incremental_fetch_session_cache_slots, random=world.random
         )

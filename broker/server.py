@@ -202,6 +202,7 @@ class BrokerServer:
         self._to_stop.callback(self.parts.socket_server.unbind)
         await self._load_logs()
         await self._lead(bound)
+        services.start_soon(self.parts.image_applier.run, name="image-applier")
         self.parts.log_mover.resume()
         self._at_stop(self.parts.replica_manager.checkpoint_high_watermarks)
         await services.start(self.parts.group_coordinator.run)
@@ -296,10 +297,14 @@ class BrokerServer:
     def _start_groups(self) -> None:
         led, count = led_partitions(self.parts.image, OFFSETS_TOPIC, self.config.broker_id)
         self.parts.group_coordinator.startup(led, partition_count=count)
+        self.parts.image_applier.coordinators[OFFSETS_TOPIC] = self.parts.group_coordinator
 
     def _start_transactions(self) -> None:
         led, count = led_partitions(self.parts.image, TRANSACTION_TOPIC, self.config.broker_id)
         self.parts.transaction_coordinator.startup(led, partition_count=count)
+        self.parts.image_applier.coordinators[TRANSACTION_TOPIC] = (
+            self.parts.transaction_coordinator
+        )
 
     async def _run_background(self) -> None:
         period_ms = self.config.replica_high_watermark_checkpoint_interval_ms

@@ -1,11 +1,11 @@
 """The metadata tree of a stand-alone broker, kept by a medium (`broker.world.metadata_medium`).
 
-Reads answer from memory (`NodeTree`). Writes go to the medium in a worker, one at a time, and
-change memory and call watches when they are durable. Ephemeral nodes are kept in memory only: the
-process is the session.
+Reads answer from memory (`NodeTree`). Writes go to the medium in a worker, one at a time; when they
+are durable they change memory and watches are told, before the next write begins. Ephemeral nodes
+are kept in memory only: the process is the session.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import trio
@@ -15,7 +15,7 @@ from broker.cluster.metadata_store import (
     Create,
     Delete,
     MetadataStoreError,
-    NodeChange,
+    NodeEvent,
     Operation,
     Put,
     StoredNode,
@@ -39,7 +39,7 @@ class EmbeddedStore:
         self._workers = workers
         self._tree = tree
         self._writing = trio.Lock()
-        self._watchers: dict[str, list[Watcher]] = {}
+        self._watchers: list[tuple[str, Watcher]] = []
         self._closed = False
         self.fresh = medium.fresh
         """True when the medium was made by this opening: nothing was known before."""
@@ -71,6 +71,12 @@ class EmbeddedStore:
         node = self._tree.get(path)
         return None if node is None else StoredNode(node.value, node.version)
 
+    async def get_many(self, paths: Sequence[str]) -> list[StoredNode | None]:
+        """See `MetadataStore`."""
+        await trio.lowlevel.checkpoint()
+        found = map(self._tree.get, paths)
+        return [None if node is None else StoredNode(node.value, node.version) for node in found]
+
     async def children(self, path: str) -> list[str]:
         """See `MetadataStore`."""
         await trio.lowlevel.checkpoint()
@@ -78,7 +84,7 @@ class EmbeddedStore:
 
     async def apply(self, operations: Sequence[Operation]) -> None:
         """See `MetadataStore`."""
-        events: list[tuple[str, NodeChange]] = []
+        events: list[NodeEvent] = []
         async with self._writing:
             planning = Planning(self._tree)
             await self._in_turns(planning.steps(operations))
@@ -87,10 +93,15 @@ class EmbeddedStore:
                 if any(node is None or not node.ephemeral for node in changes.values()):
                     await self._write(changes)
                 await self._in_turns(self._tree.installing(changes, events))
-        if self._watchers:
-            for path, change in events:
-                for watcher in tuple(self._watchers.get(path, ())):
-                    watcher(path, change)
+                await self._tell(events)
+
+    async def _tell(self, events: Sequence[NodeEvent]) -> None:
+        """While nothing else is written, so that watches hear of changes in their order."""
+        for watched, watcher in tuple(self._watchers):
+            told: list[NodeEvent] = []
+            await self._in_turns(_below(watched, events, told))
+            if told:
+                watcher(told)
 
     async def _in_turns(self, steps: Iterator[None]) -> None:
         for count, _ in enumerate(steps, 1):
@@ -120,12 +131,12 @@ class EmbeddedStore:
 
     def watch(self, path: str, watcher: Watcher) -> Callable[[], None]:
         """See `MetadataStore`."""
-        watchers = self._watchers.setdefault(path, [])
-        watchers.append(watcher)
+        watch = (path, watcher)
+        self._watchers.append(watch)
 
         def unwatch() -> None:
-            if watcher in watchers:
-                watchers.remove(watcher)
+            if watch in self._watchers:
+                self._watchers.remove(watch)
 
         return unwatch
 
@@ -138,6 +149,14 @@ class EmbeddedStore:
             self._tree.install(dict.fromkeys(self._tree.ephemeral_paths()))
             with trio.CancelScope(shield=True):
                 await self._workers.in_thread(self._medium.close)
+
+
+def _below(watched: str, events: Iterable[NodeEvent], told: list[NodeEvent]) -> Iterator[None]:
+    below = watched + "/"
+    for event in events:
+        if event.path.startswith(below) or event.path == watched:
+            told.append(event)
+        yield
 
 
 def _write(medium: MetadataMedium, changes: Changes) -> None:

@@ -4,8 +4,10 @@ Stand-alone, `embedded_store.EmbeddedStore` keeps the tree in the first log dire
 will keep the same tree in ZooKeeper. A node has a value (bytes) and a version that grows by one
 with each `put`. An ephemeral node lives as long as its owner's session: here, the process.
 
-`apply` makes several changes or none (ZooKeeper's multi). A watch is called, on the event loop and
-after the change is durable, for changes of the node itself and of its direct children.
+`apply` makes several changes or none (ZooKeeper's multi). A watch is what ZooKeeper calls a
+persistent recursive one: it is told, on the event loop, in the order of the changes and after they
+are durable, which nodes at its path and below were made, changed or deleted; what they hold now it
+has to read. When `apply` returns, every watch has been told of that change.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +31,13 @@ class NodeChange(Enum):
     CREATED = auto()
     CHANGED = auto()
     DELETED = auto()
-    CHILDREN = auto()
+
+
+class NodeEvent(NamedTuple):
+    """One node has changed."""
+
+    path: str
+    change: NodeChange
 
 
 class MetadataStoreError(Exception):
@@ -88,7 +96,8 @@ class Delete:
 
 
 Operation = Create | Put | Delete
-Watcher = Callable[[str, NodeChange], None]
+Watcher = Callable[[Sequence[NodeEvent]], None]
+"""Told one or more changes; plain and quick, because the store's next change waits for it."""
 
 
 class MetadataStore(Protocol):
@@ -96,6 +105,10 @@ class MetadataStore(Protocol):
 
     async def get(self, path: str) -> StoredNode | None:
         """Value and version, or None when there is no such node."""
+        ...
+
+    async def get_many(self, paths: Sequence[str]) -> list[StoredNode | None]:
+        """`get` for each of some hundred paths at most."""
         ...
 
     async def children(self, path: str) -> list[str]:
@@ -119,7 +132,7 @@ class MetadataStore(Protocol):
         ...
 
     def watch(self, path: str, watcher: Watcher) -> Callable[[], None]:
-        """Call `watcher(path, change)` until the returned function is called."""
+        """Tell `watcher` what changes at `path` and below, until the result is called."""
         ...
 
     async def close(self) -> None:

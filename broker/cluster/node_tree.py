@@ -13,6 +13,7 @@ from broker.cluster.metadata_store import (
     Create,
     Delete,
     NodeChange,
+    NodeEvent,
     NodeExistsError,
     NodeMissingError,
     NodeNotEmptyError,
@@ -61,30 +62,24 @@ class NodeTree:
         """Nodes that end with the session."""
         return [path for path, node in self._nodes.items() if node.ephemeral]
 
-    def install(self, changes: Changes) -> list[tuple[str, NodeChange]]:
-        """Make the changes; what watchers of which paths must be told."""
-        events: list[tuple[str, NodeChange]] = []
+    def install(self, changes: Changes) -> list[NodeEvent]:
+        """Make the changes; what watchers must be told, in order."""
+        events: list[NodeEvent] = []
         for _ in self.installing(changes, events):
             pass
         return events
 
-    def installing(self, changes: Changes, events: list[tuple[str, NodeChange]]) -> Iterator[None]:
+    def installing(self, changes: Changes, events: list[NodeEvent]) -> Iterator[None]:
         """`install`, node by node; `events` is filled."""
-        parents: dict[str, None] = {}
         for path, node in changes.items():
             known = path in self._nodes
-            if node is None:
-                if known:
-                    self._remove(path)
-                    events.append((path, NodeChange.DELETED))
-                    parents[parent_of(path)] = None
-            else:
+            if node is not None:
                 self._set(path, node)
-                events.append((path, NodeChange.CHANGED if known else NodeChange.CREATED))
-                if not known:
-                    parents[parent_of(path)] = None
+                events.append(NodeEvent(path, NodeChange.CHANGED if known else NodeChange.CREATED))
+            elif known:
+                self._remove(path)
+                events.append(NodeEvent(path, NodeChange.DELETED))
             yield
-        events.extend((path, NodeChange.CHILDREN) for path in parents)
 
     def names_below(self, path: str) -> Collection[str]:
         """Names of the nodes right below `path`, in no order."""

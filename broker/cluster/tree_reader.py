@@ -1,7 +1,12 @@
-"""Reads the whole metadata tree, as the controller does at start. Raises BadValueError."""
+"""Reads topics from the metadata tree: whole, or only what has changed. Raises BadValueError."""
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Final
 
 from broker.cluster.image import PartitionImage, TopicImage
 from broker.cluster.metadata_store import MetadataStore
+from broker.cluster.topic_news import TopicNews
 from broker.cluster.topic_plan import new_partition
 from broker.cluster.tree_values import (
     CONTROLLER_EPOCH,
@@ -16,35 +21,103 @@ from broker.cluster.tree_values import (
 )
 from protocol.types import ZERO_UUID
 
+_STATES_AT_ONCE: Final = 256
+"""Partition states that are asked for together; others have their turn between two such reads."""
 
-async def read_topics(store: MetadataStore, *, only: str | None = None) -> list[TopicImage]:
-    """Every topic in the tree, or the one called `only`."""
-    names = await store.children(TOPICS) if only is None else [only]
-    topics = []
-    for name in names:
-        node = await store.get(topic_path(name))
-        if node is None:
-            continue
-        assignment = decode_topic(name, node.value)
-        partitions: dict[int, PartitionImage] = {}
-        for index, replicas in assignment.replicas.items():
-            state = await store.get(partition_state_path(name, index))
-            partitions[index] = (
-                new_partition(replicas, replicas)
-                if state is None
-                else decode_partition_state(name, index, state.value, replicas)
-            )
-        config_path = topic_config_path(name)
-        config = await store.get(config_path)
-        topics.append(
-            TopicImage(
-                name=name,
-                topic_id=assignment.topic_id or ZERO_UUID,
-                partitions=partitions,
-                config={} if config is None else decode_config(config_path, config.value),
-            )
+_MOST_KNOWN: Final = 1024
+"""State nodes whose values are remembered, so that partitions which are alike share one value."""
+
+
+class TopicReader:
+    """Makes images of topics. What is alike in several partitions is decoded once."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._decoded: dict[tuple[bytes, tuple[int, ...]], PartitionImage] = {}
+
+    async def read_all(self) -> list[TopicImage]:
+        """Every topic in the tree."""
+        names = await self._store.children(TOPICS)
+        found = [await self.read(name) for name in names]
+        return [topic for topic in found if topic is not None]
+
+    async def read(
+        self, name: str, known: TopicImage | None = None, news: TopicNews | None = None
+    ) -> TopicImage | None:
+        """The topic as it is in the tree, or None.
+
+        With `known`, an image of the topic, only what `news` names is read again, and what is
+        unchanged is taken from there.
+        """
+        if news is None:
+            known = None
+        if known is None or news is None or news.assignment:
+            node = await self._store.get(topic_path(name))
+            if node is None:
+                return None
+            assignment = decode_topic(name, node.value)
+            topic_id, replicas = assignment.topic_id or ZERO_UUID, assignment.replicas
+            if known is not None and known.topic_id != topic_id:
+                known = None
+        else:
+            topic_id = known.topic_id
+            replicas = {index: one.replicas for index, one in known.partitions.items()}
+        kept: dict[int, PartitionImage] = {}
+        if known is not None and news is not None:
+            kept = {
+                index: partition
+                for index, partition in known.partitions.items()
+                if index not in news.states and replicas.get(index) == partition.replicas
+            }
+        states = kept | await self._read_states(
+            name, replicas, [index for index in replicas if index not in kept]
         )
-    return topics
+        return TopicImage(
+            name=name,
+            topic_id=topic_id,
+            partitions={index: states[index] for index in replicas},
+            config=(
+                await self._read_config(name)
+                if known is None or news is None or news.config
+                else known.config
+            ),
+        )
+
+    async def _read_config(self, name: str) -> Mapping[str, str]:
+        path = topic_config_path(name)
+        node = await self._store.get(path)
+        return {} if node is None else decode_config(path, node.value)
+
+    async def _read_states(
+        self, name: str, replicas: Mapping[int, tuple[int, ...]], wanted: Iterable[int]
+    ) -> dict[int, PartitionImage]:
+        left = iter(wanted)
+        states: dict[int, PartitionImage] = {}
+        while some := list(islice(left, _STATES_AT_ONCE)):
+            nodes = await self._store.get_many([partition_state_path(name, i) for i in some])
+            for index, node in zip(some, nodes, strict=True):
+                states[index] = (
+                    new_partition(replicas[index], replicas[index])
+                    if node is None
+                    else self._decode(name, index, node.value, replicas[index])
+                )
+        return states
+
+    def _decode(
+        self, name: str, index: int, value: bytes, replicas: tuple[int, ...]
+    ) -> PartitionImage:
+        key = (value, replicas)
+        found = self._decoded.get(key)
+        if found is None:
+            if len(self._decoded) >= _MOST_KNOWN:
+                self._decoded.clear()
+            found = self._decoded[key] = decode_partition_state(name, index, value, replicas)
+        return found
+
+
+async def read_topics(store: MetadataStore) -> list[TopicImage]:
+    """Every topic in the tree."""
+    return await TopicReader(store).read_all()
 
 
 async def read_controller_epoch(store: MetadataStore) -> int:

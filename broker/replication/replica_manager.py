@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
-from broker.cluster.image import INTERNAL_TOPICS
+from broker.cluster.image import INTERNAL_TOPICS, PartitionImage
+from broker.cluster.image_delta import Outcome, TopicDelta
 from broker.replication.batch_opening import BatchOpener
+from broker.replication.delta_application import apply_delta
 from broker.replication.partition import LATEST_PRODUCE_VERSION, THREADED_APPEND_BYTES, Partition
 from broker.replication.purgatory import Purgatory, PurgatoryStatistics
 from broker.replication.topic_statistics import BrokerTopicStatistics, TopicStatistics
@@ -203,6 +205,10 @@ class ReplicaManager:
 
     # ------------------------------------------------------------------ open and close
 
+    async def apply(self, delta: TopicDelta, config: "TopicConfig") -> Outcome:
+        """Make, open, lead, resign and delete what `delta` says. Raises KafkaError."""
+        return await apply_delta(self, delta, config)
+
     def make_leader(
         self,
         tp: TopicPartition,
@@ -269,6 +275,18 @@ class ReplicaManager:
                 NEVER_THREADED if tp.topic in INTERNAL_TOPICS else THREADED_APPEND_BYTES
             ),
         )
+
+    def resign(self, tp: TopicPartition, partition: PartitionImage) -> None:
+        """Serve `tp` no more, because another broker leads it, or none. No error if it is not here.
+
+        Its log stays open.
+        """
+        found = self._partitions.get(tp)
+        if found is not None and found.state.error != ErrorCode.KAFKA_STORAGE_ERROR:
+            found.follow(
+                partition.leader, partition.leader_epoch, partition.replicas, partition.isr
+            )
+            self._wake_all_of(found)
 
     def delete_partition(self, tp: TopicPartition) -> None:
         """Stop serving `tp` and delete its log (in the background). No error if it is not here."""

@@ -1,13 +1,17 @@
 """Stand-ins for what the controller commands, and a controller ready to use."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from broker.cluster.controller import Controller
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
-from broker.cluster.image import MetadataImage
+from broker.cluster.image import MetadataImage, PartitionImage
+from broker.cluster.image_applier import ImageApplier
+from broker.cluster.image_delta import Outcome, TopicDelta
+from broker.cluster.topic_log_configs import TopicLogConfigs
+from broker.replication.delta_application import apply_delta
 from config.broker_config import BrokerConfig
 from config.topic_config import TopicConfig
 from protocol.types import TopicPartition
@@ -19,12 +23,17 @@ from tests.support.stores import new_uuid, open_store
 class FakeReplicas:
     """Remembers what it was told; `fail` names partitions whose log cannot be made."""
 
+    broker_id: int = 0
     leading: dict[TopicPartition, tuple[bytes, int, TopicConfig, bool]] = field(
         default_factory=dict
     )
     deleted: list[TopicPartition] = field(default_factory=list)
     fail: dict[TopicPartition, Exception] = field(default_factory=dict)
     forgotten: list[str] = field(default_factory=list)
+    resigned: list[TopicPartition] = field(default_factory=list)
+
+    async def apply(self, delta: TopicDelta, config: TopicConfig) -> Outcome:
+        return await apply_delta(self, delta, config)
 
     def make_leader(
         self,
@@ -38,12 +47,34 @@ class FakeReplicas:
             raise self.fail[tp]
         self.leading[tp] = (topic_id, leader_epoch, config, is_new)
 
+    def resign(self, tp: TopicPartition, partition: PartitionImage) -> None:
+        if self.leading.pop(tp, None) is not None:
+            self.resigned.append(tp)
+
     def delete_partition(self, tp: TopicPartition) -> None:
         self.leading.pop(tp, None)
         self.deleted.append(tp)
 
     def forget_topic(self, topic: str) -> None:
         self.forgotten.append(topic)
+
+
+@dataclass
+class FakeCoordinator:
+    """Remembers what it was told."""
+
+    elected: list[tuple[int, int]] = field(default_factory=list)
+    resigned: list[int] = field(default_factory=list)
+    deleted: list[tuple[str, ...]] = field(default_factory=list)
+
+    def on_elected(self, partition: int, leader_epoch: int) -> None:
+        self.elected.append((partition, leader_epoch))
+
+    def on_resigned(self, partition: int) -> None:
+        self.resigned.append(partition)
+
+    def on_topics_deleted(self, topics: Collection[str]) -> None:
+        self.deleted.append(tuple(topics))
 
 
 @dataclass
@@ -77,6 +108,7 @@ class Cluster:
     image: MetadataImage
     config: BrokerConfig
     configs: DynamicBrokerConfig
+    applier: ImageApplier
     controller: Controller
     replicas: FakeReplicas
     log_configs: FakeLogConfigs
@@ -93,14 +125,18 @@ async def start_cluster(
     configs = DynamicBrokerConfig(config, store)
     await configs.load()
     image = MetadataImage(cluster_id="c" * 22)
-    replicas, log_configs, clock = FakeReplicas(), FakeLogConfigs(), ManualClock()
+    replicas, log_configs, clock = FakeReplicas(broker_id), FakeLogConfigs(), ManualClock()
+    topic_configs = TopicLogConfigs(image, configs.current, log_configs)
+    applier = ImageApplier(
+        store=store, image=image, replicas=replicas, configs=topic_configs, broker_id=broker_id
+    )
     controller = Controller(
         store=store,
         image=image,
-        config=configs.current,
+        applier=applier,
+        configs=topic_configs,
+        logs=log_configs,
         broker_id=broker_id,
-        replicas=replicas,
-        log_configs=log_configs,
         clock=clock,
         new_uuid=new_uuid,
     )
@@ -108,4 +144,4 @@ async def start_cluster(
     await controller.load()
     if lead:
         await controller.lead()
-    return Cluster(store, image, config, configs, controller, replicas, log_configs, clock)
+    return Cluster(store, image, config, configs, applier, controller, replicas, log_configs, clock)

@@ -14,7 +14,7 @@ from config.listener import Listener
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, uuid_from_text
 from storage.errors import OutOfResources, StorageError
-from tests.support.cluster_fakes import Cluster, start_cluster
+from tests.support.cluster_fakes import Cluster, FakeCoordinator, start_cluster
 
 ALONE = PartitionImage(leader=0, leader_epoch=0, replicas=(0,), isr=(0,))
 
@@ -227,7 +227,7 @@ def test_s_ret_8_a_deleted_topic_is_gone_and_can_be_made_again() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()
         heard: list[tuple[str, ...]] = []
-        cluster.controller.deletion_listeners.append(lambda names: heard.append(tuple(names)))
+        cluster.applier.coordinators["own"] = FakeCoordinator(deleted=heard)
         first = await cluster.controller.create_topic(NewTopic(name="t", partitions=2))
         await cluster.controller.delete_topic("t")
         assert cluster.image.topic("t") is None

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from broker.cluster.metadata_store import (
     Delete,
     MetadataStoreError,
     NodeChange,
+    NodeEvent,
     NodeExistsError,
     NodeMissingError,
     NodeNotEmptyError,
@@ -80,22 +82,75 @@ def test_what_the_tree_refuses() -> None:
     trio.run(scenario)
 
 
-def test_watches_hear_of_the_node_and_its_children() -> None:
+def test_a_watch_hears_of_the_node_and_all_below_in_the_order_of_the_changes() -> None:
     async def scenario() -> None:
         store = await open_store()
-        heard: list[tuple[str, NodeChange]] = []
-        stop = store.watch("/a", lambda path, change: heard.append((path, change)))
-        await store.create("/a/b")
-        assert heard == [("/a", NodeChange.CREATED), ("/a", NodeChange.CHILDREN)]
+        heard: list[list[tuple[str, NodeChange]]] = []
+        stop = store.watch("/a", lambda events: heard.append([tuple(event) for event in events]))
+        await store.apply([Create("/a/b/c", b"1"), Create("/ab"), Put("/ab", b"1")])
+        assert heard == [
+            [
+                ("/a", NodeChange.CREATED),
+                ("/a/b", NodeChange.CREATED),
+                ("/a/b/c", NodeChange.CREATED),
+            ]
+        ]
         heard.clear()
-        await store.put("/a", b"1")
-        await store.put("/a/b", b"1")
-        await store.delete("/a/b")
-        assert heard == [("/a", NodeChange.CHANGED), ("/a", NodeChange.CHILDREN)]
+        await store.put("/ab", b"2")
+        assert heard == []
+        await store.apply([Put("/a/b/c", b"2"), Put("/a", b"1")])
+        await store.apply([Delete("/a", recursive=True)])
+        assert heard == [
+            [("/a/b/c", NodeChange.CHANGED), ("/a", NodeChange.CHANGED)],
+            [
+                ("/a/b/c", NodeChange.DELETED),
+                ("/a/b", NodeChange.DELETED),
+                ("/a", NodeChange.DELETED),
+            ],
+        ]
         stop()
         stop()
-        await store.delete("/a")
+        await store.create("/a")
         assert len(heard) == 2
+        await store.close()
+
+    trio.run(scenario)
+
+
+def test_a_watch_is_told_before_the_writer_goes_on_and_finds_what_was_written() -> None:
+    async def scenario() -> None:
+        store = await open_store()
+        heard: list[str] = []
+
+        def watcher(events: Sequence[NodeEvent]) -> None:
+            heard.extend(event.path for event in events)
+
+        store.watch("/a", watcher)
+
+        async def write(name: str) -> None:
+            await store.apply([Create(f"/a/{name}/{number}") for number in range(1500)])
+            assert f"/a/{name}/1499" in heard
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(write, "x")
+            nursery.start_soon(write, "y")
+        runs = [path.split("/")[2] for path in heard if path.count("/") == 3]
+        assert runs in (["x"] * 1500 + ["y"] * 1500, ["y"] * 1500 + ["x"] * 1500)
+        some = await store.get_many(["/a/x/7", "/nowhere", "/a"])
+        assert some == [StoredNode(b"", 0), None, StoredNode(b"", 0)]
+        await store.close()
+
+    trio.run(scenario)
+
+
+def test_a_change_that_failed_is_not_told() -> None:
+    async def scenario() -> None:
+        store = await open_store()
+        heard: list[object] = []
+        store.watch("/a", heard.append)
+        with pytest.raises(NodeMissingError):
+            await store.apply([Create("/a/b"), Put("/nowhere", b"")])
+        assert heard == []
         await store.close()
 
     trio.run(scenario)

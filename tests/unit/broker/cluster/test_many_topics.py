@@ -3,9 +3,9 @@
 import pytest
 import trio
 
-from broker.cluster.controller import PARTITIONS_AT_ONCE, TOPICS_AT_ONCE
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.cluster.metadata_store import Create, Operation, StoreUnavailableError
+from broker.cluster.topic_batches import PARTITIONS_AT_ONCE, TOPICS_AT_ONCE
 from broker.cluster.topic_plan import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from protocol.errors import ErrorCode, KafkaError
 from tests.support.cluster_fakes import Cluster, start_cluster

@@ -1,0 +1,233 @@
+"""Brings a broker from one image of the metadata to the next, as the watch of the tree tells it.
+
+The controller only writes the tree. The applier hears of it by a watch, reads what has changed,
+computes the delta (`image_delta`) and carries it out, topic by topic, in this order
+
+1. a deleted topic leaves the image, then its logs go, then the coordinators are told;
+2. logs are made and opened, partitions led or resigned (`ReplicaManager.apply`);
+3. the image shows the topic, so that a client never sees one that cannot be written to yet;
+4. the topic's logs follow its configuration, coordinators are told of elections.
+
+What could not be opened has no leader in the image; new partitions that were refused are not in it.
+The tree says nothing of either: whoever wrote it may take that back (`heard`).
+
+A topic exists while it has a node and no mark of deletion. What a crash left marked is deleted by
+the first image. A start is the way from the empty image to the first: `load` shows topics, as logs
+need their configurations to be loaded, and `open_all` carries out their first deltas.
+
+Whoever writes the tree may call `catch_up`: what was written until then holds when it returns.
+`run` does so for what others write. After Kafka's `BrokerMetadataPublisher`.
+"""
+
+import logging
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final, Protocol
+
+import trio
+
+from broker.cluster.image import NO_LEADER, MetadataImage, TopicImage
+from broker.cluster.image_delta import Outcome, TopicDelta, first_delta, topic_delta
+from broker.cluster.metadata_store import MetadataStore, MetadataStoreError, NodeEvent
+from broker.cluster.topic_log_configs import TopicLogConfigs
+from broker.cluster.topic_news import WATCHED, TopicNews, gather
+from broker.cluster.tree_reader import TopicReader
+from broker.cluster.tree_values import DELETE_TOPICS, deletion_path
+from broker.world.turns import wait_for_turn
+from config.topic_config import TopicConfig
+from protocol.errors import KafkaError
+
+log = logging.getLogger(__name__)
+
+_EVENTS_A_TURN: Final = 1024
+"""About a millisecond."""
+
+
+class Replicas(Protocol):
+    """What is asked of `broker.replication.replica_manager.ReplicaManager`."""
+
+    async def apply(self, delta: TopicDelta, config: TopicConfig) -> Outcome:
+        """Make, open, lead, resign and delete what `delta` says. Raises KafkaError."""
+        ...
+
+
+class Coordinator(Protocol):
+    """What keeps its state in a topic, and has to know which partitions of it are led here."""
+
+    def on_elected(self, partition: int, leader_epoch: int) -> None:
+        """This broker leads a partition of the topic from now on."""
+        ...
+
+    def on_resigned(self, partition: int) -> None:
+        """This broker leads it no more."""
+        ...
+
+    def on_topics_deleted(self, topics: Collection[str]) -> None:
+        """Topics are gone, the coordinator's own or others; the image has forgotten them."""
+        ...
+
+
+class ImageApplier:
+    """Keeps image, replicas and coordinators at what the tree says."""
+
+    def __init__(
+        self,
+        *,
+        store: MetadataStore,
+        image: MetadataImage,
+        replicas: Replicas,
+        configs: TopicLogConfigs,
+        broker_id: int,
+    ) -> None:
+        self.coordinators: dict[str, Coordinator] = {}
+        """By the topic in which each keeps its state; told of elections while they are here."""
+        self._store = store
+        self._image = image
+        self._replicas = replicas
+        self._configs = configs
+        self._broker_id = broker_id
+        self._reader = TopicReader(store)
+        self._told: list[NodeEvent] = []
+        self._woken = trio.Event()
+        self._applying = trio.Lock()
+        self._hearing: list[dict[str, Outcome]] = []
+        for path in WATCHED:
+            store.watch(path, self._on_events)
+
+    def _on_events(self, events: Collection[NodeEvent]) -> None:
+        self._told.extend(events)
+        self._woken.set()
+
+    # ------------------------------------------------------------------ start
+
+    async def load(self) -> None:
+        """Show what the tree holds; nothing of it is opened. Raises BadValueError."""
+        marked = await self._store.children(DELETE_TOPICS)
+        for topic in await self._reader.read_all():
+            if topic.name not in marked:
+                self._image.set_topic(topic)
+
+    async def open_all(self) -> None:
+        """Open what is led here, delete what is marked: the first image holds. Once, after `load`.
+
+        Raises BadValueError, and what is wrong with a log unless it is a KafkaError.
+        """
+        async with self._applying:
+            news = {topic.name: TopicNews() for topic in self._image.topics()}
+            await self._gather(news)
+            for name in await self._store.children(DELETE_TOPICS):
+                news.setdefault(name, TopicNews()).deletion = True
+            for name, told in news.items():
+                delta = await self._delta(name, told)
+                if delta.topic is not None:
+                    delta = first_delta(delta.topic)
+                await self._apply(delta)
+
+    # ------------------------------------------------------------------ while running
+
+    async def run(self) -> None:
+        """Apply for ever what anybody writes. What cannot be read stays as it was."""
+        while True:
+            await self._woken.wait()
+            try:
+                await self.catch_up()
+            except (MetadataStoreError, KafkaError) as error:
+                log.error("The metadata has changed and cannot be followed: %s", error)
+
+    async def catch_up(self) -> None:
+        """Returns when all holds that the watch has told of.
+
+        Raises MetadataStoreError, KafkaError: what is wrong with one topic, when all others hold.
+        """
+        failure: Exception | None = None
+        async with self._applying:
+            while self._told:
+                news: dict[str, TopicNews] = {}
+                await self._gather(news)
+                for name, told in news.items():
+                    try:
+                        await self._apply(await self._delta(name, told))
+                    except (MetadataStoreError, KafkaError) as error:
+                        failure = error
+            self._woken = trio.Event()
+        if failure is not None:
+            raise failure
+
+    @contextmanager
+    def heard(self) -> Iterator[dict[str, Outcome]]:
+        """What becomes of topics within the block, by name; unchanged ones are missing."""
+        outcomes: dict[str, Outcome] = {}
+        self._hearing.append(outcomes)
+        try:
+            yield outcomes
+        finally:
+            self._hearing.remove(outcomes)
+
+    # ------------------------------------------------------------------ pieces
+
+    async def _gather(self, news: dict[str, TopicNews]) -> None:
+        events, self._told = self._told, []
+        for count, _ in enumerate(gather(events, news), 1):
+            if count % _EVENTS_A_TURN == 0:
+                await wait_for_turn()
+
+    async def _delta(self, name: str, news: TopicNews) -> TopicDelta:
+        """From what the image shows of a topic to what the tree holds."""
+        known = self._image.topic(name)
+        if (news.deletion or known is None) and await self._is_marked(name):
+            return TopicDelta(name=name, deleted=known or await self._reader.read(name))
+        return topic_delta(name, known, await self._reader.read(name, known, news))
+
+    async def _is_marked(self, name: str) -> bool:
+        return await self._store.get(deletion_path(name)) is not None
+
+    async def _apply(self, delta: TopicDelta) -> None:
+        if not delta.changes_anything:
+            return
+        name, topic = delta.name, delta.topic
+        if delta.deleted is not None:
+            self._image.remove_topic(name)
+        config = self._configs.resolve(name, {} if topic is None else topic.config)
+        outcome = await self._replicas.apply(delta, config)
+        if delta.deleted is not None:
+            for coordinator in self.coordinators.values():
+                coordinator.on_topics_deleted((name,))
+        shown = None if topic is None else self._shown(topic, delta, outcome)
+        if shown is not None:
+            self._image.set_topic(shown)
+            if delta.config_changed:
+                self._configs.topic_changed(name, shown.config)
+            self._tell_coordinator(shown, delta)
+        for outcomes in self._hearing:
+            outcomes[name] = outcome
+        refused = outcome.refused
+        if refused is not None and not self._hearing and not isinstance(refused, KafkaError):
+            raise refused  # a bug, and nobody else is there to hear of it
+
+    def _shown(self, topic: TopicImage, delta: TopicDelta, outcome: Outcome) -> TopicImage | None:
+        """What clients may see of it; None: it is not there."""
+        partitions = dict(topic.partitions)
+        if outcome.refused is not None:
+            for index in delta.new:
+                del partitions[index]
+            if not partitions:
+                return None
+        elif not outcome.failed:
+            return topic
+        for index in outcome.failed:
+            partitions[index] = replace(
+                partitions[index], leader=NO_LEADER, offline_replicas=(self._broker_id,)
+            )
+        return replace(topic, partitions=partitions)
+
+    def _tell_coordinator(self, shown: TopicImage, delta: TopicDelta) -> None:
+        coordinator = self.coordinators.get(shown.name)
+        if coordinator is None:
+            return
+        for index in (*delta.new, *delta.changed):
+            partition = shown.partitions.get(index)
+            if partition is not None and partition.leader == self._broker_id:
+                coordinator.on_elected(index, partition.leader_epoch)
+            elif partition is not None:
+                coordinator.on_resigned(index)

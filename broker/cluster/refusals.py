@@ -1,0 +1,71 @@
+"""Why the controller refuses a change of topics, each said in one place. All raise KafkaError."""
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from broker.cluster.image import TopicImage
+from broker.cluster.leadership import LogEpochs
+from broker.cluster.metadata_store import MetadataStoreError
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+def unknown_topic(message: str | None = None) -> KafkaError:
+    """There is no such topic."""
+    return KafkaError(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        message or "This server does not host this topic-partition.",
+    )
+
+
+@contextmanager
+def store_errors_told() -> Iterator[None]:
+    """A change that the store refused is an UNKNOWN_SERVER_ERROR for the client."""
+    try:
+        yield
+    except MetadataStoreError as error:
+        log.error("The metadata store refused a change: %s", error)
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"The metadata could not be written: {error}"
+        ) from error
+
+
+def expect_uncordoned_dirs(logs: LogEpochs) -> None:
+    """For what is placed by us. Raises INVALID_REPLICATION_FACTOR (KIP-1066)."""
+    if not logs.takes_new_logs:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Unable to replicate the partition: all brokers are currently fenced or have all "
+            "their log directories cordoned.",
+        )
+
+
+def expect_no_logs(name: str, indexes: Iterable[int], logs: LogEpochs) -> None:
+    """New partitions have no logs yet. Raises KafkaError TOPIC_ALREADY_EXISTS where one lies.
+
+    A topic that the metadata does not know (a lost store, a damaged file) is not served; one made
+    anew under its name would take its records for its own, or hide them.
+    """
+    for index in indexes:
+        log_dir = logs.dir_of(TopicPartition(name, index))
+        if log_dir is not None:
+            raise KafkaError(
+                ErrorCode.TOPIC_ALREADY_EXISTS,
+                f"Topic '{name}' is not served, but {log_dir} holds records of its partition "
+                f"{index}: register it with `pykafkalog adopt`, or move {name}-{index} away, while "
+                "the broker is stopped.",
+            )
+
+
+def expect_leaders(topic: TopicImage, indexes: Iterable[int]) -> None:
+    """Raises KAFKA_STORAGE_ERROR when one of these new partitions could not be opened."""
+    for index in indexes:
+        if topic.partitions[index].offline_replicas:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"Partition {topic.name}-{index} is made, but its disk failed: it has no leader "
+                "until the broker starts with a disk that works.",
+            )

@@ -1,0 +1,44 @@
+"""What a watch of the metadata tree has told of topics: which nodes are to be read again."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from broker.cluster.metadata_store import NodeEvent
+from broker.cluster.tree_values import DELETE_TOPICS, TOPIC_CONFIGS, TOPICS
+
+WATCHED = (TOPICS, TOPIC_CONFIGS, DELETE_TOPICS)
+"""All that is to be known of topics lies here and below."""
+
+_STATE_DEPTH = 7
+"""Parts of `/brokers/topics/<t>/partitions/<p>/state`, the empty one in front included."""
+
+
+@dataclass(slots=True)
+class TopicNews:
+    """Of one topic."""
+
+    assignment: bool = False
+    """Its own node: id and replicas."""
+    config: bool = False
+    deletion: bool = False
+    """The mark of its deletion."""
+    states: set[int] = field(default_factory=set)
+    """Partitions whose leader or ISR has changed."""
+
+
+def gather(events: Iterable[NodeEvent], news: dict[str, TopicNews]) -> Iterator[None]:
+    """Sort events into `news`, topics in the order of their first event; yields after each."""
+    for event in events:
+        parts = event.path.split("/")
+        parent = "/".join(parts[:3])
+        if len(parts) > 3 and parent in WATCHED:
+            topic = news.setdefault(parts[3], TopicNews())
+            if parent == TOPIC_CONFIGS:
+                topic.config = True
+            elif parent == DELETE_TOPICS:
+                topic.deletion = True
+            elif len(parts) == 4:
+                topic.assignment = True
+            elif len(parts) == _STATE_DEPTH and parts[5].isdecimal():
+                topic.states.add(int(parts[5]))
+        yield

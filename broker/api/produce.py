@@ -53,10 +53,14 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from protocol.records.compression import CompressionType
 from protocol.records.effort import EffortSpent
+from protocol.records.errors import RecordsError
+from protocol.records.header import CODEC_MASK, KIND_OFFSET, MAGIC_OFFSET, TRANSACTIONAL_BIT
 from protocol.types import TopicPartition
 from storage.errors import StorageError
 from storage.log.results import AppendInfo
+from storage.log.validation import FIRST_ZSTD_PRODUCE, check_codec
 
 VERSIONS: Final = (0, 12)
 
@@ -64,19 +68,13 @@ ADMIN_CLIENT: Final = "__admin_client"
 """The client id that Kafka's tools may write to internal topics with (`AdminUtils`)."""
 
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 4
-FIRST_VERSION_WITH_ZSTD: Final = 7
 FIRST_VERSION_WITH_ABORTABLE: Final = 11
 FIRST_VERSION_OF_VERSION_2: Final = 12
 
 _VALID_ACKS: Final = frozenset((-1, 0, 1))
 _NO_OFFSET: Final = -1
 
-# Positions in a v2 batch header (protocol.records.batch): looked at without unpacking it.
-_MAGIC: Final = 16
-_ATTRIBUTES: Final = 22
-_CODEC_MASK: Final = 0x07
-_ZSTD: Final = 4
-_TRANSACTIONAL: Final = 0x10
+_ZSTD: Final = int(CompressionType.ZSTD)
 
 # Failures of every day: not in FailedProduceRequestsPerSec, and without a log start offset.
 _EVERYDAY: Final = frozenset(
@@ -188,7 +186,7 @@ class ProduceHandler:
             topic_reply.name = name
             topic_reply.partition_responses = replies = []
             topics.append(topic_reply)
-            special = version < FIRST_VERSION_WITH_ZSTD or name in INTERNAL_TOPICS
+            special = version < FIRST_ZSTD_PRODUCE or name in INTERNAL_TOPICS
             for data in topic.partition_data:
                 index = data.index
                 records = data.records
@@ -201,7 +199,7 @@ class ProduceHandler:
                         raise self._absent(name, index, partition, version)
                     partition.statistics.total_produce_requests += 1
                     size = len(records)
-                    if special or (size > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL):
+                    if special or (size > KIND_OFFSET and records[KIND_OFFSET] & TRANSACTIONAL_BIT):
                         self._check_special(name, partition, records, ctx, request, progress)
                     if (
                         size >= partition.threaded_append_bytes
@@ -340,15 +338,11 @@ class ProduceHandler:
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}"
             )
-        if len(records) <= _ATTRIBUTES or records[_MAGIC] != 2:
+        if len(records) <= KIND_OFFSET or records[MAGIC_OFFSET] != 2:
             return
-        attributes = records[_ATTRIBUTES]
-        if attributes & _CODEC_MASK == _ZSTD and ctx.api_version < FIRST_VERSION_WITH_ZSTD:
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-                f"Produce requests with version {ctx.api_version} are not allowed to use ZStandard "
-                "compression",
-            )
+        attributes = records[KIND_OFFSET]
+        if attributes & CODEC_MASK == _ZSTD:
+            check_codec(_ZSTD, ctx.api_version)
         self._admit(partition, records, request, ctx.api_version, progress)
 
     def _admit(
@@ -391,7 +385,7 @@ class ProduceHandler:
         partition: Partition | None,
         records: memoryview | None,
         reply: PartitionProduceResponse,
-        error: Exception,
+        error: KafkaError | RecordsError,
         version: int,
     ) -> None:
         """One partition's append was refused: say so in its reply, and count it."""
@@ -445,9 +439,9 @@ class ProduceHandler:
 
 def _is_transactional(records: memoryview) -> bool:
     return (
-        len(records) > _ATTRIBUTES
-        and records[_MAGIC] == 2
-        and records[_ATTRIBUTES] & _TRANSACTIONAL != 0
+        len(records) > KIND_OFFSET
+        and records[MAGIC_OFFSET] == 2
+        and records[KIND_OFFSET] & TRANSACTIONAL_BIT != 0
     )
 
 

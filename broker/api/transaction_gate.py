@@ -9,7 +9,6 @@ broker, so the answer costs one look into a table.
 Used by `broker.api.produce` and `broker.api.txn_offset_commit`.
 """
 
-import struct
 from typing import Final
 
 from broker.coordinator.answers import ParkedAnswer
@@ -20,14 +19,12 @@ from broker.replication.partition import Partition
 from broker.request import Pending
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BATCH_OVERHEAD
+from protocol.records.header import fields_struct
 from protocol.types import TopicPartition
 from storage.producers.entry import ProducerStateEntry
 
-# Where a v2 batch header has producer id and epoch (protocol.records.batch).
-_PRODUCER: Final = struct.Struct(">qh")
-_PRODUCER_AT: Final = 43
-_SEQUENCE: Final = struct.Struct(">i")
-_SEQUENCE_AT: Final = 53
+_PRODUCER: Final = fields_struct("producer_id", "producer_epoch")
+_SEQUENCE: Final = fields_struct("base_sequence")
 
 NOT_NOW: Final = frozenset(
     (
@@ -75,13 +72,13 @@ class TransactionGate:
             )
         if len(records) < BATCH_OVERHEAD:
             return  # The log says what is wrong with it.
-        producer_id, epoch = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+        producer_id, epoch = _PRODUCER.unpack_from(records)
         entry = partition.log.producers.entry(producer_id)
         if entry is not None and _is_open(entry, epoch):
             return
         if not_added is not None:
             raise not_added
-        (sequence,) = _SEQUENCE.unpack_from(records, _SEQUENCE_AT)
+        (sequence,) = _SEQUENCE.unpack_from(records)
         if begins_at_zero and entry is None and sequence:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -108,7 +105,7 @@ class TransactionGate:
         for partition, records in batches:
             if len(records) < BATCH_OVERHEAD:
                 continue
-            producer_id, epoch = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+            producer_id, epoch = _PRODUCER.unpack_from(records)
             entry = partition.log.producers.entry(producer_id)
             if entry is None or not _is_open(entry, epoch):
                 producer = Producer(producer_id, epoch)

@@ -39,6 +39,7 @@ from protocol.records.header import (
     CRC_OFFSET,
     DELETE_HORIZON_BIT,
     HEADER_UP_TO_MAGIC,
+    LAYOUT,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MAX_TIMESTAMP_OFFSET,
@@ -47,6 +48,7 @@ from protocol.records.header import (
     TRANSACTIONAL_BIT,
     BatchHeader,
     TimestampType,
+    fields_struct,
 )
 
 __all__ = [
@@ -75,7 +77,7 @@ __all__ = [
     "verify_crc",
 ]
 
-HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+HEADER: Final = fields_struct(*LAYOUT)
 _SIZE_AT: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
 _UINT32: Final = struct.Struct(">I")

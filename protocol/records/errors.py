@@ -1,6 +1,6 @@
 """What can be wrong with a record batch: a class for each error code that clients get.
 
-The storage and the handlers turn each class into its code in one place. Nothing in this room raises
+`storage.log.opening.code_of` turns each class into its code. Nothing in this room raises
 anything else for bad bytes.
 """
 

@@ -1,21 +1,59 @@
 """What a batch's header says: the fields, and what can be derived from them.
 
-The layout is in `batch`, which reads and patches headers; messages of formats 0 and 1 appear with a
-header of this kind too (`message_set`).
+The layout is drawn in `batch`, which reads and patches headers; `LAYOUT` is what all positions come
+from. Messages of formats 0 and 1 appear with a header of this kind too (`message_set`).
 """
 
+import struct
 from enum import IntEnum
 from typing import Final
 
 from protocol.records.compression import CompressionType
 
-BATCH_OVERHEAD: Final = 61
-LOG_OVERHEAD: Final = 12
-HEADER_UP_TO_MAGIC: Final = 17
-MAGIC_OFFSET: Final = 16
-CRC_OFFSET: Final = 17
-ATTRIBUTES_OFFSET: Final = 21
-MAX_TIMESTAMP_OFFSET: Final = 35
+LAYOUT: Final = {
+    "base_offset": "q",
+    "batch_length": "i",
+    "partition_leader_epoch": "i",
+    "magic": "b",
+    "crc": "I",
+    "attributes": "h",
+    "last_offset_delta": "i",
+    "base_timestamp": "q",
+    "max_timestamp": "q",
+    "producer_id": "q",
+    "producer_epoch": "h",
+    "base_sequence": "i",
+    "record_count": "i",
+}
+"""The fields in their order, each with its `struct` code."""
+
+
+def position_of(field: str) -> int:
+    """Where a field begins in a batch."""
+    names = list(LAYOUT)
+    return struct.calcsize(">" + "".join(LAYOUT[name] for name in names[: names.index(field)]))
+
+
+def fields_struct(*fields: str) -> struct.Struct:
+    """Reads these fields, named in their order, from the beginning of a batch; skips the others."""
+    code, at = ">", 0
+    for field in fields:
+        position = position_of(field)
+        code += f"{position - at}x{LAYOUT[field]}"
+        at = position + struct.calcsize(">" + LAYOUT[field])
+    return struct.Struct(code)
+
+
+BATCH_OVERHEAD: Final = struct.calcsize(">" + "".join(LAYOUT.values()))
+LOG_OVERHEAD: Final = position_of("partition_leader_epoch")
+"""Bytes that the batch length does not count: it counts what follows it."""
+MAGIC_OFFSET: Final = position_of("magic")
+HEADER_UP_TO_MAGIC: Final = MAGIC_OFFSET + 1
+CRC_OFFSET: Final = position_of("crc")
+ATTRIBUTES_OFFSET: Final = position_of("attributes")
+KIND_OFFSET: Final = ATTRIBUTES_OFFSET + 1
+"""The low byte of the attributes, which has all bits below: one index where that will do."""
+MAX_TIMESTAMP_OFFSET: Final = position_of("max_timestamp")
 
 CODEC_MASK: Final = 0x07
 TIMESTAMP_TYPE_BIT: Final = 0x08

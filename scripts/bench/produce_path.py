@@ -35,11 +35,12 @@ from broker.world.workers import InlineWorkers
 from protocol.api_keys import ApiKey
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
+from protocol.records.header import position_of
 from storage.os_filesystem import OsFile
 
 VERSION = 12
 TIME = 1_700_000_000_000
-SEQUENCE_AT, CRC_AT, CRC_FROM = 53, 17, 21
+SEQUENCE_AT, CRC_AT, CRC_FROM = map(position_of, ("base_sequence", "crc", "attributes"))
 INFO = ConnectionInfo(
     connection_id="bench",
     listener_name="PLAINTEXT",

@@ -65,14 +65,19 @@ class RejectedRecords(KafkaError):
         return type(self), (self.code, self.message, self.record_errors)
 
 
+def code_of(error: RecordsError) -> ErrorCode:
+    """The code of a complaint about record data: the only place where one gets it."""
+    if isinstance(error, CorruptBatch):
+        return ErrorCode.CORRUPT_MESSAGE
+    if isinstance(error, UnsupportedCompression):
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    return ErrorCode.INVALID_RECORD
+
+
 def refusal(error: RecordsError) -> KafkaError:
     """The Kafka error that a complaint about record data means to the client that sent it."""
-    if isinstance(error, CorruptBatch):
-        return RejectedRecords(ErrorCode.CORRUPT_MESSAGE, str(error))
-    if isinstance(error, UnsupportedCompression):
-        return RejectedRecords(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error))
     errors = error.record_errors if isinstance(error, InvalidRecord) else []
-    return RejectedRecords(ErrorCode.INVALID_RECORD, str(error), errors)
+    return RejectedRecords(code_of(error), str(error), errors)
 
 
 def bad_crc(header: BatchHeader, name: str) -> CorruptBatch:

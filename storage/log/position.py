@@ -11,17 +11,23 @@ from typing import Final, NamedTuple
 
 from protocol.records.batch import LOG_OVERHEAD, MIN_LEGACY_SIZE
 from protocol.records.errors import CorruptBatch
+from protocol.records.header import fields_struct
 from storage.filesystem import File
 
 WINDOW: Final = 4096 + 256
 """An index interval and a bit: the batch looked for is mostly inside."""
 
-_HEAD: Final = struct.Struct(">qi4xb6xi")
-"""Base offset, batch length, magic, last offset delta; the rest is skipped."""
+_HEAD: Final = fields_struct("base_offset", "batch_length", "magic", "last_offset_delta")
 _unpack_head = _HEAD.unpack_from
 
-_TIMED_HEAD: Final = struct.Struct(">qiib6xi8xq")
-"""Base offset, batch length, leader epoch, magic, last offset delta, max timestamp."""
+_TIMED_HEAD: Final = fields_struct(
+    "base_offset",
+    "batch_length",
+    "partition_leader_epoch",
+    "magic",
+    "last_offset_delta",
+    "max_timestamp",
+)
 _unpack_timed_head = _TIMED_HEAD.unpack_from
 _PAD: Final = bytes(_TIMED_HEAD.size)
 _INT64: Final = struct.Struct(">q")

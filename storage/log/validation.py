@@ -292,11 +292,8 @@ class LeaderValidator:
         if size > self._max_message_bytes:
             raise too_large(size, self._name, self._max_message_bytes)
         codec = attributes & CODEC_MASK
-        if codec >= _ZSTD and (codec > _ZSTD or request_version < FIRST_ZSTD_PRODUCE):
-            raise UnsupportedCompression(
-                f"Produce requests with version {request_version} are not allowed to use "
-                f"{CompressionType.name_of(codec)} compression"
-            )
+        if codec >= _ZSTD:
+            check_codec(codec, request_version)
         if codec == 0 and header.record_count * _LEAST_RECORD > size:
             raise InvalidRecord(f"{header.record_count} records do not fit a batch of {size} bytes")
         return records
@@ -430,6 +427,15 @@ class LeaderValidator:
         return (
             f"Invalid sequence number {header.base_sequence} in record batch with producerId "
             f"{header.producer_id} {where}"
+        )
+
+
+def check_codec(codec: int, request_version: int) -> None:
+    """Raises UnsupportedCompression for no codec, and for zstd before Produce v7 (S-APP-7)."""
+    if codec > _ZSTD or (codec == _ZSTD and request_version < FIRST_ZSTD_PRODUCE):
+        raise UnsupportedCompression(
+            f"Produce requests with version {request_version} are not allowed to use "
+            f"{CompressionType.name_of(codec)} compression"
         )
 
 

@@ -7,8 +7,8 @@ has a high watermark of 0, as for Kafka.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
+from protocol.records.header import HEADER_UP_TO_MAGIC
 from protocol.types import TopicPartition
 from storage.filesystem import FileSystem
 from storage.log.scan import Ended, Walk
@@ -17,9 +17,6 @@ from storage.reader.log_dir import LogDirView
 from storage.reader.scan.errors import CorruptLog
 from storage.reader.scan.seek import SegmentSeeker
 from storage.reader.scan.segments import SegmentPlace
-
-_LOOKED_AT: Final = 17
-"""Bytes up to the magic: zeros there are space that was allocated, not a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,9 @@ def _log_end(
         end = last.base_offset
         for _, header, _, _ in walk:
             end = header.next_offset
-        if walk.ended is Ended.NONSENSE and file.pread(_LOOKED_AT, walk.position).strip(b"\0"):
+        # Zeros up to the magic are space that was allocated, not a batch.
+        nonsense = walk.ended is Ended.NONSENSE
+        if nonsense and file.pread(HEADER_UP_TO_MAGIC, walk.position).strip(b"\0"):
             if high_watermark is None:
                 raise CorruptLog(where, end, view.path, walk.position, "no batch begins here")
             return max(end, high_watermark)  # whoever reads so far meets it

@@ -1,34 +1,34 @@
 """What the transaction indexes of a log directory have to hold, written beside recovery points.
 
 A transaction index that was emptied, cut or lost looks like one of a segment without aborted
-transactions, and its readers would be shown records that were taken back. So the checksums of the
-indexes are written down, in a file that Kafka does not know and leaves alone:
+transactions, and committed readers would get aborted records. So the checksums of the indexes are
+written down, in a file that Kafka does not know and leaves alone:
 
     <log dir>/aborted-transactions-checkpoint
 
     1 <crc-32c of the lines>
     <topic> <partition> <topic id> <recovery point> <base>[:<bytes>:<crc-32c> | :?]...
 
-A line names every segment that begins below the recovery point, and speaks of markers below that
-point only: those entries were synced, and no crash takes them. <bytes> and <crc-32c> are those of
-the entries; a segment without them has no aborted transaction there; `?` is not known.
+A line names every segment that begins below the recovery point, and covers only markers below that
+point: their index entries were synced, so no crash takes them. <bytes> and <crc-32c> are the size
+and checksum of these entries; a segment without them has none; `?` means not known.
 
 When a line is believed
-  The file is a hint: what does not agree with it, and what it does not know, is read from the log
-  once, before a committed reader is answered (`storage.log.mending`). But a line that is not true
-  any more must not be believed, or an index that was emptied would look right.
+  The file is a hint: a segment whose index does not agree with it, or that it does not know, is
+  read from the log once, before a committed reader is answered (`storage.log.mending`). But an
+  outdated line must not be believed, or an index that was emptied would look right.
 
-  1. It is of the same topic, by id, and the recovery point on the disk is not above that of the
-     line. It is written, and durable, before any recovery point that lies higher
-     (`storage.manager.checkpoints`), so a higher one is somebody else's: a broker of Kafka has had
-     the directory. After an orderly stop both are the end of the log, so then they are equal.
-  2. Only what it says of markers below the recovery point on the disk counts: to there the log is
-     what it was, as that point is lowered on the disk before anything below it is cut off, and
-     taken away before a log of that name is made again. Above it a start reads the log itself.
-  3. A segment must begin and end where the line says, so nothing is said of segments that were
-     split or merged. Compaction that leaves both only takes batches away: less was aborted then.
-  4. The checksum in the first line is right. A file of another version, a damaged one or none is
-     an empty one.
+  1. The line has the topic's id, and the recovery point on the disk is not above the line's. A line
+     is durable before any higher recovery point is written (`storage.manager.checkpoints`), so a
+     higher one was written by somebody else: an Apache Kafka has had the directory. After an
+     orderly stop both are the log end offset, so they must be equal.
+  2. The line counts only for markers below the recovery point on the disk. Below it the log has not
+     changed, because that point is lowered on the disk before anything below it is cut off, and
+     removed before a log of that name is made again. Above it a start reads the log itself.
+  3. A segment must begin and end where the line says, so segments that were split or merged are not
+     known. Compaction that keeps both ends only takes batches away, and with them aborted ones.
+  4. The checksum in the first line is right. A file that is damaged, missing or of another version
+     counts as empty.
 
 `storage.log.aborted_sums` makes the lines of logs in service, `storage.manager.checkpoints` writes
 them, `storage.log_loading` and `storage.recovery` use them at a start.
@@ -52,8 +52,8 @@ _NO_SEGMENT: Final[tuple[int, None]] = (-1, None)
 
 
 NotedSegment = tuple[int, Checksum | None]
-"""Where the next one began, or the recovery point; of the entries below that point, None: not
-known."""
+"""The base offset of the next segment, or the recovery point if that is lower; the checksum of the
+index entries below the point, None if not known."""
 
 
 class NotedAborted(NamedTuple):
@@ -61,19 +61,21 @@ class NotedAborted(NamedTuple):
 
     topic_id: bytes
     point: int
-    """The recovery point that it was written with."""
+    """The recovery point that the line was written with."""
     segments: Mapping[int, NotedSegment]
     """By base offset."""
     line: str
+    """As it stands in the file."""
 
     def fits(self, topic_id: bytes, recovery_point: int, *, clean: bool) -> bool:
-        """Whether it may be believed of a log with this id and recovery point (rule 1)."""
+        """Whether the line may be believed for a log with this id and recovery point (rule 1)."""
         if topic_id != self.topic_id:
             return False
         return recovery_point == self.point if clean else recovery_point <= self.point
 
     def of(self, base_offset: int, ended_at: int) -> Checksum | None:
-        """Of the entries below `point` in the index of that segment; None: nobody knows."""
+        """The checksum of the entries below `point` in the index of the segment [base_offset,
+        ended_at); None if not known (rule 3)."""
         end, checksum = self.segments.get(base_offset, _NO_SEGMENT)
         return checksum if end == min(ended_at, self.point) else None
 
@@ -109,9 +111,9 @@ def _head(body: bytes) -> bytes:
 
 
 def read_aborted(fs: FileSystem, log_dir: str) -> dict[TopicPartition, NotedAborted]:
-    """What was noted last; empty without a file.
+    """The lines of the file in `log_dir`, parsed; empty without a file.
 
-    Raises CheckpointError when the content makes no sense, OSError.
+    Raises CheckpointError when the file is malformed, OSError.
     """
     path = join(log_dir, ABORTED_CHECKPOINT)
     try:
@@ -129,7 +131,7 @@ def read_aborted(fs: FileSystem, log_dir: str) -> dict[TopicPartition, NotedAbor
 
 def _parse(line: str) -> tuple[TopicPartition, NotedAborted]:
     topic, partition, topic_id, point, *words = line.split()
-    # Tens of thousands of words at a start, nearly all of which are a number.
+    # A start parses tens of thousands of words, nearly all of which are one number.
     bases: list[int] = []
     checksums: list[Checksum | None] = []
     for word in words:

@@ -1,4 +1,4 @@
-"""Who appends to a log: decides which checks apply, in the log and in its producer state."""
+"""Who appends to a log, which decides the checks in the log and in its producer state."""
 
 from enum import Enum
 
@@ -11,4 +11,4 @@ class AppendOrigin(Enum):
     COORDINATOR = "coordinator"
     """The broker's own coordinators: control batches are allowed, duplicates are not looked for."""
     REPLICATION = "replication"
-    """A follower or recovery: the leader has checked already."""
+    """A follower or recovery: the leader has checked the batches already."""

@@ -7,9 +7,9 @@ Format (Kafka's CheckpointFile), all in ASCII digits, each line ended by a newli
     <topic> <partition> <offset>      one per line (leader epochs: <epoch> <start offset>)
 
 Guaranteed after a crash: the file is the old one or the new one (`storage.replaced_file`, or
-`write_atomic`). An empty file, or
-one that ends after the version, reads as empty, as in Kafka; anything else that does not fit is a
-`CheckpointError` that names the line. What that means is the caller's decision (S-FL-3).
+`write_atomic`). An empty file, or one that ends after the version, has no entries, as in Kafka;
+anything else malformed is a `CheckpointError` that names the line, and the caller decides what
+follows from it (S-FL-3).
 
 `read_entries`/`encode_entries` are shared with `storage.epochs`.
 """
@@ -39,7 +39,7 @@ class OffsetCheckpoint:
         self.path = path
 
     def read(self) -> dict[TopicPartition, int]:
-        """What was written last; empty when the file is absent or empty.
+        """The offsets written last; empty when the file is absent or empty.
 
         Raises CheckpointError when the content is malformed, OSError when it cannot be read.
         """

@@ -1,6 +1,6 @@
 """The seam to time: every component that needs a clock is handed one.
 
-Engine code never imports `time`; so tests, crash runs and simulations decide what time it is.
+Engine code never imports `time`, so tests, crash runs and simulations decide what time it is.
 The broker's own clock is `broker.world.clock.SystemClock`; tests use `tests.support.manual_clock`.
 """
 

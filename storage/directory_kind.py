@@ -1,8 +1,9 @@
-"""Whether a directory is Kafka's, for what writes into directories that a person names.
+"""Whether a directory is Kafka's, for programs that write into directories that a person names.
 
-A directory is a log directory by `meta.properties`, a checkpoint, the marker of a clean stop, or a
-partition in it; a partition directory is one by a segment's file, `partition.metadata` or its
-leader epochs. A name alone (`node-20`) proves nothing: in a wrong directory files would be made.
+A log directory has `meta.properties`, a checkpoint, the clean-shutdown marker, or a partition
+directory in it; a partition directory has a segment's file, `partition.metadata` or a leader epoch
+checkpoint. A name like `node-20` alone proves nothing, and a program that believed it would make
+files in a foreign directory.
 """
 
 from enum import Enum
@@ -36,9 +37,9 @@ _OF_A_LOG_DIR = frozenset(
 )
 _OF_A_PARTITION = frozenset((PARTITION_METADATA, LEADER_EPOCH_CHECKPOINT))
 _OF_A_DISK = frozenset((LOCK_FILE, "lost+found"))
-"""What a new log directory may have: a lock that was let go, and the root of a file system."""
+"""What a new log directory may contain: a released lock file; `lost+found` of a mounted volume."""
 OFFSET_DIGITS = 20
-"""Of the base offset in a segment's name; `2026.log` is somebody's diary."""
+"""Digits of the base offset in a segment's file names; a file `2026.log` is no segment's."""
 
 
 class DirectoryKind(Enum):
@@ -51,7 +52,7 @@ class DirectoryKind(Enum):
 
 
 def directory_kind(fs: FileSystem, path: str) -> DirectoryKind:
-    """Looks, and changes nothing. Raises OSError."""
+    """Tell what the directory at `path` is, by its names only. Raises OSError."""
     names = fs.list_dir(path)
     if not set(names) - _OF_A_DISK:
         return DirectoryKind.EMPTY

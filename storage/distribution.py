@@ -1,12 +1,12 @@
 """How long things took: a distribution over the last minute or two, cheap where it is written.
 
-Who measures appends seconds to `note`, which is `deque.append`, and calls `fold` when there are
-`FOLD` of them: no sorting, no bucket is looked for per value. The bucket of a double is its first
+The caller passes seconds to `note`, which is `deque.append`, and calls `fold` once `FOLD` values
+wait: nothing is sorted, and no bucket is searched per value. The bucket of a double is its first
 sixteen bits (sign, exponent, four bits of the fraction): sixteen buckets to the octave, found for
 all values by one strided view of their bytes, and counted by `Counter`. That needs no numpy, which
-a broker at rest does without.
+an idle broker does not load.
 
-A quantile is therefore the upper bound of a bucket, at most a sixteenth above the truth. Kafka
+A quantile is therefore the upper bound of a bucket, at most a sixteenth above the true value. Kafka
 samples the last five minutes or so; here every value counts for one to two windows of `WINDOW_S`.
 """
 
@@ -21,23 +21,24 @@ from itertools import accumulate
 from typing import Final
 
 FOLD: Final = 1024
-"""Values kept before they are counted: that takes some 100 microseconds."""
+"""Values that wait before they are counted; counting them takes some 100 microseconds."""
 WINDOW_S: Final = 60.0
 KEPT: Final = 4 * FOLD
-"""Values that may wait for a `fold`. Nobody who writes exceeds it, unless nothing it began ends."""
+"""The most values that may wait for a `fold`; beyond it the oldest are dropped."""
 
 _FIRST_WORD: Final = 3 if sys.byteorder == "little" else 0
 _NEGATIVE: Final = 0x8000
-"""Words from here on are those of negative numbers: clocks of two threads. They count as 0."""
+"""Words from here on are those of negative numbers, which come of clocks read in two threads. They
+count as 0."""
 
 
 def _words(values: "array[float]") -> list[int]:
-    """The first sixteen bits of each; in the order of the values, for those that are positive."""
+    """The first sixteen bits of each value; words of positive values are ordered as these are."""
     return memoryview(values).cast("B").cast("H")[_FIRST_WORD::4].tolist()
 
 
 def _bound(word: int) -> float:
-    """What every value of a bucket is below."""
+    """The upper bound of a bucket, exclusive."""
     if word >= _NEGATIVE:
         word = 0
     value: float = struct.unpack(">d", struct.pack(">Hxxxxxx", word + 1))[0]
@@ -46,19 +47,19 @@ def _bound(word: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class DistributionSnapshot:
-    """What a `Distribution` says at one moment; seconds."""
+    """The content of a `Distribution` at one moment; seconds."""
 
     count: int
-    """Values since the start."""
+    """How many values since the start."""
     total_s: float
     """Their sum."""
     recent: int
-    """Values of the last minute or two."""
+    """How many values in the last minute or two."""
     recent_counts: tuple[tuple[float, int], ...]
-    """Of these: (what they are below, how many), ascending."""
+    """Buckets of the recent values as (upper bound in seconds, count), ascending."""
 
     def quantiles_s(self, quantiles: Iterable[float]) -> list[float]:
-        """Of the last minute or two; NaN where there was nothing."""
+        """Quantiles (0 to 1) of the last minute or two, in seconds; NaN if there were no values."""
         if not self.recent:
             return [math.nan for _ in quantiles]
         seen = list(accumulate(count for _, count in self.recent_counts))
@@ -71,7 +72,7 @@ class DistributionSnapshot:
 
 
 class Distribution:
-    """One kind of duration. `note` from one thread; the rest from that one, too."""
+    """One kind of duration; every method belongs to one thread."""
 
     __slots__ = ("_now", "_old", "_total", "_window", "count", "note", "waiting")
 
@@ -104,14 +105,14 @@ class Distribution:
         self._now.update(_words(values))
 
     def note_many(self, value: float, times: int, now: float) -> None:
-        """As `note`, so many times the same."""
+        """Count the same duration `times` times; `now` is in monotonic seconds."""
         self.fold(now)
         self.count += times
         self._total += value * times
         self._now[_words(array("d", (value,)))[0]] += times
 
     def snapshot(self, now: float) -> DistributionSnapshot:
-        """A frozen copy, with all that was noted."""
+        """A frozen copy, which includes the values that waited."""
         self.fold(now)
         bounds: Counter[float] = Counter()
         for counts in (self._now, self._old):

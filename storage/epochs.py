@@ -4,14 +4,12 @@ File `leader-epoch-checkpoint` in the partition's directory, a checkpoint (`stor
 with one `<epoch> <start offset>` per line, both rising strictly.
 
 Changes are kept in memory until `flush`, which the log calls before its recovery point moves: above
-that point recovery learns the epochs from the batches again, and what lies beyond the ends of the
-log is cut off when it is loaded (S-REC-6). So no append ever waits for this file. (Kafka's
+that point recovery learns the epochs from the batches again, and when a log is loaded, epochs
+outside of it are cut off (S-REC-6). So no append ever waits for this file (decision 14). (Kafka's
 LeaderEpochFileCache writes and syncs it with each new epoch.)
 
-A flush in steps (`begin_flush`) is part of the log's: what it writes is the table of the moment
-when it was begun, an immutable value that changes replace.
-
-Only `storage.log` and replication use this.
+A flush in steps (`begin_flush`) is part of the log's flush. It writes the table as it was when the
+flush began: a table is immutable, and each change replaces it.
 """
 
 from bisect import bisect_left, bisect_right
@@ -44,7 +42,7 @@ _NO_EPOCHS: Final[Table] = ((), ())
 
 
 def read_epochs(fs: FileSystem, path: str) -> list[EpochEntry]:
-    """What the file at `path` holds; nothing when it is absent. Raises CheckpointError, OSError."""
+    """The entries of the file at `path`; none if it is absent. Raises CheckpointError, OSError."""
     return _entries(_read(fs, path))
 
 
@@ -60,7 +58,7 @@ class LeaderEpochCache:
         self._file = ReplacedFile(fs, path, random)
         self._set(_read(fs, path))
         self._written: Table | None = self._table
-        """What the file holds for sure, after a crash as well. None: one of several tables."""
+        """The table that the file holds, even after a crash; None while it may be one of two."""
 
     @property
     def path(self) -> str:
@@ -109,8 +107,8 @@ class LeaderEpochCache:
 
         A. the undefined epoch, or one above the latest: (-1, -1).
         B. the latest epoch: the log end offset.
-        C. below every known epoch: the asked epoch and where the first one begins, as what lies
-           before is gone.
+        C. below every known epoch: the asked epoch and where the first known one begins, because
+           earlier records are gone.
         D. otherwise: the largest known epoch not above it, and where the next one begins.
         """
         if epoch == UNDEFINED_EPOCH:
@@ -125,10 +123,10 @@ class LeaderEpochCache:
         return self._epochs[higher - 1], self._starts[higher]  # D
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """`epoch` begins at `start_offset`; True when that was news. See `flush`.
+        """Note that `epoch` begins at `start_offset`; True when the table changed. See `flush`.
 
-        An entry that contradicts it (same or higher epoch, same or higher start) is dropped.
-        Raises ValueError for negative numbers.
+        Entries that contradict it (same or higher epoch, same or higher start) are dropped. Raises
+        ValueError for negative numbers.
         """
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"{self.path}: invalid leader epoch {epoch} at {start_offset}")
@@ -148,7 +146,7 @@ class LeaderEpochCache:
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Drop epochs that end at or below `start_offset`; the one it lies in begins there now.
+        """Drop epochs that end at or below `start_offset`; the one that holds it begins there now.
 
         True when something changed. See `flush`.
         """
@@ -164,7 +162,7 @@ class LeaderEpochCache:
         self._set(_NO_EPOCHS)
 
     def flush(self) -> None:
-        """Write what was changed, durably, if anything, here and now. Raises OSError."""
+        """Write the table here and now, durably, if the file does not hold it. Raises OSError."""
         table = self._table
         if table != self._written:
             self._written = None
@@ -172,7 +170,7 @@ class LeaderEpochCache:
             self._written = table
 
     def begin_flush(self) -> "EpochFlush | None":
-        """The same in steps, to be taken as a `Replacement`'s; None when there is nothing to do."""
+        """`flush` in the steps of a `Replacement`; None when the file holds the table."""
         table = self._table
         if table == self._written:
             return None
@@ -201,14 +199,14 @@ class EpochFlush:
         self.replacement = replacement
 
     def install(self) -> None:
-        """On the loop, once it was written. Raises OSError."""
+        """Give the written file its name. On the loop. Raises OSError."""
         self.replacement.install()
         if self.replacement.is_in_place:
             # Until the name is synced a crash may bring the old file back.
             self._cache._written = None
 
     def settle(self) -> None:
-        """On the loop, once the directory was synced."""
+        """Note that the table is durable. On the loop, after the directory was synced."""
         if self.replacement.is_in_place:
             self._cache._written = self._table
 
@@ -223,7 +221,8 @@ def _read(fs: FileSystem, path: str) -> Table:
 
 
 def _assigned(table: Table, epoch: int, start_offset: int) -> Table:
-    """With `epoch` beginning there, without what contradicts it. The same table if it is known."""
+    """The table in which `epoch` begins at `start_offset`, without the entries that contradict it;
+    the same table if that is known already."""
     epochs, starts = table
     if epochs and epoch == epochs[-1] and start_offset >= starts[-1]:
         return table

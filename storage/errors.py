@@ -6,9 +6,9 @@
   try again, and the directory stays in service.
 * `Corrupt…`, `CheckpointError`: a file does not hold what its format promises. The loader rebuilds
   or ignores it; it never reaches a client.
-* `IndexInDoubt`: an index says something else than its log, or was not held against it yet; a job
-  rebuilds it. Clients are told `BeingRepaired`, or get no records until then.
-* `StaleGeneration`: a job's result came too late; who began it throws it away.
+* `IndexInDoubt`: an index contradicts its log, or was not compared with it yet; a job rebuilds it.
+  Until then clients get `BeingRepaired`, or no records.
+* `StaleGeneration`: the segments changed while a job ran; whoever began it drops its result.
 * `Inconsistent…`, `DirectoryLocked`: the broker must not start (S-START-6, S-REC-7).
 * The other `KafkaError`s: a request was refused; the code goes on the wire.
 
@@ -25,7 +25,7 @@ _SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 
 
 def is_shortage(error: OSError) -> bool:
-    """The process or the machine has no descriptor or memory left, which passes; no disk failed."""
+    """Whether the error is a passing lack of descriptors or memory, and no failure of a disk."""
     return error.errno in _SHORTAGES
 
 
@@ -42,9 +42,9 @@ class StorageError(KafkaError):
 
 
 class OutOfResources(StorageError):
-    """The process has no descriptor or memory left to work below `path`, which is not to blame.
+    """The process has no descriptor or memory left to work below `path`; no disk failed.
 
-    What was asked for was not done and may be tried again.
+    The operation was not done and may be tried again.
     """
 
     def __init__(self, path: str, cause: OSError) -> None:
@@ -52,15 +52,15 @@ class OutOfResources(StorageError):
 
 
 def storage_error(path: str, cause: OSError) -> StorageError:
-    """What an OSError below `path` is."""
+    """The StorageError, or OutOfResources, that stands for an OSError below `path`."""
     return (OutOfResources if is_shortage(cause) else StorageError)(path, cause)
 
 
 class BeingRepaired(KafkaError):
-    """An index was found damaged, or has to be read through first: ask again in a moment.
+    """An index was found damaged, or must be compared with its log first; the client may retry.
 
-    No fault of the disk: the directory stays in service. The code is one that clients repeat their
-    question after; a fetch gets no records and waits for them.
+    The directory stays in service. OFFSET_NOT_AVAILABLE is a code after which clients retry; a
+    fetch is not answered with it but gets no records and waits for them.
     """
 
     def __init__(self, path: str) -> None:
@@ -68,7 +68,7 @@ class BeingRepaired(KafkaError):
 
 
 class OffsetOutOfRange(KafkaError):
-    """A read or truncation outside [start, end]; carries what the response tells the client."""
+    """A read or truncation outside [start, end]; its fields go into the response."""
 
     def __init__(self, offset: int, *, start: int, high_watermark: int, end: int) -> None:
         super().__init__(
@@ -141,7 +141,7 @@ class IndexKind(StrEnum):
 
 
 class IndexInDoubt(Exception):
-    """What an index says is not what the log holds (or nobody has looked): not to be relied on.
+    """An index contradicts its log, or was not compared with it yet: nobody may rely on it.
 
     `base_offset` is its segment's.
     """
@@ -154,7 +154,7 @@ class IndexInDoubt(Exception):
         self.reason = reason
 
     def fresh(self) -> "IndexInDoubt":
-        """The same without a traceback: what is kept, or raised again, must not hold any frames."""
+        """The same without a traceback, to be kept or raised again: tracebacks hold frames."""
         return IndexInDoubt(self.path, self.base_offset, self.kind, self.reason)
 
 
@@ -178,13 +178,13 @@ class IndexOffsetOverflow(Exception):
 
 
 class InvalidIndexAppend(Exception):
-    """An index was handed an entry that does not follow its last one: a bug or a damaged log."""
+    """An entry to append does not follow the index's last one: a bug or a damaged log."""
 
 
 class StaleGeneration(Exception):
-    """The segments that a job has worked on were cut, replaced, moved or deleted meanwhile.
+    """The segments that a job worked on were cut, replaced, moved or deleted meanwhile.
 
-    Its result is of no use: whoever began the job throws it away.
+    Whoever began the job drops its result.
     """
 
     def __init__(self, path: str) -> None:

@@ -1,8 +1,8 @@
-"""The seam to the disk: all file work of the storage engine goes through these two interfaces.
+"""The seam to the disk: all file work of the storage engine goes through these interfaces.
 
-`storage.os_filesystem` is the real one, `storage.memory_filesystem` one in memory, whose twin in
-the tests can fail on demand and forget what was not synced. Every method raises `OSError` as the
-operating system would; the caller that owns a log directory turns it into `StorageError`.
+`storage.os_filesystem` is the real one. `storage.memory_filesystem` is one in memory; tests derive
+one from it that fails on demand and forgets what was not synced. Every method raises `OSError` as
+the operating system would; the caller that owns a log directory turns it into `StorageError`.
 
 A `File` closes its descriptor when it is closed or garbage collected: a reader that holds a slice
 of a deleted segment keeps the file alive (S-RET-7), so deleting code drops its reference instead
@@ -14,34 +14,34 @@ from typing import Protocol
 
 
 class FileElsewhere(Protocol):
-    """The same file for another process on this machine; it pickles."""
+    """A file as another process on this machine can open it; pickles."""
 
     def read(self, size: int, position: int) -> bytes | None:
-        """As `File.pread`; None when the path leads to another file, or to none, by now."""
+        """As `File.pread`; None if the path now leads to another file or to none."""
         ...
 
 
 class FileMapping(Protocol):
-    """The first bytes of a file in memory, as they are on the disk; outlives its `File`.
+    """The first bytes of a file, mapped into memory; outlives its `File`.
 
-    Whoever touches a part that was cut off the file meanwhile is killed (SIGBUS): ask `size` before
+    Reading a part that was cut off the file since kills the process (SIGBUS): ask `size` before
     each access.
     """
 
     def size(self) -> int:
-        """Bytes of the file now."""
+        """Current length of the file in bytes."""
         ...
 
     def __len__(self) -> int:
-        """Bytes that are mapped; the file may have fewer, or more, by now."""
+        """Length of the mapping in bytes; the file may be shorter or longer by now."""
         ...
 
     def __getitem__(self, part: slice, /) -> bytes:
-        """A copy."""
+        """A copy of these bytes."""
         ...
 
     def view(self) -> memoryview:
-        """All of it in place, for a moment: read-only, and not to be kept."""
+        """A read-only view of the whole mapping; callers must not keep it."""
         ...
 
 
@@ -50,7 +50,7 @@ class File(Protocol):
 
     @property
     def path(self) -> str:
-        """Where it was opened (a rename does not change it; see `renamed`)."""
+        """The path it was opened with; a rename does not change it."""
         ...
 
     def fileno(self) -> int:
@@ -66,14 +66,14 @@ class File(Protocol):
         ...
 
     def is_cached(self, size: int, position: int) -> bool:
-        """Whether `pread` of these bytes would not wait for the disk, as far as can be told.
+        """Whether `pread` of these bytes would not wait for the disk; True if unknown.
 
-        True where nobody can tell. Never blocks and never raises.
+        Never blocks and never raises.
         """
         ...
 
     def elsewhere(self) -> FileElsewhere | None:
-        """How a child process finds it; None where it cannot (in-memory twin). Raises OSError."""
+        """The file for a child process; None if that cannot open it (in memory). Raises OSError."""
         ...
 
     def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> None:
@@ -109,7 +109,7 @@ class FileSystem(Protocol):
     """Directories and whole files."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
-        """Open for reading and (by default) writing; `create` makes it when absent."""
+        """Open for reading and (by default) writing; `create` makes the file when absent."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -127,17 +127,17 @@ class FileSystem(Protocol):
     def sizes(self, path: str, *, unasked: str = "") -> dict[str, int]:
         """Names in the directory, sorted, each with its length in bytes.
 
-        One that goes while this looks is left out. Those that end with `unasked` may have any
-        length: what a listing costs are the questions for lengths.
+        Files removed meanwhile are left out. Names that end with `unasked` may come with any
+        length: asking for lengths is most of what a listing costs.
         """
         ...
 
     def make_dirs(self, path: str) -> None:
-        """The directory and its parents; no error if it stands already."""
+        """Make the directory and its parents; no error if it exists."""
         ...
 
     def rename(self, old: str, new: str) -> None:
-        """Atomic; replaces a file at `new`."""
+        """Rename atomically; replaces a file at `new`."""
         ...
 
     def unlink(self, path: str, *, missing_ok: bool = False) -> None:
@@ -145,7 +145,7 @@ class FileSystem(Protocol):
         ...
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory and all in it."""
+        """Remove a directory and everything in it."""
         ...
 
     def fsync_dir(self, path: str) -> None:

@@ -1,18 +1,18 @@
-"""Work that may wait for the disk, cut so that nothing the event loop owns is touched elsewhere.
+"""Work that may wait for the disk, cut so that only the event loop touches what the loop owns.
 
 A job has three parts, in the order of its life:
 
-    job = log.begin_flush()         begin: on the loop. Values are taken: paths, bytes, numbers
-    result = job.run()              run: anywhere (here, a thread). Sees those values and no more
-    following = job.complete(result)    complete: on the loop. Installs the result, or throws it
-                                        away when what it was made from has changed meanwhile
+    job = log.begin_flush()         begin: on the loop. Takes values: paths, bytes, numbers
+    result = job.run()              run: anywhere, mostly in a thread. Uses those values only
+    following = job.complete(result)    complete: on the loop. Installs the result, or drops it
+                                        when what it was made from has changed meanwhile
 
-`run` returns disk trouble as a part of its result; what it raises is a bug. `complete` may return
+`run` returns disk errors as part of its result; what it raises is a bug. `complete` may return
 another job, for work of more than one step (write a file, rename it, sync its directory): then that
-one is run next. Once `run` was begun, `complete` is called: a job is never cancelled half-way.
+one is run next. Once `run` has begun, `complete` will be called: a job is never cancelled half-way.
 
-Who has both hands on the logs (tests, tools, a start that serves nobody yet) calls `perform`; the
-broker runs jobs through `broker.world.workers`.
+A caller that is alone with the logs (tests, tools, a start that serves nobody yet) calls `perform`;
+the broker runs jobs through `broker.world.workers`.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -25,31 +25,31 @@ Result = TypeVar("Result")
 
 
 class Job(Protocol[Result]):
-    """One piece of work that was begun on the loop: to be run anywhere, then completed there."""
+    """One piece of work begun on the loop, run anywhere, and completed on the loop."""
 
     def run(self) -> Result:
-        """The part that may block. On values of its own, in any thread, once."""
+        """Do the part that may block: in any thread, once, on the job's own values."""
         ...
 
     def complete(self, result: Result, /) -> "Job[Any] | None":
-        """On the loop, after `run`. Returns what is to be run next. Raises StorageError."""
+        """Take over the result, on the loop. Returns the job to run next. Raises StorageError."""
         ...
 
 
 Step = Job[Any] | Sequence[Job[Any]] | None
-"""A job; several that may run side by side; or nothing: others may have their turn."""
+"""A job; several that may run side by side; or None, to let other tasks have their turn."""
 
 Steps = Generator[Step, None, int | None]
 """Work as a generator that is advanced on the loop only.
 
-Each step is complete before the next is asked for. Returns the milliseconds until the task wants to
+Each step is complete before the next is asked for. Returns the milliseconds until the task is to
 run again, None for its period.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Work that is done again and again. Times are milliseconds."""
+    """Periodic work. Times are milliseconds."""
 
     name: str
     """For logs and metrics: Kafka's where Kafka has such a task."""
@@ -58,18 +58,18 @@ class Task:
     """From the start of one run to the next, unless the run said otherwise."""
     run: Callable[[], Steps]
     hurry: Callable[[Callable[[], None]], None] | None = None
-    """Handed a function that ends the wait for the next run; called on the loop, as often as one
-    likes."""
+    """Called once with a function that ends the wait for the next run. The task's owner calls that
+    function on the loop, any number of times."""
     foreseen: tuple[type[Exception], ...] = (StorageError,)
-    """What may go wrong: it is logged, and the task runs again. Anything else is a bug, which stops
-    the broker (S-TIME-1)."""
+    """Expected errors: they are logged, and the task runs again. Any other is a bug and stops the
+    broker (S-TIME-1)."""
 
 
 class Watched:
-    """A job, and what is to be done on the loop when its last step is complete.
+    """A job with callbacks, which are called on the loop.
 
-    `failed` is told a StorageError of any step, which then goes no further; `done` is called when
-    there was none.
+    `failed` gets a StorageError of any step, which then goes no further; `done` is called after the
+    last step if none failed.
     """
 
     __slots__ = ("_done", "_failed", "_job")
@@ -106,13 +106,13 @@ class Watched:
 
 
 def perform(job: Job[Any] | None) -> None:
-    """Begin to end, here and now."""
+    """Run a job and all that follow from it, here and now. Raises StorageError."""
     while job is not None:
         job = job.complete(job.run())
 
 
 def perform_all(steps: Steps) -> int | None:
-    """All steps of a task, here and now; what the task returns."""
+    """Run all steps of a task here and now; returns what the task returns. Raises StorageError."""
     try:
         while True:
             try:

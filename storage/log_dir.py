@@ -1,9 +1,9 @@
-"""A log directory as such: whose it is, that nobody else uses it, and how it was left.
+"""A log directory's own files: its owner, its lock, and whether it was stopped cleanly.
 
     meta.properties        which broker of which cluster owns it (S-START-6, S-START-7)
-    .lock                  held for as long as a broker uses it (S-REC-7)
-    .kafka_cleanshutdown   it was left in order: no recovery needed (S-REC-1)
-    <partition>/partition.metadata   the id of the topic, so that a recreated topic is told apart
+    .lock                  locked for as long as a broker uses the directory (S-REC-7)
+    .kafka_cleanshutdown   the last stop was clean: no recovery needed (S-REC-1)
+    <partition>/partition.metadata   the topic's id, which tells a recreated topic from the old one
 
 `meta.properties`, version 0 (Kafka 0.8 to 3.x with ZooKeeper) and version 1 (KRaft, Kafka 4):
 
@@ -18,8 +18,8 @@
     version: 0
     topic_id: <22 characters>
 
-`.kafka_cleanshutdown` was empty up to Kafka 3.6; now `{"version":0,"brokerEpoch":<n>}`. Only that
-it exists decides.
+`.kafka_cleanshutdown` was empty up to Kafka 3.6; now it holds `{"version":0,"brokerEpoch":<n>}`.
+Its existence alone means a clean stop.
 
 Used by `storage.log_manager` and by the broker's start-up.
 """
@@ -63,9 +63,9 @@ class MetaProperties:
 
 
 def read_meta_properties(fs: FileSystem, directory: str) -> MetaProperties | None:
-    """What the directory says about its owner; None when it is a new one.
+    """The content of the directory's `meta.properties`; None when it has none, as a new one.
 
-    Raises InconsistentMetaProperties when the file makes no sense, OSError.
+    Raises InconsistentMetaProperties when the file is malformed, OSError.
     """
     path = join(directory, META_PROPERTIES)
     try:
@@ -138,9 +138,8 @@ def reconcile(
     """The identity all log directories agree on, or the broker must not start (S-START-6).
 
     `stored` is directory to content (None: a new directory); `node_id` and `cluster_id` are what
-    the configuration or the cluster says, -1 and None where they say nothing. What nobody knows
-    stays absent in the answer. The answer has the newest stored version (1 if none) and no
-    directory id.
+    the configuration or the cluster says, -1 and None where they say nothing. Ids that neither has
+    are None in the result, which has the newest stored version (1 if none) and no directory id.
 
     Raises InconsistentBrokerId, InconsistentClusterId.
     """
@@ -205,13 +204,13 @@ class LogDir:
             self._lock = None
 
     def was_cleanly_shut_down(self) -> bool:
-        """Whether the marker of a clean shutdown is there."""
+        """Whether the clean-shutdown marker exists."""
         return self._fs.exists(join(self.path, CLEAN_SHUTDOWN_FILE))
 
     def take_clean_shutdown_marker(self) -> bool:
-        """Whether it was cleanly shut down; the marker is gone, durably, when this returns.
+        """Remove the clean-shutdown marker, durably; returns whether there was one.
 
-        To be called before anything is loaded: a crash while loading must be followed by recovery
+        Call this before anything is loaded: a crash while loading must be followed by recovery
         (S-REC-1). Raises OSError.
         """
         clean = self.was_cleanly_shut_down()
@@ -229,11 +228,10 @@ class LogDir:
             return NO_BROKER_EPOCH  # Kafka up to 3.6 left the file empty.
 
     def clean_shutdown_marker(self, broker_epoch: int = NO_BROKER_EPOCH) -> bytes:
-        """The content of the file that says: all logs were closed and synced.
+        """The content of the clean-shutdown marker.
 
-        Without an epoch of its own a broker hands on the one it found: a KRaft Kafka that gets the
-        directory back takes any other for the sign of an unclean stop and distrusts the replicas
-        (KIP-966).
+        Without an epoch of its own the broker writes the one it found: a KRaft Kafka that gets the
+        directory back takes any other for an unclean stop and distrusts the replicas (KIP-966).
         """
         if broker_epoch == NO_BROKER_EPOCH:
             broker_epoch = self._broker_epoch
@@ -242,7 +240,7 @@ class LogDir:
         ).encode()
 
     def write_clean_shutdown_marker(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
-        """Write it, durably. Raises OSError."""
+        """Write the clean-shutdown marker, durably. Raises OSError."""
         content = self.clean_shutdown_marker(broker_epoch)
         self._fs.write_atomic(join(self.path, CLEAN_SHUTDOWN_FILE), (content,))
 
@@ -282,8 +280,8 @@ def write_partition_metadata(
 ) -> None:
     """Record the topic id of a partition directory. Raises OSError.
 
-    Durable when this returns, or without `sync` whenever the system writes it: for logs made by the
-    dozen, whose topic id the metadata store knows as well.
+    With `sync` the file is durable when this returns. Without, the system writes it later: enough
+    for logs made by the dozen, whose topic id the metadata store knows as well.
     """
     path = join(directory, PARTITION_METADATA)
     data = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode()

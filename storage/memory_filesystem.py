@@ -1,14 +1,14 @@
 """A disk in memory: `log.dirs=memory:`, tests and simulations; the contract is `OsFileSystem`'s.
 
-It keeps what a disk keeps: names are apart from files, so an open file survives unlink and rename
-(S-RET-7), and a mapping shows the file's bytes. Nothing of it outlives the process, syncing does
-nothing, and a file has no descriptor (replies are read instead of sent by sendfile).
+As on a disk, names are apart from files, so an open file survives unlink and rename (S-RET-7), and
+a mapping shows the file's bytes. Nothing outlives the process, syncing does nothing, and a file has
+no descriptor (replies are read instead of sent by sendfile).
 
 A file up to 64 KB is a `bytearray`; a longer one lies in anonymous memory that the system
-fills page by page, so a pre-sized index costs what is written to it.
+fills page by page, so a pre-sized index costs only the pages that were written.
 
-Whoever needs a disk that fails, tears or forgets derives from it: `_before` is asked ahead of each
-operation, under the operation's name in `FileSystem` or `File`.
+A test's disk that fails, tears or forgets derives from this one: `_before` is called ahead of each
+operation, with the operation's name in `FileSystem` or `File`.
 """
 # ruff: noqa: D102 - the methods are documented once, on the protocols they implement
 
@@ -23,11 +23,12 @@ Piece = bytes | bytearray | memoryview
 
 _SMALL: Final = 64 * 1024
 _LEAST_MAPPING: Final = 16 * 1024 * 1024
-"""An empty mapping costs address space only, and a second one when the file grows costs a copy."""
+"""Large, because an empty mapping costs address space only, and a file that outgrows its mapping
+is copied into the next."""
 
 
 class Inode:
-    """A file's bytes, apart from its names. `length` bytes of `store` are the file's."""
+    """A file's bytes, apart from its names: the first `length` bytes of `store`."""
 
     __slots__ = ("allocated", "length", "lock_holder", "mtime_ms", "store")
 
@@ -35,16 +36,16 @@ class Inode:
         self.store: bytearray | mmap.mmap = bytearray()
         self.length = 0
         self.allocated = 0
-        """Bytes for which the file holds blocks, from its begin."""
+        """The file holds blocks for so many of its first bytes."""
         self.mtime_ms = mtime_ms
         self.lock_holder: MemoryFile | None = None
 
     def content(self) -> bytes:
-        """All of it."""
+        """A copy of the file's bytes."""
         return bytes(self.store[: self.length])
 
     def write(self, data: Piece, position: int) -> None:
-        """Put bytes there; a gap before them reads as zeros."""
+        """Write `data` at `position`; a gap before it reads as zeros."""
         end = position + len(data)
         if end > self.length:
             self.resize(end)
@@ -52,7 +53,7 @@ class Inode:
         self.allocated = max(self.allocated, end)
 
     def resize(self, size: int) -> None:
-        """Cut, or extend with zeros."""
+        """Cut, or extend with zeros, to `size` bytes."""
         if size > len(self.store):
             self._grow(size)
         elif size < self.length:
@@ -60,10 +61,10 @@ class Inode:
         self.length = size
 
     def _zero(self, start: int, end: int) -> None:
-        """Kept capacity must read as zeros when the file grows again."""
+        """Zero bytes that were cut off: they must read as zeros when the file grows again."""
         page = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
         if isinstance(self.store, mmap.mmap) and end - page > _SMALL:
-            # A pre-sized index is a hole, mostly: whole pages are given back, not written.
+            # A pre-sized index is mostly a hole: return whole pages to the system, write none.
             pages = (end - page) // mmap.PAGESIZE * mmap.PAGESIZE
             self.store.madvise(mmap.MADV_REMOVE, page, pages)
             self._zero(start, page)
@@ -83,13 +84,13 @@ class Inode:
         bigger = mmap.mmap(-1, max(size * 2, _LEAST_MAPPING))
         bigger[: self.length] = self.store[: self.length]
         if isinstance(self.store, mmap.mmap):
-            # A view would no longer share the file's bytes. The real thing never does this.
-            self.store.close()  # BufferError if somebody still looks
+            # A view of the old mapping would no longer share the file's bytes, as on a disk.
+            self.store.close()  # BufferError if there is a view
         self.store = bigger
 
 
 class MemoryMapping:
-    """See `storage.filesystem.FileMapping`. Raises BufferError where the real one is killed."""
+    """See `storage.filesystem.FileMapping`. Raises BufferError where a real one is a SIGBUS."""
 
     __slots__ = ("_inode", "_size")
 
@@ -209,14 +210,14 @@ class MemoryFileSystem:
     """See `storage.filesystem.FileSystem` and the module's docstring."""
 
     def __init__(self, now_ms: Callable[[], int], *, total_bytes: int = 1 << 40) -> None:
-        """`now_ms` dates what is written; `total_bytes` is what `usage` says of the volume."""
+        """`now_ms` gives modification times; `total_bytes` is the volume's size for `usage`."""
         self._now_ms = now_ms
         self.total_bytes = total_bytes
-        # By path, so that nothing but a rename of a directory walks the tree.
+        # By path, so that only renaming or removing a directory walks the tree.
         self._directories: dict[str, Entries] = {"/": {}, ".": {}}
 
     def _before(self, operation: str, path: str) -> None:
-        """Called ahead of every operation; what it raises, the operation does."""
+        """Called ahead of every operation, which raises what this raises."""
 
     def _begin(self, operation: str, path: str) -> str:
         path = normpath(path)
@@ -272,7 +273,7 @@ class MemoryFileSystem:
             self._make_directory(one)
 
     def _make_directory(self, path: str) -> None:
-        """In a parent that exists."""
+        """Make a directory in a parent that exists."""
         parent, name = _split(path)
         self._directories[parent][name] = None
         self._directories[path] = {}
@@ -325,7 +326,7 @@ class MemoryFileSystem:
         return self._inode(self._begin("read_bytes", path)).content()
 
     def write_atomic(self, path: str, pieces: Iterable[bytes]) -> None:
-        """Made of its steps, so that each of them can fail or be the last before a crash."""
+        """Calls the other operations, so that each step can fail or be the last before a crash."""
         path = self._begin("write_atomic", path)
         temporary = path + ".tmp"
         file = self.open(temporary, create=True)
@@ -391,7 +392,7 @@ class MemoryFileSystem:
 
 
 def _split(path: str) -> tuple[str, str]:
-    """(directory, name) of a normal path; what lies nowhere lies in "."."""
+    """(directory, name) of a normalized path; the directory of a bare name is "."."""
     parent, _, name = path.rpartition("/")
     if parent:
         return parent, name

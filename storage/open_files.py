@@ -1,13 +1,13 @@
-"""Which segments have their files open, so that those of many logs are not open all at once.
+"""Bounds how many segments have their files open.
 
 A segment opens its files when it is first used, and keeps them: reopening one for each request
 would cost more than the request. With thousands of partitions these are more files than a process
 may have. So each segment that opens files is noted here, and when there are too many, the segment
-that was opened longest ago lets go of its files; it opens them again when it is used. (The segment
-least recently used would be the better choice, but then every append and read would have to tell
-that it uses the segment. An active segment that has grown since it was noted is spared instead.)
+that was noted longest ago lets go of its files; it opens them again when it is used. (The segment
+least recently used would be the better choice, but then every append and read would have to note
+its segment. An active segment that has grown since it was noted is spared instead.)
 
-Letting go drops references and closes nothing that somebody still holds: slices on their way to a
+Letting go drops references and closes no file that somebody still holds: slices on their way to a
 client, a write that is in a thread. Belongs to the thread that owns the logs.
 """
 
@@ -36,13 +36,13 @@ class OpenFiles:
         self.closed = 0
         """Segments that had to let go of their files since the start."""
         self._segments: dict[ref[LogSegment], int] = {}
-        """In the order in which they were opened, with the size that each had then."""
+        """In the order in which they were noted, with the size in bytes that each had then."""
 
     def __len__(self) -> int:
         return len(self._segments)
 
     def note(self, segment: LogSegment) -> None:
-        """`segment` opens files; if there are too many, others let go of theirs. Never raises."""
+        """Note that `segment` opens files; if too many have, others let go. Never raises."""
         known = self._segments
         known[ref(segment, self._forget)] = segment.size
         spared = 0
@@ -59,9 +59,9 @@ class OpenFiles:
             self._close(candidate)
 
     def make_room(self) -> None:
-        """A descriptor was wanted and none was left: a quarter of the segments let go of theirs.
+        """Have a quarter of the segments let go of their files, as no descriptor is left.
 
-        So the caller finds some when it tries again.
+        The caller then tries again.
         """
         for _ in range(max(len(self._segments) // 4, min(_AT_LEAST, len(self._segments)))):
             oldest = next(iter(self._segments))
@@ -75,12 +75,12 @@ class OpenFiles:
         try:
             segment.let_go()
         except OSError as error:
-            # No fault of the segment that is opened; the next use of this one will meet it again.
+            # The segment being opened must not fail for this; the next use of this one will.
             _log.warning("Could not trim the indexes of %s: %s", segment, error)
             segment.release()
 
     def forget(self, segment: LogSegment) -> None:
-        """`segment` has no files open any more."""
+        """Note that `segment` has no files open any more."""
         self._segments.pop(ref(segment), None)
 
     def _forget(self, gone: ref[LogSegment]) -> None:

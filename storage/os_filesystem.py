@@ -3,13 +3,14 @@
 Rules:
 * No buffering and no shared file offset: `pread`/`pwrite` with the position of the caller, so a
   reader and the appender of one file never disturb each other.
-* A write either takes all bytes or raises; a short write (signal, nearly full disk) goes on.
+* A write either writes all bytes or raises; after a short write (signal, nearly full disk) it
+  continues with the rest.
 * A descriptor is closed by `close` or with the last reference, never by deleting the path: slices
   of a deleted segment stay readable (S-RET-7).
-* Nothing here catches `OSError`: the owner of the log directory decides what it means. Only when
-  the process has no descriptor left one of the spare ones is given up, and the call is made again.
+* Nothing here catches `OSError`: the owner of the log directory decides what it means. The one
+  exception: when the process has no descriptor left, a spare one is closed and the call repeated.
 
-The only module of the engine that may import `os` for files. Anyone gets it injected as a
+The only module of the engine that may import `os` for files. All others get it injected as a
 `FileSystem`.
 """
 # ruff: noqa: D102 - the methods are documented once, on the protocols they implement
@@ -26,7 +27,7 @@ _MAX_PIECES: Final = 1024
 """Linux's IOV_MAX: the most pieces one writev takes."""
 
 _PROBE_BOTH_ENDS_FROM: Final = 64 * 1024
-"""A longer range may have its end in the page cache and its begin not."""
+"""A range of at least so many bytes may have its end in the page cache and its beginning not."""
 
 Piece = bytes | bytearray | memoryview
 
@@ -38,7 +39,8 @@ _one_byte: Final = [bytearray(1)]
 
 @dataclass(frozen=True, slots=True)
 class OsFileElsewhere:
-    """See `storage.filesystem.FileElsewhere`: a path may lead to another file by then."""
+    """See `storage.filesystem.FileElsewhere`; device and inode tell whether the path still leads to
+    the same file."""
 
     path: str
     device: int
@@ -59,11 +61,11 @@ Result = TypeVar("Result")
 
 
 class SpareDescriptors:
-    """Descriptors that are held for nothing, so that files still can be opened when none is left.
+    """Descriptors held in reserve, so that files can still be opened when no other is left.
 
-    Whoever else took the last one (sockets, libraries): a checkpoint, a sync, the entry of an
-    aborted transaction goes through. What was given up is taken again when there are free ones.
-    Used from every thread that opens files: a list's `pop` and `append` are whole.
+    When sockets or libraries have taken the last descriptor, a checkpoint, a sync or the entry of
+    an aborted transaction still goes through. Spares are taken again once descriptors are free.
+    Used from every thread that opens files: a list's `pop` and `append` are atomic.
     """
 
     __slots__ = ("_held", "_wanted")
@@ -74,7 +76,7 @@ class SpareDescriptors:
         self.refill()
 
     def call(self, function: Callable[[], Result]) -> Result:
-        """What `function` returns, with one spare less if there was no other. Raises OSError."""
+        """Call `function`, closing spares while no descriptor is left for it. Raises OSError."""
         while True:
             try:
                 result = function()
@@ -86,7 +88,7 @@ class SpareDescriptors:
             return result
 
     def refill(self) -> None:
-        """Take again what was given up, as far as there are free ones."""
+        """Open spares again, as far as descriptors are free."""
         while len(self._held) < self._wanted:
             try:
                 self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
@@ -192,8 +194,7 @@ class OsFile:
             os.posix_fallocate(self._fd, 0, size)
 
     def map(self, size: int) -> OsMapping:
-        # The mapping goes with its last reference, and with it the copy of the descriptor that it
-        # holds.
+        # The mapping holds a copy of the descriptor; both are closed with its last reference.
         return self._spares.call(lambda: OsMapping(self._fd, size, access=mmap.ACCESS_READ))
 
     def fsync(self) -> None:
@@ -212,11 +213,11 @@ class OsFileSystem:
     __slots__ = ("_spares",)
 
     def __init__(self, *, spares: int = 0) -> None:
-        """`spares`: descriptors that are held back for files."""
+        """`spares`: how many descriptors are held in reserve for files."""
         self._spares = SpareDescriptors(spares)
 
     def __reduce__(self) -> tuple[type["OsFileSystem"], tuple[()]]:
-        """In another process it holds nothing back: descriptors are numbers of this one."""
+        """Pickle without spares: descriptors are valid in this process only."""
         return OsFileSystem, ()
 
     def _open(self, path: str, flags: int) -> int:
@@ -244,7 +245,7 @@ class OsFileSystem:
 
     def sizes(self, path: str, *, unasked: str = "") -> dict[str, int]:
         found = []
-        # From a descriptor: the way to the directory is walked once, not for each name.
+        # From a descriptor, so that the path is resolved once, not for each name.
         fd = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             with self._spares.call(lambda: os.scandir(fd)) as entries:
@@ -274,7 +275,7 @@ class OsFileSystem:
                 raise
 
     def remove_tree(self, path: str) -> None:
-        import shutil  # not needed to start: only deleting a topic comes here
+        import shutil  # here, as only the deletion of a topic needs it
 
         shutil.rmtree(path)
 
@@ -296,7 +297,7 @@ class OsFileSystem:
         os.utime(path, ns=(stamp, stamp))
 
     def read_bytes(self, path: str) -> bytes:
-        # Not `open`: thousands of small files are read at start, and this is twice as quick.
+        # Not `open`: a start reads thousands of small files, and this takes half the time.
         fd = self._open(path, os.O_RDONLY)
         try:
             pieces = []
@@ -308,7 +309,7 @@ class OsFileSystem:
 
     def write_atomic(self, path: str, pieces: Iterable[bytes]) -> None:
         temporary = path + ".tmp"
-        # "w": what a crashed writer left in the .tmp must not survive at the end of ours.
+        # "w" empties the file: a longer .tmp of a crashed writer must not leave bytes behind ours.
         with self._spares.call(lambda: open(temporary, "wb")) as file:
             file.writelines(pieces)
             file.flush()
@@ -319,8 +320,8 @@ class OsFileSystem:
     def lock(self, path: str) -> OsFile | None:
         file = self.open(path, create=True)
         try:
-            # flock: two owners in one process exclude each other. lockf: we and a Java broker do,
-            # whose FileChannel.tryLock takes this other kind of lock.
+            # flock excludes a second owner in this process; lockf excludes a Java broker, whose
+            # FileChannel.tryLock takes that kind of lock.
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):

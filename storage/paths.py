@@ -6,7 +6,7 @@ Layout (one directory per partition inside each log directory):
     <log dir>/<topic>-<partition>/                       a log
     <log dir>/<topic>-<partition>.<32 hex>-delete/       a log waiting to be removed (S-RET-8)
     <log dir>/<topic>-<partition>.<32 hex>-future/       a log being moved here
-    <log dir>/<topic>-<partition>.<32 hex>-stray/        a log nobody knows
+    <log dir>/<topic>-<partition>.<32 hex>-stray/        a log of no known topic
     .../<20 digits>.log .index .timeindex .txnindex .snapshot   [.cleaned | .swap | .deleted]
 
 Pure functions on strings; nothing here touches a disk. Paths are joined with "/".
@@ -57,13 +57,13 @@ _REPLACED: Final = (
     META_PROPERTIES,
     CLEAN_SHUTDOWN_FILE,
 )
-"""Files that are replaced whole, by way of a temporary file."""
+"""Files that are replaced whole, through a temporary file."""
 
 _DIGITS: Final = 20
-"""Of the base offset in a segment's file names."""
+"""Digits of the base offset in a segment's file names."""
 
 MAX_NAME_LENGTH: Final = 255
-"""Bytes one path component may have on common file systems."""
+"""The most bytes that a path component may have on common file systems."""
 
 _UNIQUE_LENGTH = 1 + 32
 """A dot and 32 hexadecimal digits before `-delete` and its kin."""
@@ -110,7 +110,7 @@ def parent_dir(path: str) -> str:
 
 
 def is_offset_prefix(text: str) -> bool:
-    """Whether these are the 20 digits of an offset."""
+    """Whether `text` is the 20 digits of an offset."""
     return len(text) == 20 and text.isascii() and text.isdigit()
 
 
@@ -135,17 +135,17 @@ def txn_index_file(directory: str, base_offset: int, state: str = "") -> str:
 
 
 def snapshot_file(directory: str, offset: int, state: str = "") -> str:
-    """Path of the producer snapshot that is valid up to `offset` (exclusive)."""
+    """Path of the producer snapshot that covers batches below `offset`."""
     return f"{directory}/{offset:020d}{SNAPSHOT_SUFFIX}{state}"
 
 
 def temporary_file(path: str, unique: int) -> str:
-    """Where the next content of the file at `path` is written first."""
+    """Path of the temporary file for the next content of the file at `path`."""
     return f"{path}.{unique:016x}{TEMPORARY_SUFFIX}"
 
 
 def is_temporary(name: str) -> bool:
-    """Whether this file name is one of an interrupted replacement: by us, or by Kafka."""
+    """Whether `name` is a temporary file of a replacement, this broker's or Kafka's."""
     if not name.endswith(TEMPORARY_SUFFIX):
         return False
     of_index = is_offset_prefix(name[:_DIGITS]) and name[_DIGITS:].startswith(INDEX_SUFFIXES)
@@ -153,7 +153,7 @@ def is_temporary(name: str) -> bool:
 
 
 def parse_segment_file(name: str) -> SegmentFile | None:
-    """Read a file name back; None when it is not one of a segment's files."""
+    """Parse a file name; None when it is not one of a segment's files."""
     state = ""
     for candidate in STATE_SUFFIXES:
         if name.endswith(candidate):
@@ -175,15 +175,15 @@ def partition_dir_name(topic_partition: TopicPartition) -> str:
 def state_dir_name(topic_partition: TopicPartition, state: DirState, unique: str) -> str:
     """Name of a directory in `state`; `unique` is 32 hexadecimal digits.
 
-    The topic is cut where the whole name would pass 255 characters, as Kafka does; so the topic
-    cannot always be read back from such a name.
+    The topic is cut where the whole name would pass 255 characters, as in Kafka, so the topic
+    cannot always be parsed from such a name.
     """
     suffix = f"-{topic_partition.partition}.{unique}{state.value}"
     return topic_partition.topic[: MAX_NAME_LENGTH - len(suffix)] + suffix
 
 
 def parse_partition_dir(name: str) -> PartitionDir | None:
-    """Read a directory name back, split at the *last* dash (topics may contain dashes, dots).
+    """Parse a directory name, split at the *last* dash (topics may contain dashes, dots).
 
     None when the name is not one of a partition: no dash, an empty topic, a partition that is no
     number, or a state suffix without its 32 hexadecimal digits.

@@ -1,21 +1,19 @@
 """A small file whose content is replaced as a whole, in steps that leave the event loop free.
 
     replacement = file.begin(content)     loop: the newest content of the file from now on
-    replacement.write()                   anywhere: into a temporary file of its own, synced
-    replacement.install()                 loop: it takes the file's name, unless newer content did
-    …sync the directory…                  anywhere
-                                          and only now may happen what relies on the new content
+    replacement.write()                   anywhere: writes and syncs a temporary file of its own
+    replacement.install()                 loop: gives it the file's name, unless newer content did
+    …sync the directory…                  anywhere: only afterwards is the new content durable
 
-`ReplaceJob` is all that as a job. `write_now` does it here and now.
+`ReplaceJob` does all steps as a job, `write_now` does them here and now.
 
 What holds
-  1. After a crash the file holds some content that was begun, whole; after the last step no older
-     one than this.
-  2. Content never goes back: what was begun earlier does not replace what was begun later, however
-     long its disk took. So whoever must be sure of the file calls `write_now` beside running jobs.
+  1. After a crash the file holds one content, whole; after the last step no older one than this.
+  2. Content begun earlier never replaces content begun later, however long the disk took. So
+     `write_now` may be called while jobs of the same file run.
   3. No two replacements share a temporary file, not even those of a partition directory and of its
-     successor of the same name: the names are random. One that a crash has left does no harm; the
-     next start removes it (`storage.leftovers`).
+     successor of the same name: the names are random (decision 18). One that a crash has left does
+     no harm; the next start removes it (`storage.leftovers`, `storage.log_loading`).
 
 Belongs to the thread that owns the file, but for `Replacement.write`.
 """
@@ -31,11 +29,11 @@ from storage.paths import file_name, join, parent_dir, temporary_file
 from storage.syncing import Done, SyncDirectory
 
 Content = Callable[[], bytes]
-"""Makes the bytes, from values of its own: it is called where the file is written."""
+"""Makes the bytes, from values of its own: it is called in the thread that writes the file."""
 
 
 class ReplacedFile:
-    """A small file, replaced as a whole. `path` may be changed when its directory was renamed."""
+    """A small file, replaced as a whole. Its owner sets `path` when the directory is renamed."""
 
     __slots__ = ("_begun", "_fs", "_in_place", "_random", "path")
 
@@ -45,10 +43,10 @@ class ReplacedFile:
         self.path = path
         self._begun = 0
         self._in_place = 0
-        """Which of the contents begun so far the file holds."""
+        """The number of the content that the file holds; 0 before the first."""
 
     def begin(self, content: Content) -> "Replacement":
-        """The first step."""
+        """Begin a replacement: the first step."""
         self._begun += 1
         temporary = temporary_file(self.path, self._random.getrandbits(64))
         return Replacement(self, self._begun, temporary, content)
@@ -77,7 +75,7 @@ class Replacement:
 
     @property
     def is_in_place(self) -> bool:
-        """The file holds this content."""
+        """Whether the file holds this content."""
         return self._file._in_place == self._number
 
     def write(self) -> None:
@@ -92,7 +90,7 @@ class Replacement:
             file.close()
 
     def install(self) -> None:
-        """Give it the file's name, or throw it away when the file holds newer. Raises OSError."""
+        """Rename it to the file's path, or discard it if the file holds newer. Raises OSError."""
         if self._file._in_place > self._number:
             self.discard()
             return
@@ -100,18 +98,18 @@ class Replacement:
         self._file._in_place = self._number
 
     def discard(self) -> None:
-        """It is not wanted any more; its temporary file goes, wherever its directory is now."""
+        """Remove the temporary file, also after its directory was renamed; ignores disk errors."""
         directory = parent_dir(self._file.path)
         with suppress(OSError):
             self._fs.unlink(join(directory, file_name(self._temporary)), missing_ok=True)
 
     def sync_job(self, done: Done) -> SyncDirectory:
-        """The last step."""
+        """The job of the last step: syncs the directory."""
         return SyncDirectory(self._fs, parent_dir(self._file.path), done)
 
 
 class ReplaceJob:
-    """Job: all steps of a replacement. `done` is told the error, or None when it is durable."""
+    """Job: all steps of a replacement. `done` gets the error, or None when it is durable."""
 
     __slots__ = ("_done", "_replacement")
 

@@ -135,7 +135,7 @@ def _time_entries_below(segment: LogSegment, point: int) -> _Entry:
 
 
 def _is_dated(segment: LogSegment, entry: _Entry) -> bool:
-    """Whether a batch ends at the entry's offset and timestamp: a torn entry may look whole."""
+    """Whether a batch with the entry's timestamp ends at its offset: a torn entry may look sane."""
     if not entry.number:
         return True
     header = _batch_that_ends_at(segment, entry.offset)
@@ -159,7 +159,7 @@ def _aborted_below(segment: LogSegment, point: int) -> int | None:
 
 
 def _known_aborted(segment: LogSegment, entries: int, noted: Checksum | None) -> Checksum | None:
-    """The checksum of the first `entries` entries if the noted ones include all; else None."""
+    """The checksum of the first `entries` entries, if the noted ones include them; else None."""
     index = segment.txn_index
     if noted is None or not index.begins_with(noted):
         return None

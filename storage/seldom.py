@@ -1,4 +1,4 @@
-"""Log lines about what clients can make happen as often as they like."""
+"""Bounds the rate of log lines about events that clients can cause as often as they like."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ PERIOD_S: Final = 10.0
 
 
 class Seldom:
-    """One kind of line: when it may be written, and how many times it was not."""
+    """One kind of log line, written at most once every `PERIOD_S` seconds."""
 
     __slots__ = ("_count", "_monotonic", "_next")
 
@@ -18,7 +18,7 @@ class Seldom:
         self._count = 0
 
     def untold(self) -> int:
-        """It happened: how often since the last line, if one is due; else 0."""
+        """Count one event. If a line is due, return how many events it stands for, else 0."""
         self._count += 1
         now = self._monotonic()
         if now < self._next:

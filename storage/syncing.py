@@ -1,7 +1,6 @@
 """Syncing by path, for work that is handed names and no open files.
 
-A file that is gone matters no more: whoever removed or renamed it knows what that means. Raises
-OSError.
+A missing file is skipped: whoever removed or renamed it accounts for that. Raises OSError.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +11,7 @@ from storage.jobs import Job
 
 
 def sync_files(fs: FileSystem, paths: Iterable[str]) -> None:
-    """The contents of those that exist are durable when this returns. May block for long."""
+    """Sync those of the files that exist. May block for long. Raises OSError."""
     for path in paths:
         try:
             file = fs.open(path)
@@ -25,11 +24,11 @@ def sync_files(fs: FileSystem, paths: Iterable[str]) -> None:
 
 
 Done = Callable[[OSError | None], Job[Any] | None]
-"""Told, on the loop, the error or None. May return what is to be run next."""
+"""Called on the loop with the error or None. May return the job to run next."""
 
 
 class SyncDirectory:
-    """Job: the names in a directory are made durable, then `done` is told."""
+    """Job: syncs a directory's names, then calls `done`."""
 
     __slots__ = ("_directory", "_done", "_fs")
 

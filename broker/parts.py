@@ -17,7 +17,6 @@ from broker.cluster.controller import Controller
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.features import Features
-from broker.cluster.identity import random_uuid
 from broker.cluster.image import MetadataImage
 from broker.cluster.image_applier import ImageApplier
 from broker.cluster.producer_ids import ProducerIdAllocator
@@ -40,6 +39,7 @@ from broker.replication.purgatory import Purgatory
 from broker.replication.replica_manager import Purgatories, ReplicaManager
 from broker.world.loop_watch import LoopWatch
 from broker.world.transport import SYSTEM_DEFAULT
+from broker.world.uuids import random_uuid
 from broker.world.world import World
 from config.broker_config import BrokerConfig
 from storage.log_manager import LogManager

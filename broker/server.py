@@ -23,7 +23,6 @@ import trio
 from broker.broker_state import BrokerState, BrokerStateGauge
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
-from broker.cluster.identity import random_uuid
 from broker.cluster.leadership import led_partitions
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC
@@ -39,6 +38,7 @@ from broker.startup.metrics_export import start_metrics
 from broker.startup.stray_logs import warn_of_stray_logs
 from broker.world.loop_watch import LoopWatch
 from broker.world.transport import BoundListener
+from broker.world.uuids import random_uuid
 from broker.world.workers import perform_all
 from broker.world.world import World
 from config.broker_config import BrokerConfig

@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from broker.cluster.identity import NewUuid
 from broker.cluster.image import PartitionImage, TopicImage
 from broker.cluster.internal_topics import internal_topic
 from broker.cluster.kraft_log import METADATA_DIRECTORY, KraftMetadata, read_kraft_metadata
@@ -46,6 +45,7 @@ from broker.cluster.tree_values import (
     topic_config_path,
     topic_path,
 )
+from broker.world.uuids import NewUuid
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
 from config.topic_config import TopicConfig

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from broker.cluster.controller_statistics import ControllerStatistics, count_in_steps
-from broker.cluster.identity import NewUuid
 from broker.cluster.image import BrokerImage, MetadataImage, TopicImage
 from broker.cluster.image_applier import ImageApplier
 from broker.cluster.image_delta import Outcome
@@ -63,6 +62,7 @@ from broker.cluster.tree_values import (
     encode_broker,
 )
 from broker.world.turns import Turns, at_once
+from broker.world.uuids import NewUuid
 from config.broker_config import BrokerConfig
 from config.listener import Listener
 from config.topic_config import TopicConfig

@@ -5,8 +5,7 @@ are resolved right after the metadata store is open. What an earlier run wrote t
 comes first: a directory that was Kafka's keeps its ids.
 """
 
-from collections.abc import Callable, Sequence
-from random import Random
+from collections.abc import Sequence
 
 from broker.cluster.metadata_store import Create, MetadataStore
 from broker.cluster.tree_values import (
@@ -15,27 +14,10 @@ from broker.cluster.tree_values import (
     decode_cluster_id,
     encode_cluster_id,
 )
+from broker.world.uuids import NewUuid
 from config.broker_config import BrokerConfig
 from config.definition import ConfigError
-from protocol.types import ZERO_UUID, uuid_to_text
-
-_RESERVED_UUIDS = (ZERO_UUID, bytes(15) + b"\x01")
-"""Kafka's ids for "none" and for its own metadata topic."""
-
-
-NewUuid = Callable[[], bytes]
-"""Makes an id: `random_uuid` over the world's randomness."""
-
-
-def random_uuid(random: Random) -> bytes:
-    """16 random bytes as version 4 id; never a reserved one, and no text that starts with '-'."""
-    while True:
-        raw = bytearray(random.randbytes(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        value = bytes(raw)
-        if value not in _RESERVED_UUIDS and not uuid_to_text(value).startswith("-"):
-            return value
+from protocol.types import uuid_to_text
 
 
 async def resolve_cluster_id(

@@ -29,11 +29,11 @@ import trio
 
 from broker.cluster.adoption import TopicVerdict, take_over
 from broker.cluster.embedded_store import EmbeddedStore
-from broker.cluster.identity import random_uuid
 from broker.cluster.metadata_store import MetadataStoreError
 from broker.startup.directory_identity import locate_store, settle_identity
 from broker.world.metadata_medium import MetadataMedium, TransientMedium
 from broker.world.sqlite_medium import SqliteMedia
+from broker.world.uuids import random_uuid
 from broker.world.workers import InlineWorkers
 from config.broker_config import BrokerConfig, load_for_adoption
 from config.definition import ConfigError

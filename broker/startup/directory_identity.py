@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from broker.cluster.identity import (
-    NewUuid,
     choose_store_directory,
     resolve_broker_id,
     resolve_cluster_id,
 )
 from broker.cluster.metadata_store import MetadataStore
+from broker.world.uuids import NewUuid
 from config.broker_config import BrokerConfig
 from protocol.types import uuid_to_text
 from storage.filesystem import FileSystem

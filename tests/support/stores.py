@@ -3,8 +3,8 @@
 from random import Random
 
 from broker.cluster.embedded_store import EmbeddedStore
-from broker.cluster.identity import random_uuid
 from broker.world.sqlite_medium import SqliteMedia, SqliteMedium
+from broker.world.uuids import random_uuid
 from broker.world.workers import InlineWorkers
 
 IN_MEMORY = ":memory:"

@@ -7,7 +7,7 @@ listing what may not be seen, the access is that to see all (`answered`): filter
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from broker.api.config_resources import ResourceType as ConfigResourceType
 from broker.request import RequestContext
@@ -27,8 +27,15 @@ from broker.security.access import (
     the_cluster,
     where,
 )
+from protocol.messages.alter_configs import AlterConfigsRequest
+from protocol.messages.describe_configs import DescribeConfigsRequest
+from protocol.messages.fetch import FetchRequest
+from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from protocol.messages.metadata import MetadataRequest
+from protocol.messages.offset_fetch import OffsetFetchRequest
 
 Accesses = tuple[Access, ...]
+_AboutConfigs = DescribeConfigsRequest | AlterConfigsRequest | IncrementalAlterConfigsRequest
 
 _TOPIC, _GROUP = ResourceType.TOPIC, ResourceType.GROUP
 _CLUSTER, _TRANSACTION = ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID
@@ -52,13 +59,13 @@ NONE: Final[Accesses] = ()
 PRODUCE: Final[Accesses] = (_WRITE_TRANSACTION, _topics(Operation.WRITE, "topic_data"))
 
 
-def _of_follower(ctx: RequestContext, request: Any) -> bool:
+def _of_follower(ctx: RequestContext, request: FetchRequest) -> bool:
     """As `Fetch` finds it out."""
     state = request.replica_id if ctx.api_version < 15 else request.replica_state.replica_id
-    return bool(state >= 0)
+    return state >= 0
 
 
-def _fetched(ctx: RequestContext, request: Any) -> Iterable[Name]:
+def _fetched(ctx: RequestContext, request: FetchRequest) -> Iterable[Name]:
     if not _of_follower(ctx, request):
         for topic in request.topics:
             yield topic.topic if ctx.api_version < 13 else topic.topic_id
@@ -93,7 +100,7 @@ INIT_PRODUCER_ID: Final[Accesses] = (
 UPDATE_FEATURES: Final[Accesses] = (_ALTER_CLUSTER,)
 
 
-def _described(ctx: RequestContext, request: Any) -> Iterable[Name]:
+def _described(ctx: RequestContext, request: MetadataRequest) -> Iterable[Name]:
     """Of version 0 an empty array asks for all topics, from version 1 on null does."""
     if ctx.api_version == 0 and not request.topics:
         return answered(ctx, request)
@@ -131,7 +138,7 @@ def _configs(operation: Operation) -> Accesses:
             if resource.resource_type == kind
         )
 
-    def cluster(ctx: RequestContext, request: Any) -> Iterable[Name]:
+    def cluster(ctx: RequestContext, request: _AboutConfigs) -> Iterable[Name]:
         if any(resource.resource_type in _OF_THE_CLUSTER for resource in request.resources):
             yield CLUSTER_NAME
 
@@ -198,13 +205,13 @@ OFFSET_COMMIT: Final[Accesses] = (
 )
 
 
-def _groups_of_fetch(ctx: RequestContext, request: Any) -> Iterable[Name]:
+def _groups_of_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> Iterable[Name]:
     if ctx.api_version < 8:
         return (request.group_id,)
     return (group.group_id for group in request.groups)
 
 
-def _topics_of_fetch(ctx: RequestContext, request: Any) -> Iterable[Name]:
+def _topics_of_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> Iterable[Name]:
     """Null stands for all that have offsets."""
     by_id = ctx.api_version >= _OFFSETS_BY_TOPIC_ID
     named = each_or_every("topics", "topic_id" if by_id else "name")

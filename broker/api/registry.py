@@ -55,6 +55,7 @@ from broker.api import (
 )
 from broker.api.config_alteration import ConfigOwners
 from broker.api.transaction_gate import TransactionGate
+from broker.coordinator.transactional_commits import TransactionalCommits
 from broker.replication.down_converter import DownConverter
 from protocol.api_keys import ApiKey
 
@@ -312,10 +313,7 @@ _TABLE: Final = (
         ApiKey.TXN_OFFSET_COMMIT,
         txn_offset_commit,
         lambda s: txn_offset_commit.TxnOffsetCommitHandler(
-            s.group_coordinator,
-            s.transaction_coordinator,
-            TransactionGate(s.transaction_coordinator),
-            s.image,
+            TransactionalCommits(s.group_coordinator, s.transaction_coordinator), s.image
         ),
     ),
     _Entry(

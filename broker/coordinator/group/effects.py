@@ -5,16 +5,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import assert_never
 
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.group.outcome import Outcome, Timer
-from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.group.statistics import Counters
-from broker.coordinator.group.stored import (
+from broker.coordinator.group.data.records import (
     GroupMetadataRecord,
     GroupRecord,
     OffsetRecord,
     PendingOffsetRecord,
 )
+from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from broker.coordinator.group.outcome import Outcome, Timer
+from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group.statistics import Counters
 from broker.coordinator.runtime.decision import Write
 from broker.coordinator.timers import Timers
 from protocol.errors import ErrorCode

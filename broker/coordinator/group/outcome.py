@@ -14,7 +14,7 @@ Pure data: nothing here blocks, and tests can look at every part.
 from dataclasses import dataclass
 from enum import Enum
 
-from broker.coordinator.group.stored import GroupRecord
+from broker.coordinator.group.data.records import GroupRecord
 from broker.coordinator.runtime.decision import Decision
 
 
@@ -50,6 +50,13 @@ class Timer:
         if self.kind is TimerKind.SESSION:
             return ("session", self.group_id, self.member_id)
         return ("sync" if self.kind is TimerKind.SYNC else "join", self.group_id, "")
+
+
+def session_timer(group_id: str, member_id: str, timeout_ms: int) -> Timer:
+    """A member's (or pending id's) session ends in `timeout_ms` unless it is set anew."""
+    return Timer(
+        kind=TimerKind.SESSION, group_id=group_id, delay_ms=timeout_ms, member_id=member_id
+    )
 
 
 def session_key(group_id: str, member_id: str) -> tuple[str, str, str]:

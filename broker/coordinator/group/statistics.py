@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.coordinator.group.offsets import CommittedOffset
+from broker.coordinator.group.data.offsets import CommittedOffset
 from broker.coordinator.runtime.loading import LoadStatistics
 
 

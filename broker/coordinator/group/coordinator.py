@@ -33,19 +33,19 @@ from broker.coordinator.group.data.values import (
     SyncRequest,
     TransactionalCommit,
 )
-from broker.coordinator.group.effects import GroupEffects
 from broker.coordinator.group.expiry_task import ExpiryTask
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.group.outcome import Outcome, Timer
+from broker.coordinator.group.outcome import Outcome
 from broker.coordinator.group.settings import GroupSettings
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.group.statistics import Counters, GroupOffsets, GroupStatistics
+from broker.coordinator.group.write_counts import WriteCounts
 from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.decision import Done
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
+from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import Conduct
-from broker.coordinator.timers import Timers
 from broker.deadlines import Deadlines
 from broker.world.turns import at_once, in_slices
 from protocol.errors import ErrorCode, KafkaError
@@ -73,16 +73,15 @@ class GroupCoordinator:
         self._timers = Timers(deadlines, clock)
         self._new_id = new_id
         self._counters = Counters()
-        effects = GroupEffects(self._timers, self._counters, self._on_timer)
         self._runtime: CoordinatorRuntime[GroupShard, Outcome] = CoordinatorRuntime(
             OFFSETS_TOPIC,
             writer,
             clock,
+            self._timers,
             Conduct(
                 new_decision=Outcome,
                 encode=encode_record,
-                perform=effects.perform,
-                on_settled=effects.on_settled,
+                on_settled=WriteCounts(self._counters).on_settled,
                 compression=settings.compression,
             ),
             new_shard=self._new_shard,
@@ -156,6 +155,7 @@ class GroupCoordinator:
         return GroupShard(
             partition,
             self.settings.limits,
+            self._counters,
             now_ms=self._clock.wall_ms,
             new_id=self._new_id,
             retention_ms=self.settings.retention_ms,
@@ -165,12 +165,6 @@ class GroupCoordinator:
         out = Outcome()
         shard.on_loaded(out)
         self._runtime.carry_out(shard, out)
-
-    def _on_timer(self, shard: GroupShard, timer: Timer) -> None:
-        if self._runtime.is_current(shard):
-            out = Outcome()
-            shard.classic.on_timer(timer, out)
-            self._runtime.carry_out(shard, out)
 
     def _close(self, shard: GroupShard, code: ErrorCode) -> None:
         out = Outcome()

@@ -1,4 +1,4 @@
-"""What a shard of the group coordinator decides: a `Decision`, and timers.
+"""What a shard of the group coordinator decides, and the timers that it sets.
 
 A decision changes the soft state of the group in memory (who waits, whose session runs), and
 collects here what reaches beyond it. The runtime carries it out in this order:
@@ -7,8 +7,6 @@ collects here what reaches beyond it. The runtime carries it out in this order:
 2. `records` are appended, and replayed when they are durable. `then`, if given, is called with how
    that ended, and collects what follows in an outcome of its own. What a client is told only when
    it is durable is answered there.
-
-Pure data: nothing here blocks, and tests can look at every part.
 """
 
 from dataclasses import dataclass
@@ -90,23 +88,6 @@ class RebalanceReason(Enum):
 
 
 class Outcome(Decision[GroupRecord]):
-    """What a decision asks for, filled by who decides and read by the runtime."""
+    """What a decision asks for, filled by who decides and carried out by the runtime."""
 
-    __slots__ = ("completed_rebalances", "rebalances", "timers")
-
-    def __init__(self) -> None:
-        # Not by way of the parent: there is one of these for each heartbeat.
-        self.answers = []
-        self.writing = None
-        self.timers: dict[tuple[str, str, str], Timer | None] = {}
-        """The last word per key: a timer to set, or None to cancel."""
-        self.rebalances: list[RebalanceReason] = []
-        self.completed_rebalances = 0
-
-    def schedule(self, timer: Timer) -> None:
-        """Set a timer, replacing the one of the same key."""
-        self.timers[timer.key] = timer
-
-    def cancel(self, key: tuple[str, str, str]) -> None:
-        """Cancel a timer if it is set."""
-        self.timers[key] = None
+    __slots__ = ()

@@ -18,7 +18,8 @@ from broker.coordinator.group.data.records import (
     PendingOffsetRecord,
 )
 from broker.coordinator.group.data.serde import decode_record, subscribed_topics
-from broker.coordinator.group.outcome import Outcome
+from broker.coordinator.group.outcome import Outcome, Timer
+from broker.coordinator.group.statistics import Counters
 from broker.coordinator.group.table.group import Group
 from broker.coordinator.group.table.group_table import GroupTable
 from broker.coordinator.group.table.offset_manager import OffsetMetadataManager
@@ -42,6 +43,7 @@ class GroupShard:
         self,
         partition: int,
         limits: GroupLimits,
+        counters: Counters,
         *,
         now_ms: Callable[[], int],
         new_id: Callable[[], str],
@@ -57,6 +59,7 @@ class GroupShard:
         self.classic = ClassicGroups(
             self.groups,
             limits,
+            counters,
             self.in_flight,
             now_ms=now_ms,
             new_id=new_id,
@@ -125,6 +128,10 @@ class GroupShard:
         tombstones = self.commits.forget_topics(topics)
         if tombstones:
             out.write(tombstones).splits = True
+
+    def on_timer(self, timer: Timer, out: Outcome) -> None:
+        """A timer is over that a decision has set."""
+        self.classic.on_timer(timer, out)
 
     # ---- replay
 

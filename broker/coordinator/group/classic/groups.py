@@ -29,6 +29,7 @@ from broker.coordinator.group.data.values import (
     SyncRequest,
 )
 from broker.coordinator.group.outcome import Outcome, Timer, TimerKind
+from broker.coordinator.group.statistics import Counters
 from broker.coordinator.group.table.group_table import GroupTable
 from broker.coordinator.runtime.in_flight import InFlight
 from protocol.errors import ErrorCode
@@ -44,6 +45,7 @@ class ClassicGroups:
         self,
         table: GroupTable,
         limits: GroupLimits,
+        counters: Counters,
         in_flight: InFlight[GroupRecord],
         *,
         now_ms: Callable[[], int],
@@ -54,9 +56,9 @@ class ClassicGroups:
         self._in_flight = in_flight
         self._now_ms = now_ms
         self._read_topics = read_topics
-        self._rebalance = Rebalance(limits, now_ms=now_ms, read_topics=read_topics)
+        self._rebalance = Rebalance(limits, counters, now_ms=now_ms, read_topics=read_topics)
         self._joining = Joining(limits, self._rebalance, new_id=new_id)
-        self._syncing = Syncing(self._rebalance)
+        self._syncing = Syncing(self._rebalance, counters)
         self._departures = Departures(self._rebalance)
 
     # ---- membership

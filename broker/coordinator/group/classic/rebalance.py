@@ -22,6 +22,7 @@ from broker.coordinator.group.outcome import (
     session_key,
     sync_key,
 )
+from broker.coordinator.group.statistics import Counters
 from protocol.errors import ErrorCode
 
 
@@ -31,11 +32,13 @@ class Rebalance:
     def __init__(
         self,
         limits: GroupLimits,
+        counters: Counters,
         *,
         now_ms: Callable[[], int],
         read_topics: Callable[[bytes], frozenset[str] | None],
     ) -> None:
         self._limits = limits
+        self._counters = counters
         self._now_ms = now_ms
         self._read_topics = read_topics
 
@@ -54,7 +57,7 @@ class Rebalance:
             parked.refuse_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, out)
         group.pending_sync.clear()
         out.cancel(sync_key(group.group_id))
-        out.rebalances.append(reason)
+        self._counters.count_rebalance(reason.value)
         initial = group.state is GroupState.EMPTY
         group.transition_to(GroupState.PREPARING_REBALANCE, self._now_ms())
         if initial:

@@ -8,14 +8,16 @@ from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.classic.stored import stored_group
 from broker.coordinator.group.data.values import SyncReply, SyncRequest
 from broker.coordinator.group.outcome import Outcome, RebalanceReason, sync_key
+from broker.coordinator.group.statistics import Counters
 from protocol.errors import ErrorCode, KafkaError
 
 
 class Syncing:
     """Takes the leader's assignment, and gives each member that asks its part."""
 
-    def __init__(self, rebalance: Rebalance) -> None:
+    def __init__(self, rebalance: Rebalance, counters: Counters) -> None:
         self._rebalance = rebalance
+        self._counters = counters
 
     def sync(self, group: ClassicGroup, request: SyncRequest, answer: Answer, out: Outcome) -> None:
         """SyncGroup; followers are parked until the leader's assignment is written."""
@@ -46,7 +48,7 @@ class Syncing:
                 return
             if code is ErrorCode.NONE:
                 if group.state is GroupState.STABLE and parked.give_assignments(group, following):
-                    following.completed_rebalances += 1
+                    self._counters.completed_rebalances += 1
             elif group.state is GroupState.COMPLETING_REBALANCE:
                 parked.refuse_assignments(group, code, following)
                 self._rebalance.prepare_or_complete(group, RebalanceReason.WRITE_FAILED, following)

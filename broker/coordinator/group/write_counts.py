@@ -1,8 +1,6 @@
-"""What group decisions have done beside records and answers: timers set, rebalances counted."""
+"""Counts what was written to `__consumer_offsets`, and what could not be."""
 
 import logging
-from collections.abc import Callable
-from functools import partial
 from typing import assert_never
 
 from broker.coordinator.group.data.records import (
@@ -12,43 +10,19 @@ from broker.coordinator.group.data.records import (
     PendingOffsetRecord,
 )
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.group.outcome import Outcome, Timer
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.group.statistics import Counters
 from broker.coordinator.runtime.decision import Write
-from broker.coordinator.timers import Timers
 from protocol.errors import ErrorCode
 
 logger = logging.getLogger(__name__)
 
 
-class GroupEffects:
-    """Performs them for the runtime, and counts what was written."""
+class WriteCounts:
+    """Told of the end of each write."""
 
-    def __init__(
-        self,
-        timers: Timers,
-        counters: Counters,
-        on_timer: Callable[[GroupShard, Timer], None],
-    ) -> None:
-        self._timers = timers
+    def __init__(self, counters: Counters) -> None:
         self._counters = counters
-        self._on_timer = on_timer
-
-    def perform(self, shard: GroupShard, out: Outcome) -> None:
-        """What does not depend on a write."""
-        for key, timer in out.timers.items():
-            if timer is None:
-                self._timers.cancel(key)
-            else:
-                self._timers.schedule(
-                    key, timer.delay_ms / 1000, partial(self._on_timer, shard, timer)
-                )
-        for reason in out.rebalances:
-            counts = self._counters.rebalances
-            counts[reason.value] = counts.get(reason.value, 0) + 1
-        if out.completed_rebalances:
-            self._counters.completed_rebalances += out.completed_rebalances
 
     def on_settled(self, shard: GroupShard, write: Write[GroupRecord], code: ErrorCode) -> None:
         """A write has ended."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from broker.cluster.image import TopicImage
-from broker.coordinator.group.values import PartitionCommit
+from broker.coordinator.group.data.values import PartitionCommit
 from broker.world.turns import wait_for_turn
 from protocol.errors import ErrorCode
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from broker.api import authorized_operations
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.values import DescribedGroup as Described
+from broker.coordinator.group.data.values import DescribedGroup as Described
 from broker.request import LargeReply, RequestContext
 from protocol.errors import ErrorCode, KafkaError, shortened
 from protocol.messages.describe_groups import (

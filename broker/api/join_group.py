@@ -19,7 +19,7 @@ from typing import Final
 
 from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.values import JoinReply, JoinRequest
+from broker.coordinator.group.data.values import JoinReply, JoinRequest
 from broker.request import Pending, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.join_group import (

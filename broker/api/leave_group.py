@@ -15,7 +15,7 @@ import logging
 from typing import Final
 
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.values import LeaveReply, LeavingMember
+from broker.coordinator.group.data.values import LeaveReply, LeavingMember
 from broker.request import RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse

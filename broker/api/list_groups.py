@@ -15,7 +15,7 @@ from typing import Final
 
 from broker.api import many
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.values import ListedGroup as Listed
+from broker.coordinator.group.data.values import ListedGroup as Listed
 from broker.request import LargeReply, RequestContext, Work
 from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError

@@ -26,7 +26,7 @@ from broker.api.checked_commits import CheckedCommits
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.coordinator.answers import AwaitedAnswer, ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.values import CommitRequest, PartitionCommit
+from broker.coordinator.group.data.values import CommitRequest, PartitionCommit
 from broker.request import Pending, RequestContext, Work
 from broker.world.turns import Turns, wait_for_turn
 from protocol.errors import ErrorCode, KafkaError

@@ -23,7 +23,7 @@ from typing import Final, TypeVar
 from broker.api import many
 from broker.cluster.image import MetadataImage
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.offsets import NO_LEADER_EPOCH, NO_OFFSET, CommittedOffset
+from broker.coordinator.group.data.offsets import NO_LEADER_EPOCH, NO_OFFSET, CommittedOffset
 from broker.request import LargeReply, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (

@@ -59,6 +59,7 @@ from broker.api.accesses import Accesses
 from broker.api.config_alteration import ConfigOwners
 from broker.api.services import Services
 from broker.api.transaction_gate import TransactionGate
+from broker.coordinator.transactional_commits import TransactionalCommits
 from broker.replication.down_converter import DownConverter
 from broker.security.authorizer import ALLOW_ALL, Authorizer
 from broker.security.gate import Gate
@@ -344,10 +345,7 @@ TABLE: Final = (
         txn_offset_commit,
         accesses.TXN_OFFSET_COMMIT,
         lambda s: txn_offset_commit.TxnOffsetCommitHandler(
-            s.group_coordinator,
-            s.transaction_coordinator,
-            TransactionGate(s.transaction_coordinator),
-            s.image,
+            TransactionalCommits(s.group_coordinator, s.transaction_coordinator), s.image
         ),
     ),
     Row(

@@ -16,7 +16,7 @@ from typing import Final
 
 from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.values import SyncReply, SyncRequest
+from broker.coordinator.group.data.values import SyncReply, SyncRequest
 from broker.request import Pending, RequestContext
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse

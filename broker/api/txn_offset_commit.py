@@ -23,15 +23,12 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.api.checked_commits import CheckedCommits
-from broker.api.transaction_gate import NOT_NOW, TransactionGate, translated
+from broker.api.transaction_gate import NOT_NOW, translated
 from broker.cluster.image import MetadataImage
 from broker.coordinator.answers import AwaitedAnswer, ParkedAnswer
-from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.group.values import CommitRequest, PartitionCommit, TransactionalCommit
-from broker.coordinator.transaction.coordinator import TransactionCoordinator
-from broker.coordinator.transaction.decisions import Producer
+from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
 from broker.coordinator.transaction.state import VERSION_2
+from broker.coordinator.transactional_commits import TransactionalCommits, TransactionRefused
 from broker.request import Pending, RequestContext, Work
 from broker.world.turns import Turns, wait_for_turn
 from protocol.errors import ErrorCode, KafkaError
@@ -41,7 +38,6 @@ from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from protocol.types import TopicPartition
 
 VERSIONS: Final = (0, 5)
 
@@ -53,18 +49,10 @@ _Reply = TxnOffsetCommitResponse | Pending
 
 
 class TxnOffsetCommitHandler:
-    """Checks commits within a transaction, and hands them to the group coordinator."""
+    """Checks commits within a transaction, and hands them to the coordinators."""
 
-    def __init__(
-        self,
-        groups: GroupCoordinator,
-        transactions: TransactionCoordinator,
-        gate: TransactionGate,
-        image: MetadataImage,
-    ) -> None:
-        self._groups = groups
-        self._transactions = transactions
-        self._gate = gate
+    def __init__(self, commits: TransactionalCommits, image: MetadataImage) -> None:
+        self._commits = commits
         self._image = image
 
     def __call__(
@@ -78,7 +66,7 @@ class TxnOffsetCommitHandler:
         topics: list[TxnOffsetCommitResponseTopic] = []
         response = TxnOffsetCommitResponse(topics=topics)
         checked: CheckedCommits[TxnOffsetCommitResponsePartition] = CheckedCommits(
-            self._groups.settings.metadata_max_length
+            self._commits.metadata_max_length
         )
         for asked in request.topics:
             results = checked.check(
@@ -106,7 +94,7 @@ class TxnOffsetCommitHandler:
         topics: list[TxnOffsetCommitResponseTopic] = []
         response = TxnOffsetCommitResponse(topics=topics)
         checked: CheckedCommits[TxnOffsetCommitResponsePartition] = CheckedCommits(
-            self._groups.settings.metadata_max_length
+            self._commits.metadata_max_length
         )
         make = TxnOffsetCommitResponsePartition
         turns = Turns()
@@ -136,41 +124,24 @@ class TxnOffsetCommitHandler:
         commits: tuple[PartitionCommit, ...],
         answer: Callable[[ErrorCode], None],
     ) -> None:
-        """Into the transaction, then into the group. Raises KafkaError."""
-        tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.group_id))
-        producer = Producer(request.producer_id, request.producer_epoch)
-        commit = TransactionalCommit(
-            commit=_request_of(request, commits),
-            producer_id=request.producer_id,
-            producer_epoch=request.producer_epoch,
-        )
-        if version < FIRST_VERSION_OF_VERSION_2:
-            self._gate.verify(
-                request.transactional_id,
-                producer,
-                tp,
-                knows_abortable=version >= FIRST_VERSION_WITH_ABORTABLE,
-            )
-            self._groups.commit_in_transaction(commit, answer)
-            return
-
-        def added(code: ErrorCode) -> None:
-            if code is not ErrorCode.NONE:
-                answer(code)
-                return
-            try:
-                self._groups.commit_in_transaction(commit, answer)
-            except KafkaError as error:
-                answer(error.code)
-
+        """Raises KafkaError with the code that the client is to see."""
+        knows_version_2 = version >= FIRST_VERSION_OF_VERSION_2
         try:
-            self._transactions.add_partitions(
-                request.transactional_id, producer, [tp], added, version=VERSION_2
+            self._commits.commit(
+                request.transactional_id,
+                TransactionalCommit(
+                    commit=_request_of(request, commits),
+                    producer_id=request.producer_id,
+                    producer_epoch=request.producer_epoch,
+                ),
+                answer,
+                version=VERSION_2 if knows_version_2 else 0,
             )
-        except KafkaError as error:
-            if error.code in NOT_NOW:
+        except TransactionRefused as error:
+            if knows_version_2 and error.code in NOT_NOW:
                 raise
-            raise translated(error.code, knows_abortable=True) from None
+            knows_abortable = version >= FIRST_VERSION_WITH_ABORTABLE
+            raise translated(error.code, knows_abortable=knows_abortable) from None
 
     def error_response(
         self, ctx: RequestContext, request: TxnOffsetCommitRequest, code: ErrorCode

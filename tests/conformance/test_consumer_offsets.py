@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from broker.coordinator.group.records import decode_record, encode_record
-from broker.coordinator.group.stored import GroupMetadataRecord, OffsetRecord
+from broker.coordinator.group.data.records import GroupMetadataRecord, OffsetRecord
+from broker.coordinator.group.data.serde import decode_record, encode_record
 from protocol.records.batch import iter_batches
 from protocol.records.record import Record, iter_records
 from protocol.types import TopicPartition as Partition

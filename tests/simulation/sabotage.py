@@ -55,12 +55,12 @@ def without_syncs(put: Put) -> None:
 
 def without_generations(put: Put) -> None:
     """Whoever was a member once may commit offsets for the group."""
-    from broker.coordinator.group.offset_manager import OffsetMetadataManager
+    from broker.coordinator.group.classic.group import ClassicGroup
 
     def anybody(self: Any, request: Any, out: Any) -> None:
         pass
 
-    put(OffsetMetadataManager, "_validate_commit", anybody)
+    put(ClassicGroup, "check_commit", anybody)
 
 
 def without_resumed_transactions(put: Put) -> None:

@@ -3,12 +3,10 @@
 from itertools import count
 from typing import Any
 
-from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.limits import GroupLimits
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.group.settings import GroupSettings
-from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.group.values import (
+from broker.coordinator.group.data.values import (
     CommitRequest,
     JoinReply,
     JoinRequest,
@@ -18,6 +16,8 @@ from broker.coordinator.group.values import (
     SyncReply,
     SyncRequest,
 )
+from broker.coordinator.group.settings import GroupSettings
+from broker.coordinator.group.shard import GroupShard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.coordinator_records import (
     ConsumerProtocolSubscription,
@@ -83,9 +83,9 @@ class GroupHarness(CoordinatorHarness):
     def shard(self, group: str = "g") -> GroupShard:
         return self.coordinator._find(group)
 
-    def group(self, group: str = "g") -> Group:
+    def group(self, group: str = "g") -> ClassicGroup:
         found = self.shard(group).group(group)
-        assert found is not None
+        assert isinstance(found, ClassicGroup)
         return found
 
     def load(self, group: str = "g") -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from broker.cluster.image import BrokerImage, TopicImage
 from broker.cluster.leadership import ElectionStatistics
-from broker.coordinator.group.offsets import CommittedOffset
+from broker.coordinator.group.data.offsets import CommittedOffset
 from broker.coordinator.group.statistics import GroupOffsets
 from broker.metrics.families import Sources
 from broker.metrics.recent import Recent

@@ -21,16 +21,9 @@ import trio
 
 from broker.coordinator.group.classic.member import Answer
 from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.effects import GroupEffects
-from broker.coordinator.group.expiry_task import ExpiryTask
-from broker.coordinator.group.offsets import CommittedOffset
-from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.group.outcome import Outcome, Timer
-from broker.coordinator.group.records import encode_record
-from broker.coordinator.group.settings import GroupSettings
-from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.group.statistics import Counters, GroupOffsets, GroupStatistics
-from broker.coordinator.group.values import (
+from broker.coordinator.group.data.offsets import CommittedOffset
+from broker.coordinator.group.data.serde import encode_record
+from broker.coordinator.group.data.values import (
     CommitRequest,
     DescribedGroup,
     JoinRequest,
@@ -40,18 +33,25 @@ from broker.coordinator.group.values import (
     SyncRequest,
     TransactionalCommit,
 )
+from broker.coordinator.group.expiry_task import ExpiryTask
+from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from broker.coordinator.group.outcome import Outcome
+from broker.coordinator.group.settings import GroupSettings
+from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group.statistics import Counters, GroupOffsets, GroupStatistics
+from broker.coordinator.group.write_counts import WriteCounts
 from broker.coordinator.hashing import coordinator_partition
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.decision import Done
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
+from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import Conduct
-from broker.coordinator.timers import Timers
 from broker.deadlines import Deadlines
 from broker.world.turns import at_once, in_slices
 from protocol.errors import ErrorCode, KafkaError
 from storage.clock import Clock
 
-_GROUPS_A_STEP: Final = 2000
+_GROUPS_A_STEP: Final = 1000
 """Counted before others have their turn: a few hundred microseconds."""
 
 
@@ -73,16 +73,15 @@ class GroupCoordinator:
         self._timers = Timers(deadlines, clock)
         self._new_id = new_id
         self._counters = Counters()
-        effects = GroupEffects(self._timers, self._counters, self._on_timer)
         self._runtime: CoordinatorRuntime[GroupShard, Outcome] = CoordinatorRuntime(
             OFFSETS_TOPIC,
             writer,
             clock,
+            self._timers,
             Conduct(
                 new_decision=Outcome,
                 encode=encode_record,
-                perform=effects.perform,
-                on_settled=effects.on_settled,
+                on_settled=WriteCounts(self._counters).on_settled,
                 compression=settings.compression,
             ),
             new_shard=self._new_shard,
@@ -156,6 +155,7 @@ class GroupCoordinator:
         return GroupShard(
             partition,
             self.settings.limits,
+            self._counters,
             now_ms=self._clock.wall_ms,
             new_id=self._new_id,
             retention_ms=self.settings.retention_ms,
@@ -166,15 +166,9 @@ class GroupCoordinator:
         shard.on_loaded(out)
         self._runtime.carry_out(shard, out)
 
-    def _on_timer(self, shard: GroupShard, timer: Timer) -> None:
-        if self._runtime.is_current(shard):
-            out = Outcome()
-            shard.groups.on_timer(timer, out)
-            self._runtime.carry_out(shard, out)
-
     def _close(self, shard: GroupShard, code: ErrorCode) -> None:
         out = Outcome()
-        shard.groups.close(code, out)
+        shard.close(code, out)
         self._runtime.carry_out(shard, out)
 
     def _find(self, group_id: str) -> GroupShard:
@@ -202,7 +196,7 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
         shard = self._find(request.group_id)
         out = Outcome()
-        shard.groups.join(request, answer, out)
+        shard.classic.join(request, answer, out)
         self._runtime.carry_out(shard, out)
 
     def sync(self, request: SyncRequest, answer: Answer) -> None:
@@ -210,7 +204,7 @@ class GroupCoordinator:
         self._require_group_id(request.group_id)
         shard = self._find(request.group_id)
         out = Outcome()
-        shard.groups.sync(request, answer, out)
+        shard.classic.sync(request, answer, out)
         self._runtime.carry_out(shard, out)
 
     def heartbeat(
@@ -225,7 +219,7 @@ class GroupCoordinator:
                 return ErrorCode.NONE
             raise
         out = Outcome()
-        code = shard.groups.heartbeat(group_id, member_id, instance_id, generation, out)
+        code = shard.classic.heartbeat(group_id, member_id, instance_id, generation, out)
         self._runtime.carry_out(shard, out)
         return code
 
@@ -234,7 +228,7 @@ class GroupCoordinator:
         self._require_group_id(group_id)
         shard = self._find(group_id)
         out = Outcome()
-        reply = shard.groups.leave(group_id, leaving, out)
+        reply = shard.classic.leave(group_id, leaving, out)
         self._runtime.carry_out(shard, out)
         return reply
 
@@ -386,7 +380,7 @@ class GroupCoordinator:
                 group = shard.groups.get(group_id)
                 yield GroupOffsets(
                     group_id=group_id,
-                    members=0 if group is None else len(group.members),
+                    members=0 if group is None else group.member_count,
                     offsets=shard.offsets.of_group(group_id),
                 )
 
@@ -396,7 +390,7 @@ class GroupCoordinator:
 
     def statistics_in_steps(self) -> Generator[None, None, GroupStatistics]:
         """The same, some groups a step: for metrics."""
-        states: Counter[GroupState] = Counter()
+        states: Counter[str] = Counter({state.value: 0 for state in GroupState})
         offsets = 0
         for shard in self._runtime.active():
             offsets += len(shard.offsets)
@@ -405,7 +399,7 @@ class GroupCoordinator:
                 yield
         counters = self._counters
         return GroupStatistics(
-            groups={state.value: states[state] for state in GroupState},
+            groups=dict(states),
             offsets=offsets,
             commits=counters.commits,
             transactional_commits=counters.transactional_commits,

@@ -3,11 +3,11 @@
 import logging
 from functools import partial
 
+from broker.coordinator.group.data.records import OffsetRecord
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.group.outcome import Outcome
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.group.statistics import Counters
-from broker.coordinator.group.stored import OffsetRecord
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
 from broker.deadlines import Deadlines, Handle
 

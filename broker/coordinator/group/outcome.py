@@ -1,4 +1,4 @@
-"""What a shard of the group coordinator decides: a `Decision`, and timers.
+"""What a shard of the group coordinator decides, and the timers that it sets.
 
 A decision changes the soft state of the group in memory (who waits, whose session runs), and
 collects here what reaches beyond it. The runtime carries it out in this order:
@@ -7,14 +7,12 @@ collects here what reaches beyond it. The runtime carries it out in this order:
 2. `records` are appended, and replayed when they are durable. `then`, if given, is called with how
    that ended, and collects what follows in an outcome of its own. What a client is told only when
    it is durable is answered there.
-
-Pure data: nothing here blocks, and tests can look at every part.
 """
 
 from dataclasses import dataclass
 from enum import Enum
 
-from broker.coordinator.group.stored import GroupRecord
+from broker.coordinator.group.data.records import GroupRecord
 from broker.coordinator.runtime.decision import Decision
 
 
@@ -52,6 +50,13 @@ class Timer:
         return ("sync" if self.kind is TimerKind.SYNC else "join", self.group_id, "")
 
 
+def session_timer(group_id: str, member_id: str, timeout_ms: int) -> Timer:
+    """A member's (or pending id's) session ends in `timeout_ms` unless it is set anew."""
+    return Timer(
+        kind=TimerKind.SESSION, group_id=group_id, delay_ms=timeout_ms, member_id=member_id
+    )
+
+
 def session_key(group_id: str, member_id: str) -> tuple[str, str, str]:
     """The key of a member's session timer."""
     return ("session", group_id, member_id)
@@ -83,23 +88,6 @@ class RebalanceReason(Enum):
 
 
 class Outcome(Decision[GroupRecord]):
-    """What a decision asks for, filled by who decides and read by the runtime."""
+    """What a decision asks for, filled by who decides and carried out by the runtime."""
 
-    __slots__ = ("completed_rebalances", "rebalances", "timers")
-
-    def __init__(self) -> None:
-        # Not by way of the parent: there is one of these for each heartbeat.
-        self.answers = []
-        self.writing = None
-        self.timers: dict[tuple[str, str, str], Timer | None] = {}
-        """The last word per key: a timer to set, or None to cancel."""
-        self.rebalances: list[RebalanceReason] = []
-        self.completed_rebalances = 0
-
-    def schedule(self, timer: Timer) -> None:
-        """Set a timer, replacing the one of the same key."""
-        self.timers[timer.key] = timer
-
-    def cancel(self, key: tuple[str, str, str]) -> None:
-        """Cancel a timer if it is set."""
-        self.timers[key] = None
+    __slots__ = ()

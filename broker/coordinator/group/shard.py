@@ -6,22 +6,25 @@ durable; its loader hands over what the log holds, and that ends in the same `re
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
-from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.group import ClassicGroup
+from broker.coordinator.group.classic.groups import ClassicGroups
 from broker.coordinator.group.classic.limits import GroupLimits
-from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.group_manager import GroupMetadataManager
-from broker.coordinator.group.offset_manager import OffsetMetadataManager
-from broker.coordinator.group.offsets import OffsetStore
-from broker.coordinator.group.outcome import Outcome
-from broker.coordinator.group.records import decode_record, subscribed_topics
-from broker.coordinator.group.stored import (
+from broker.coordinator.group.data.records import (
     GroupMetadataRecord,
     GroupRecord,
     OffsetRecord,
     PendingOffsetRecord,
 )
+from broker.coordinator.group.data.serde import decode_record, subscribed_topics
+from broker.coordinator.group.outcome import Outcome, Timer
+from broker.coordinator.group.statistics import Counters
+from broker.coordinator.group.table.group import Group
+from broker.coordinator.group.table.group_table import GroupTable
+from broker.coordinator.group.table.offset_manager import OffsetMetadataManager
+from broker.coordinator.group.table.offset_store import OffsetStore
+from broker.coordinator.runtime.decision import Then
 from broker.coordinator.runtime.in_flight import InFlight
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.records.batch import BatchHeader
@@ -40,6 +43,7 @@ class GroupShard:
         self,
         partition: int,
         limits: GroupLimits,
+        counters: Counters,
         *,
         now_ms: Callable[[], int],
         new_id: Callable[[], str],
@@ -48,8 +52,18 @@ class GroupShard:
         self.partition = partition
         self.in_flight: InFlight[GroupRecord] = InFlight()
         self._now_ms = now_ms
-        self.groups = GroupMetadataManager(
-            limits, self.in_flight, now_ms=now_ms, new_id=new_id, read_topics=subscribed_topics
+        self.groups = GroupTable(
+            self.in_flight,
+            new_simple_group=lambda group_id: ClassicGroup(group_id, state_timestamp_ms=now_ms()),
+        )
+        self.classic = ClassicGroups(
+            self.groups,
+            limits,
+            counters,
+            self.in_flight,
+            now_ms=now_ms,
+            new_id=new_id,
+            read_topics=subscribed_topics,
         )
         self.offsets = OffsetStore()
         self.commits = OffsetMetadataManager(
@@ -71,14 +85,24 @@ class GroupShard:
 
         Nobody joins the group while they are written; if that fails it is as it was.
         """
-        group = self.groups.get(group_id)
-        if group is None or self.groups.is_being_deleted(group_id):
+        group = self.groups.living(group_id)
+        if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.state is not GroupState.EMPTY:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        group.check_delete()
         tombstones: list[GroupRecord] = [*self.commits.tombstones(group_id)]
-        tombstones.append(GroupMetadataRecord(group_id, None))
-        out.write(tombstones, then=self.groups.closing([group])).splits = True
+        tombstones.extend(group.tombstones())
+        out.write(tombstones, then=self._after_tombstones([group])).splits = True
+
+    def _after_tombstones(self, groups: Sequence[Group]) -> Then:
+        """What follows upon the tombstones of groups: timers end with those that are gone."""
+
+        def then(code: ErrorCode, following: Outcome) -> None:
+            for group in groups:
+                # Of several batches one may have failed, and its groups are as they were.
+                if self.groups.get(group.group_id) is not group:
+                    group.gone(following)
+
+        return then
 
     def expire(self, out: Outcome) -> None:
         """Tombstones for offsets whose retention is over, and for empty groups without any left.
@@ -94,10 +118,10 @@ class GroupShard:
             expired, all_gone = self.commits.expired(group, now_ms)
             records.extend(expired)
             if all_gone and self.commits.may_vanish(group):
-                records.append(GroupMetadataRecord(group.group_id, None))
+                records.extend(group.tombstones())
                 vanishing.append(group)
         if records:
-            out.write(records, then=self.groups.closing(vanishing)).splits = True
+            out.write(records, then=self._after_tombstones(vanishing)).splits = True
 
     def forget_topics(self, topics: Collection[str], out: Outcome) -> None:
         """Topics were deleted: tombstones for all offsets committed for them."""
@@ -105,12 +129,16 @@ class GroupShard:
         if tombstones:
             out.write(tombstones).splits = True
 
+    def on_timer(self, timer: Timer, out: Outcome) -> None:
+        """A timer is over that a decision has set."""
+        self.classic.on_timer(timer, out)
+
     # ---- replay
 
     def replay(self, record: GroupRecord, offset: int) -> None:
         """One durable record that lies at `offset`, from a write just done or from the log."""
         if isinstance(record, GroupMetadataRecord):
-            self.groups.replay(record)
+            self.classic.replay(record)
         else:
             self.commits.replay(record, offset)
 
@@ -163,7 +191,12 @@ class GroupShard:
         """The log has been replayed: sessions begin."""
         for group_id in self.offsets.group_ids():
             self.groups.ensure(group_id)
-        self.groups.on_loaded(out)
+        self.classic.on_loaded(out)
+
+    def close(self, code: ErrorCode, out: Outcome) -> None:
+        """This broker leads the partition no more: answer everybody, forget all groups."""
+        self.classic.close(code, out)
+        self.groups.clear()
 
     def _check(self) -> None:
         """Invariants, for tests."""

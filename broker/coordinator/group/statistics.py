@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.coordinator.group.offsets import CommittedOffset
+from broker.coordinator.group.data.offsets import CommittedOffset
 from broker.coordinator.runtime.loading import LoadStatistics
 
 
@@ -62,3 +62,7 @@ class Counters:
         self.deleted_offsets = 0
         self.completed_rebalances = 0
         self.rebalances: dict[str, int] = {}
+
+    def count_rebalance(self, reason: str) -> None:
+        """One has begun."""
+        self.rebalances[reason] = self.rebalances.get(reason, 0) + 1

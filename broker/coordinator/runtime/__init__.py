@@ -1,7 +1,7 @@
 """What every coordinator is built on: its partitions, the one way to write, and loading.
 
-    decide (pure)        a method of the shard fills a `Decision`: records, answers, effects
-    carry out            effects are performed, answers given, the records noted as in flight
+    decide (pure)        a method of the shard fills a `Decision`: records, answers, timers
+    carry out            timers are set, answers given, the records noted as in flight
     append               one batch; tombstones, which may be very many, in several
     replay               when the batch is durable: `Shard.replay`, the only thing that changes what
                          the log says; loading a partition calls the very same
@@ -14,6 +14,6 @@ Kafka's `CoordinatorResult`, `CoordinatorShard` and `CoordinatorRuntime`.
 
 * `decision`: what a shard decides. `shard`: a shard as the runtime sees it. `in_flight`: which
   records are on their way.
-* `writing`: the path above. `loading`: a log into a new shard. `runtime`: which partitions are
-  served, and all that a coordinator sees of the others.
+* `writing`: the path above. `timers`: renewed far more often than they fire. `loading`: a log into
+  a new shard. `runtime`: which partitions are served, and all that a coordinator sees of the rest.
 """

@@ -1,10 +1,10 @@
 """What a shard decides: filled by a pure method of the shard, carried out by the runtime.
 
-A coordinator with effects of its own (timers) extends `Decision` by them.
+Pure data: nothing here blocks, and tests can look at every part.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 from protocol.errors import ErrorCode
 
@@ -39,14 +39,38 @@ class Write(Generic[R]):
         self.answer = answer
 
 
-class Decision(Generic[R]):
-    """Answers that depend on no write, and at most one write."""
+class Timer(Protocol):
+    """What a shard is told when time is up, by its `on_timer`."""
 
-    __slots__ = ("answers", "writing")
+    @property
+    def key(self) -> Hashable:
+        """Setting a timer replaces the one of the same key."""
+        ...
+
+    @property
+    def delay_ms(self) -> int:
+        """From when the decision is carried out."""
+        ...
+
+
+class Decision(Generic[R]):
+    """Timers and answers that depend on no write, and at most one write."""
+
+    __slots__ = ("answers", "timers", "writing")
 
     def __init__(self) -> None:
+        self.timers: dict[Hashable, Timer | None] = {}
+        """The last word per key: a timer to set, or None to cancel."""
         self.answers: list[tuple[Callable[[Any], None], Any]] = []
         self.writing: Write[R] | None = None
+
+    def schedule(self, timer: Timer) -> None:
+        """Set a timer, replacing the one of the same key."""
+        self.timers[timer.key] = timer
+
+    def cancel(self, key: Hashable) -> None:
+        """Cancel a timer if it is set."""
+        self.timers[key] = None
 
     def answer(self, to: Callable[[Any], None] | None, reply: Any) -> None:
         """Answer a request now, if there is one."""

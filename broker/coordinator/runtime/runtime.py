@@ -26,6 +26,7 @@ from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.decision import Decision
 from broker.coordinator.runtime.loading import LoadStatistics, LogLoader
 from broker.coordinator.runtime.shard import Shard
+from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import Conduct, ShardWriter
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -61,6 +62,7 @@ class CoordinatorRuntime(Generic[S, D]):
         topic: str,
         writer: PartitionWriter,
         clock: Clock,
+        timers: Timers,
         conduct: Conduct[S, D],
         *,
         new_shard: Callable[[int], S],
@@ -81,7 +83,9 @@ class CoordinatorRuntime(Generic[S, D]):
             failed=self._fail,
             slice_bytes=slice_bytes,
         )
-        self.carry_out = ShardWriter(topic, writer, clock, conduct, self.is_current).carry_out
+        self.carry_out = ShardWriter(
+            topic, writer, clock, timers, conduct, self.is_current
+        ).carry_out
         """(shard, decision): do what the shard has decided."""
 
     # ---- what may be served

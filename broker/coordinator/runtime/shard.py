@@ -1,7 +1,7 @@
 """A shard, as the runtime sees it: all that one partition of a coordinator's topic says."""
 
 from collections.abc import Hashable, Iterator
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from broker.coordinator.runtime.in_flight import InFlight, Keyed
 from protocol.records.batch import BatchHeader
@@ -16,6 +16,10 @@ class Shard(Protocol[R]):
     partition: int
     in_flight: InFlight[R]
     """Kept by the runtime; the shard's decisions ask it."""
+
+    def on_timer(self, timer: Any, out: Any) -> None:
+        """A timer is over that a decision of this shard has set: `out` takes the next decision."""
+        ...
 
     def replay(self, record: R, offset: int) -> None:
         """One durable record that lies at `offset`: from a write just done, or from the log."""

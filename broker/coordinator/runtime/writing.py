@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from broker.coordinator.partition_writer import PartitionWriter
-from broker.coordinator.runtime.decision import Decision, Write
+from broker.coordinator.runtime.decision import Decision, Timer, Write
 from broker.coordinator.runtime.shard import Shard
+from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.write_codes import response_code
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
@@ -35,8 +36,6 @@ class Conduct(Generic[S, D]):
     new_decision: Callable[[], D]
     encode: Callable[[Any], tuple[bytes, bytes | None]]
     """A record's key and value as they are appended."""
-    perform: Callable[[S, D], None]
-    """Effects of a decision beside answers and records: timers, counts."""
     on_settled: Callable[[S, Write[Any], ErrorCode], None]
     """A write has ended so, and everybody was answered: counts, logs, what the replay made due."""
     compression: CompressionType = CompressionType.NONE
@@ -50,22 +49,29 @@ class ShardWriter(Generic[S, D]):
         topic: str,
         writer: PartitionWriter,
         clock: Clock,
+        timers: Timers,
         conduct: Conduct[S, D],
         is_current: Callable[[S], bool],
     ) -> None:
         self._topic = topic
         self._writer = writer
         self._clock = clock
+        self._timers = timers
         self._new_decision = conduct.new_decision
         self._encode = conduct.encode
-        self._perform = conduct.perform
         self._on_settled = conduct.on_settled
         self._compression = conduct.compression
         self._is_current = is_current
 
     def carry_out(self, shard: S, decision: D) -> None:
-        """Do what was decided: effects and answers now, the rest when the records are durable."""
-        self._perform(shard, decision)
+        """Do what was decided: timers and answers now, the rest when the records are durable."""
+        for key, timer in decision.timers.items():
+            if timer is None:
+                self._timers.cancel(key)
+            else:
+                self._timers.schedule(
+                    key, timer.delay_ms / 1000, partial(self._on_timer, shard, timer)
+                )
         for answer, reply in decision.answers:
             answer(reply)
         write = decision.writing
@@ -80,6 +86,12 @@ class ShardWriter(Generic[S, D]):
         write.left = len(starts)
         for start in starts:
             self._append(shard, write, records[start : start + TOMBSTONES_PER_BATCH])
+
+    def _on_timer(self, shard: S, timer: Timer) -> None:
+        if self._is_current(shard):
+            out = self._new_decision()
+            shard.on_timer(timer, out)
+            self.carry_out(shard, out)
 
     def _append(self, shard: S, write: Write[Any], records: Sequence[Any]) -> None:
         now = self._clock.wall_ms()

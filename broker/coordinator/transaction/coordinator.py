@@ -28,6 +28,7 @@ from broker.coordinator.marker_writer import MarkerWriter
 from broker.coordinator.partition_writer import PartitionWriter
 from broker.coordinator.runtime.decision import Done, Write
 from broker.coordinator.runtime.runtime import CoordinatorRuntime
+from broker.coordinator.runtime.timers import Timers
 from broker.coordinator.runtime.writing import Conduct
 from broker.coordinator.transaction import decisions
 from broker.coordinator.transaction.completion import Completion
@@ -95,10 +96,10 @@ class TransactionCoordinator:
                 TRANSACTION_TOPIC,
                 writer,
                 clock,
+                Timers(deadlines, clock),
                 Conduct(
                     new_decision=TransactionDecision,
                     encode=encode_record,
-                    perform=lambda shard, decision: None,
                     on_settled=self._on_settled,
                 ),
                 new_shard=TransactionShard,

@@ -12,6 +12,7 @@ the last crash.
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 from broker.coordinator.runtime.decision import Decision, Done
 from broker.coordinator.runtime.in_flight import InFlight
@@ -194,6 +195,9 @@ class TransactionShard:
     def forget(self, expired: Sequence[Transaction], out: TransactionDecision) -> None:
         """Tombstones, in one batch; ids whose tombstone cannot be written stay."""
         out.write([transaction.becoming(None) for transaction in expired])
+
+    def on_timer(self, timer: Any, out: TransactionDecision) -> None:
+        """No decision here sets one: what comes with time concerns all ids (`upkeep.py`)."""
 
     # ---- replay
 

@@ -1,7 +1,9 @@
 """Classic groups: Kafka's rebalance protocol as pure decisions (Kafka's `ClassicGroup`).
 
-Each decision changes one `Group` and says in an `Outcome` what is to be written, answered and
-timed; it neither waits nor writes. The wall time comes in as `now_ms`, new ids from `new_id`.
+Each decision changes the soft state of one `ClassicGroup` (who waits, whose session runs) and says
+in an `Outcome` what is to be written, answered and timed; it neither waits nor writes. What the log
+says of a group, the assignments of a stable generation, changes in `replay` alone. The wall time
+comes in as `now_ms`, new ids from `new_id`.
 
     Empty --join--> PreparingRebalance --all joined, or time is up--> CompletingRebalance
                      ^     |  nobody left                                  | leader synced,
@@ -11,11 +13,12 @@ timed; it neither waits nor writes. The wall time comes in as `now_ms`, new ids 
 
 From the bottom up
 
-* `state`: the states and the table of steps between them; `member`, `group`: the data.
-* `sessions`: heartbeats and session timers; `parked`: requests that wait in the group.
-* `rebalance`: the phases, from the first join to the next generation.
-* `joining`, `static_members`, `syncing`, `departures`: one request each, upon the phases.
-* `stored`: a group as the record of it, and back.
+* Data. `state`: the states and the table of steps between them; `member`, `group`: the group, and
+  what is asked of a group of any kind; `stored`: a group as the record of it, and back.
+* Phases. `sessions`: heartbeats and session timers; `parked`: requests that wait in the group;
+  `rebalance`: from the first join to the next generation.
+* Requests. `joining`, `static_members`, `syncing`, `departures`: one each, upon the phases;
+  `groups`: all of them, and the timers, as the shard sees them.
 
 Rules (docs/rules.md)
 

@@ -1,10 +1,9 @@
 """Who goes: LeaveGroup, and members that give no sign of life (S-GRP-2, S-GRP-3)."""
 
 from broker.coordinator.group.classic import parked
-from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.rebalance import Rebalance
-from broker.coordinator.group.outcome import Outcome, RebalanceReason, session_key
-from broker.coordinator.group.values import (
+from broker.coordinator.group.data.values import (
     UNKNOWN_MEMBER,
     JoinReply,
     LeaveReply,
@@ -12,6 +11,7 @@ from broker.coordinator.group.values import (
     LeavingMember,
     SyncReply,
 )
+from broker.coordinator.group.outcome import Outcome, RebalanceReason, session_key
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -21,7 +21,9 @@ class Departures:
     def __init__(self, rebalance: Rebalance) -> None:
         self._rebalance = rebalance
 
-    def leave(self, group: Group, leaving: tuple[LeavingMember, ...], out: Outcome) -> LeaveReply:
+    def leave(
+        self, group: ClassicGroup, leaving: tuple[LeavingMember, ...], out: Outcome
+    ) -> LeaveReply:
         """LeaveGroup of one or many, by member id or by instance id alone (S-GRP-3)."""
         results = []
         members_before = len(group.members)
@@ -39,7 +41,7 @@ class Departures:
             )
         return LeaveReply(members=tuple(results))
 
-    def on_session_timeout(self, group: Group, member_id: str, out: Outcome) -> None:
+    def on_session_timeout(self, group: ClassicGroup, member_id: str, out: Outcome) -> None:
         """No sign of life: a pending id is forgotten, a member is out."""
         member = group.members.get(member_id)
         if member is not None and member.satisfies_heartbeat:
@@ -52,7 +54,7 @@ class Departures:
         )
 
 
-def _leave_one(group: Group, one: LeavingMember, out: Outcome) -> ErrorCode:
+def _leave_one(group: ClassicGroup, one: LeavingMember, out: Outcome) -> ErrorCode:
     member_id = one.member_id
     if member_id == UNKNOWN_MEMBER:
         found = group.static_members.get(one.instance_id) if one.instance_id else None
@@ -68,7 +70,7 @@ def _leave_one(group: Group, one: LeavingMember, out: Outcome) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _remove(group: Group, member_id: str, out: Outcome) -> None:
+def _remove(group: ClassicGroup, member_id: str, out: Outcome) -> None:
     member = group.members.get(member_id)
     if member is not None:
         # Told so, a member that is alive after all begins anew.

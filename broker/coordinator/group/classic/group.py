@@ -1,7 +1,7 @@
 """A classic group as data: its members, what they support, who leads (Kafka's `ClassicGroup`).
 
-Pure: no clock, no log, no timers, no replies. The decisions beside it change it, the loader
-rebuilds it from `__consumer_offsets`; nobody else touches it.
+Pure: no clock, no log, no replies. The decisions beside it change it, the loader rebuilds it from
+`__consumer_offsets`; nobody else touches it. What is asked of a group of any kind is at its end.
 
 Counters (`awaiting_join_count`, the support of protocols) exist so that a group of ten thousand
 members needs no walk over them per request; `_check()` says what they must equal.
@@ -16,15 +16,30 @@ from broker.coordinator.group.classic.state import (
     GroupState,
     InvalidTransition,
 )
-from broker.coordinator.group.values import JoinedMember
+from broker.coordinator.group.data.records import GroupMetadataRecord, GroupRecord
+from broker.coordinator.group.data.values import (
+    CommitRequest,
+    DescribedGroup,
+    DescribedMember,
+    JoinedMember,
+    ListedGroup,
+)
+from broker.coordinator.group.outcome import (
+    Outcome,
+    join_key,
+    session_key,
+    session_timer,
+    sync_key,
+)
+from broker.coordinator.group.table.group import ExpiryBase
 from protocol.errors import ErrorCode, KafkaError
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """The protocol type of consumers, whose subscriptions the broker can read."""
 
 
-class Group:
-    """One classic group; see the module's rules."""
+class ClassicGroup:
+    """A `Group` by Kafka's rebalance protocol, or a simple one: without members, with offsets."""
 
     __slots__ = (
         "_awaiting_join_count",
@@ -286,6 +301,119 @@ class Group:
                 metadata=member.metadata(self.protocol_name),
             )
             for member in self.members.values()
+        )
+
+    # ---- what is asked of a group of any kind
+
+    @property
+    def state_name(self) -> str:
+        """See `Group`."""
+        return self.state.value
+
+    @property
+    def member_count(self) -> int:
+        """See `Group`."""
+        return len(self.members)
+
+    @property
+    def is_vacant(self) -> bool:
+        """See `Group`; who was sent away with a member id is about to come back."""
+        return self.state is GroupState.EMPTY and not self.pending_join
+
+    @property
+    def expiry_base(self) -> ExpiryBase:
+        """See `Group`: when it became Empty; for a simple group the commit.
+
+        For a stable consumer group the commit, but only of topics that nobody subscribes to; during
+        a rebalance nothing expires (Kafka's `ClassicGroup.offsetExpirationCondition`).
+        """
+        if self.protocol_type is None:
+            return ExpiryBase.COMMIT
+        if self.state is GroupState.EMPTY:
+            return ExpiryBase.GROUP_EMPTY
+        if (
+            self.state is GroupState.STABLE
+            and self.uses_consumer_protocol
+            and self.subscribed_topics is not None
+        ):
+            return ExpiryBase.COMMIT
+        return ExpiryBase.NEVER
+
+    def check_commit(self, request: CommitRequest, out: Outcome) -> None:
+        """See `Group`."""
+        if request.generation < 0:
+            if self.state is GroupState.EMPTY:
+                return
+            if not request.member_id and request.instance_id is None:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        member = self.validate_member(request.member_id, request.instance_id)
+        if request.generation != self.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        if self.state is GroupState.COMPLETING_REBALANCE:
+            # It knows the new generation but not its assignment: it may not own the partition.
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+        out.schedule(session_timer(self.group_id, member.member_id, member.session_timeout_ms))
+
+    def check_commit_in_transaction(self, request: CommitRequest) -> None:
+        """See `Group`: a generation, member or static name that is given must be current.
+
+        Older clients give none, and a group with members takes their commits all the same. Nothing
+        here is a sign of life, and a rebalance does not stop it.
+        """
+        named = bool(request.member_id) or request.instance_id is not None
+        if request.generation >= 0 or (named and self.state is not GroupState.EMPTY):
+            self.validate_member(request.member_id, request.instance_id)
+            if request.generation != self.generation:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+
+    def check_offset_delete(self) -> None:
+        """See `Group`; of a group in use the subscriptions must be known."""
+        if self.state is not GroupState.EMPTY and not self.uses_consumer_protocol:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def check_delete(self) -> None:
+        """See `Group`."""
+        if self.state is not GroupState.EMPTY:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def tombstones(self) -> list[GroupRecord]:
+        """See `Group`."""
+        return [GroupMetadataRecord(self.group_id, None)]
+
+    def gone(self, out: Outcome) -> None:
+        """See `Group`."""
+        for member_id in (*self.members, *self.pending_join):
+            out.cancel(session_key(self.group_id, member_id))
+        out.cancel(join_key(self.group_id))
+        out.cancel(sync_key(self.group_id))
+
+    def describe(self) -> DescribedGroup:
+        """See `Group`; the protocol and what members say for it only while it is Stable."""
+        stable = self.state is GroupState.STABLE
+        return DescribedGroup(
+            group_id=self.group_id,
+            state=self.state.value,
+            protocol_type=self.protocol_type or "",
+            protocol_data=(self.protocol_name or "") if stable else "",
+            members=tuple(
+                DescribedMember(
+                    member_id=member.member_id,
+                    instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    metadata=member.metadata(self.protocol_name) if stable else b"",
+                    assignment=member.assignment,
+                )
+                for member in self.members.values()
+            ),
+        )
+
+    def listed(self) -> ListedGroup:
+        """See `Group`."""
+        return ListedGroup(
+            group_id=self.group_id,
+            protocol_type=self.protocol_type or "",
+            state=self.state.value,
         )
 
     def _check(self) -> None:

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 
 from broker.coordinator.group.classic import parked, sessions
-from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.limits import GroupLimits
 from broker.coordinator.group.classic.member import Answer, Member
 from broker.coordinator.group.classic.rebalance import Rebalance
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.classic.static_members import StaticMembers
+from broker.coordinator.group.data.values import UNKNOWN_MEMBER, JoinReply, JoinRequest
 from broker.coordinator.group.outcome import Outcome, RebalanceReason, session_key
-from broker.coordinator.group.values import UNKNOWN_MEMBER, JoinReply, JoinRequest
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -25,7 +25,7 @@ class Joining:
         self._static_members = StaticMembers(rebalance)
         self._new_id = new_id
 
-    def join(self, group: Group, request: JoinRequest, answer: Answer, out: Outcome) -> None:
+    def join(self, group: ClassicGroup, request: JoinRequest, answer: Answer, out: Outcome) -> None:
         """JoinGroup; `answer` is used now or parked in the group."""
         member_id = request.member_id
         if not self._has_room(group, member_id):
@@ -40,7 +40,7 @@ class Joining:
         else:
             self._rejoin(group, request, answer, out)
 
-    def _has_room(self, group: Group, member_id: str) -> bool:
+    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
         """Whether group.max.size lets this one in.
 
         While a group prepares, those that wait are counted rather than the members: the group may
@@ -56,7 +56,7 @@ class Joining:
             return group.awaiting_join_count < limit
         return member is not None or len(group.members) < limit
 
-    def _turn_away(self, group: Group, member_id: str, out: Outcome) -> None:
+    def _turn_away(self, group: ClassicGroup, member_id: str, out: Outcome) -> None:
         if member_id == UNKNOWN_MEMBER:
             return
         group.remove(member_id)
@@ -64,7 +64,7 @@ class Joining:
         self._rebalance.maybe_complete_join(group, out)
 
     def _join_without_id(
-        self, group: Group, request: JoinRequest, answer: Answer, out: Outcome
+        self, group: ClassicGroup, request: JoinRequest, answer: Answer, out: Outcome
     ) -> None:
         instance_id = request.instance_id
         if instance_id is not None:
@@ -83,7 +83,12 @@ class Joining:
         out.answer(answer, JoinReply(error=ErrorCode.MEMBER_ID_REQUIRED, member_id=new_id))
 
     def _add(
-        self, group: Group, request: JoinRequest, member_id: str, answer: Answer, out: Outcome
+        self,
+        group: ClassicGroup,
+        request: JoinRequest,
+        member_id: str,
+        answer: Answer,
+        out: Outcome,
     ) -> None:
         member = Member(
             member_id=member_id,
@@ -105,7 +110,9 @@ class Joining:
         sessions.watch(group, member_id, sessions.NEW_MEMBER_JOIN_TIMEOUT_MS, out)
         self._rebalance.prepare_or_complete(group, RebalanceReason.MEMBER_JOINED, out)
 
-    def _rejoin(self, group: Group, request: JoinRequest, answer: Answer, out: Outcome) -> None:
+    def _rejoin(
+        self, group: ClassicGroup, request: JoinRequest, answer: Answer, out: Outcome
+    ) -> None:
         try:
             member = group.validate_member(request.member_id, request.instance_id)
         except KafkaError as error:

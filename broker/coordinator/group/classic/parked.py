@@ -5,10 +5,10 @@ happens to the group or to the member, each of them is answered once.
 """
 
 from broker.coordinator.group.classic import sessions
-from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.member import Answer, Member
+from broker.coordinator.group.data.values import JoinReply, JoinRequest, SyncReply
 from broker.coordinator.group.outcome import Outcome
-from broker.coordinator.group.values import JoinReply, JoinRequest, SyncReply
 from protocol.errors import ErrorCode
 
 
@@ -17,7 +17,9 @@ def refused(request: JoinRequest, code: ErrorCode) -> JoinReply:
     return JoinReply(error=code, member_id=request.member_id)
 
 
-def generation_reply(group: Group, member: Member, *, as_follower: bool = False) -> JoinReply:
+def generation_reply(
+    group: ClassicGroup, member: Member, *, as_follower: bool = False
+) -> JoinReply:
     """The generation as a member is told; the leader is told the members too."""
     leads = group.is_leader(member.member_id) and not as_follower
     return JoinReply(
@@ -30,7 +32,7 @@ def generation_reply(group: Group, member: Member, *, as_follower: bool = False)
     )
 
 
-def sync_reply(group: Group, assignment: bytes) -> SyncReply:
+def sync_reply(group: ClassicGroup, assignment: bytes) -> SyncReply:
     """A member's assignment."""
     return SyncReply(
         protocol_type=group.protocol_type,
@@ -40,7 +42,7 @@ def sync_reply(group: Group, assignment: bytes) -> SyncReply:
 
 
 def park_join(
-    group: Group, member: Member, request: JoinRequest, answer: Answer, out: Outcome
+    group: ClassicGroup, member: Member, request: JoinRequest, answer: Answer, out: Outcome
 ) -> None:
     """Take what a rejoining member says now, and park its JoinGroup."""
     group.update(
@@ -56,14 +58,16 @@ def park_join(
     )
 
 
-def release(group: Group, member: Member, join: JoinReply, sync: SyncReply, out: Outcome) -> None:
+def release(
+    group: ClassicGroup, member: Member, join: JoinReply, sync: SyncReply, out: Outcome
+) -> None:
     """Answer what the member has parked."""
     out.answer(group.set_awaiting_join(member, None), join)
     out.answer(member.awaiting_sync, sync)
     member.awaiting_sync = None
 
 
-def give_assignments(group: Group, out: Outcome) -> bool:
+def give_assignments(group: ClassicGroup, out: Outcome) -> bool:
     """Answer those that wait with their assignments, which are durable; whether anybody waited."""
     waited = False
     for member in group.members.values():
@@ -73,7 +77,7 @@ def give_assignments(group: Group, out: Outcome) -> bool:
     return waited
 
 
-def refuse_assignments(group: Group, code: ErrorCode, out: Outcome) -> None:
+def refuse_assignments(group: ClassicGroup, code: ErrorCode, out: Outcome) -> None:
     """Nobody has an assignment in this generation; those that wait for one are told why."""
     for member in group.members.values():
         member.assignment = b""
@@ -81,7 +85,7 @@ def refuse_assignments(group: Group, code: ErrorCode, out: Outcome) -> None:
             _answer_sync(group, member, SyncReply(error=code), out)
 
 
-def _answer_sync(group: Group, member: Member, reply: SyncReply, out: Outcome) -> None:
+def _answer_sync(group: ClassicGroup, member: Member, reply: SyncReply, out: Outcome) -> None:
     out.answer(member.awaiting_sync, reply)
     member.awaiting_sync = None
     # While it waited its session timer may have fired without effect: begin anew.

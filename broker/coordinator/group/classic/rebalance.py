@@ -8,10 +8,11 @@ long.
 from collections.abc import Callable
 
 from broker.coordinator.group.classic import parked, sessions
-from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.limits import GroupLimits
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.classic.stored import stored_group
+from broker.coordinator.group.data.values import JoinReply, SyncReply
 from broker.coordinator.group.outcome import (
     Outcome,
     RebalanceReason,
@@ -21,7 +22,7 @@ from broker.coordinator.group.outcome import (
     session_key,
     sync_key,
 )
-from broker.coordinator.group.values import JoinReply, SyncReply
+from broker.coordinator.group.statistics import Counters
 from protocol.errors import ErrorCode
 
 
@@ -31,28 +32,32 @@ class Rebalance:
     def __init__(
         self,
         limits: GroupLimits,
+        counters: Counters,
         *,
         now_ms: Callable[[], int],
         read_topics: Callable[[bytes], frozenset[str] | None],
     ) -> None:
         self._limits = limits
+        self._counters = counters
         self._now_ms = now_ms
         self._read_topics = read_topics
 
-    def prepare_or_complete(self, group: Group, reason: RebalanceReason, out: Outcome) -> None:
+    def prepare_or_complete(
+        self, group: ClassicGroup, reason: RebalanceReason, out: Outcome
+    ) -> None:
         """Somebody is new or changed: begin a rebalance, or go on with the one under way."""
         if group.can_rebalance:
             self.prepare(group, reason, out)
         else:
             self.maybe_complete_join(group, out)
 
-    def prepare(self, group: Group, reason: RebalanceReason, out: Outcome) -> None:
+    def prepare(self, group: ClassicGroup, reason: RebalanceReason, out: Outcome) -> None:
         """Everybody has to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             parked.refuse_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, out)
         group.pending_sync.clear()
         out.cancel(sync_key(group.group_id))
-        out.rebalances.append(reason)
+        self._counters.count_rebalance(reason.value)
         initial = group.state is GroupState.EMPTY
         group.transition_to(GroupState.PREPARING_REBALANCE, self._now_ms())
         if initial:
@@ -71,7 +76,7 @@ class Rebalance:
         else:
             self._wait_for_joins(group, out)
 
-    def _wait_for_joins(self, group: Group, out: Outcome) -> None:
+    def _wait_for_joins(self, group: ClassicGroup, out: Outcome) -> None:
         out.schedule(
             Timer(
                 kind=TimerKind.JOIN,
@@ -80,7 +85,7 @@ class Rebalance:
             )
         )
 
-    def maybe_complete_join(self, group: Group, out: Outcome) -> None:
+    def maybe_complete_join(self, group: ClassicGroup, out: Outcome) -> None:
         """End the join phase early when nobody is missing; never the initial delay."""
         if (
             group.state is GroupState.PREPARING_REBALANCE
@@ -89,7 +94,7 @@ class Rebalance:
         ):
             self.complete_join(group, out)
 
-    def on_initial_delay(self, group: Group, timer: Timer, out: Outcome) -> None:
+    def on_initial_delay(self, group: ClassicGroup, timer: Timer, out: Outcome) -> None:
         """The initial delay is over: extend it when somebody came, else go on (S-GRP-1)."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
@@ -107,7 +112,7 @@ class Rebalance:
             )
         )
 
-    def complete_join(self, group: Group, out: Outcome) -> None:
+    def complete_join(self, group: ClassicGroup, out: Outcome) -> None:
         """The join phase ends: who came forms the next generation; also the JOIN timer."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
@@ -142,7 +147,7 @@ class Rebalance:
             )
         )
 
-    def on_sync_timeout(self, group: Group, timer: Timer, out: Outcome) -> None:
+    def on_sync_timeout(self, group: ClassicGroup, timer: Timer, out: Outcome) -> None:
         """Who has not synced by now is out, and the others join again."""
         if timer.generation != group.generation or not group.pending_sync:
             return
@@ -154,7 +159,7 @@ class Rebalance:
         self.prepare(group, RebalanceReason.SYNC_EXPIRED, out)
 
     def after_removal(
-        self, group: Group, reason: RebalanceReason, out: Outcome, *, was_member: bool
+        self, group: ClassicGroup, reason: RebalanceReason, out: Outcome, *, was_member: bool
     ) -> None:
         """Somebody is out (`was_member`: not only a pending id): how the group goes on."""
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
@@ -168,14 +173,14 @@ class Rebalance:
 
     # ---- life of the group in memory
 
-    def on_loaded(self, group: Group, out: Outcome) -> None:
+    def on_loaded(self, group: ClassicGroup, out: Outcome) -> None:
         """The group was read from the log: its members' sessions begin now."""
         for member in group.members.values():
             sessions.watch(group, member.member_id, member.session_timeout_ms, out)
         if len(group.members) > self._limits.max_size:
             self.prepare(group, RebalanceReason.OVER_CAPACITY, out)
 
-    def close(self, group: Group, code: ErrorCode, out: Outcome) -> None:
+    def close(self, group: ClassicGroup, code: ErrorCode, out: Outcome) -> None:
         """The group leaves this broker's memory: nobody is left waiting."""
         for member in list(group.members.values()):
             parked.release(
@@ -185,9 +190,5 @@ class Rebalance:
                 SyncReply(error=code),
                 out,
             )
-            out.cancel(session_key(group.group_id, member.member_id))
-        for member_id in group.pending_join:
-            out.cancel(session_key(group.group_id, member_id))
-        out.cancel(join_key(group.group_id))
-        out.cancel(sync_key(group.group_id))
+        group.gone(out)
         group.transition_to(GroupState.DEAD, self._now_ms())

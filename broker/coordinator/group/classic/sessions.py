@@ -4,9 +4,9 @@ A parked request is a sign of life too (`Member.satisfies_heartbeat`); what happ
 fires is `departures`' to say.
 """
 
-from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.outcome import Outcome, Timer, TimerKind
+from broker.coordinator.group.outcome import Outcome, session_timer
 from protocol.errors import ErrorCode, KafkaError
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
@@ -14,20 +14,13 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 would ever notice, for a parked connection is not read (Kafka: 5 minutes)."""
 
 
-def watch(group: Group, member_id: str, timeout_ms: int, out: Outcome) -> None:
+def watch(group: ClassicGroup, member_id: str, timeout_ms: int, out: Outcome) -> None:
     """The member's (or pending id's) session ends in `timeout_ms` unless it is renewed."""
-    out.schedule(
-        Timer(
-            kind=TimerKind.SESSION,
-            group_id=group.group_id,
-            delay_ms=timeout_ms,
-            member_id=member_id,
-        )
-    )
+    out.schedule(session_timer(group.group_id, member_id, timeout_ms))
 
 
 def heartbeat(
-    group: Group, member_id: str, instance_id: str | None, generation: int, out: Outcome
+    group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, out: Outcome
 ) -> ErrorCode:
     """Heartbeat: renews the session; the code tells the member what to do (S-GRP-2)."""
     try:
@@ -40,8 +33,3 @@ def heartbeat(
     if group.state is GroupState.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
-
-
-def renew(group: Group, member_id: str, out: Outcome) -> None:
-    """Any sign of life other than a heartbeat."""
-    watch(group, member_id, group.members[member_id].session_timeout_ms, out)

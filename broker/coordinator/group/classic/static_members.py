@@ -1,13 +1,13 @@
 """A static member that comes back under a new member id (S-GRP-3, KIP-345, KIP-814)."""
 
 from broker.coordinator.group.classic import parked, sessions
-from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.member import Answer, Member
 from broker.coordinator.group.classic.rebalance import Rebalance
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.classic.stored import stored_group
+from broker.coordinator.group.data.values import JoinReply, JoinRequest, SyncReply
 from broker.coordinator.group.outcome import Outcome, RebalanceReason, session_key
-from broker.coordinator.group.values import JoinReply, JoinRequest, SyncReply
 from protocol.errors import ErrorCode
 
 
@@ -18,7 +18,7 @@ class StaticMembers:
         self._rebalance = rebalance
 
     def replace(
-        self, group: Group, request: JoinRequest, new_id: str, answer: Answer, out: Outcome
+        self, group: ClassicGroup, request: JoinRequest, new_id: str, answer: Answer, out: Outcome
     ) -> None:
         """Give the instance's place to `new_id`; the old id is fenced."""
         instance_id = request.instance_id
@@ -51,7 +51,7 @@ class StaticMembers:
 
     def _store_replacement(
         self,
-        group: Group,
+        group: ClassicGroup,
         request: JoinRequest,
         member: Member,
         old: tuple[str, str | None, tuple[tuple[tuple[str, bytes], ...], int, int]],

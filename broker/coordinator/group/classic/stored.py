@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.member import Member
 from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.stored import GroupMetadataRecord, StoredGroup, StoredMember
+from broker.coordinator.group.data.records import GroupMetadataRecord, StoredGroup, StoredMember
 
 
-def stored_group(group: Group, assignments: Mapping[str, bytes]) -> GroupMetadataRecord:
+def stored_group(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMetadataRecord:
     """The record of a group as it stands, with these assignments by member id."""
     return GroupMetadataRecord(
         group.group_id,
@@ -35,7 +35,7 @@ def stored_group(group: Group, assignments: Mapping[str, bytes]) -> GroupMetadat
     )
 
 
-def confirm(group: Group, stored: StoredGroup, now_ms: int) -> None:
+def confirm(group: ClassicGroup, stored: StoredGroup, now_ms: int) -> None:
     """A record of this living group is durable: what it says holds, if the generation still does.
 
     The group in memory knows more than its record (parked requests, members' other protocols), so
@@ -48,9 +48,9 @@ def confirm(group: Group, stored: StoredGroup, now_ms: int) -> None:
         group.transition_to(GroupState.STABLE, now_ms)
 
 
-def restored_group(group_id: str, stored: StoredGroup) -> Group:
+def restored_group(group_id: str, stored: StoredGroup) -> ClassicGroup:
     """The group a record speaks of: Stable with members, else Empty."""
-    group = Group(
+    group = ClassicGroup(
         group_id,
         state=GroupState.STABLE if stored.members else GroupState.EMPTY,
         generation=stored.generation,

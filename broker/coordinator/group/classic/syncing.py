@@ -1,23 +1,25 @@
 """SyncGroup: the leader's assignment is stored, then everybody gets his part of it."""
 
 from broker.coordinator.group.classic import parked
-from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.member import Answer
 from broker.coordinator.group.classic.rebalance import Rebalance
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.classic.stored import stored_group
+from broker.coordinator.group.data.values import SyncReply, SyncRequest
 from broker.coordinator.group.outcome import Outcome, RebalanceReason, sync_key
-from broker.coordinator.group.values import SyncReply, SyncRequest
+from broker.coordinator.group.statistics import Counters
 from protocol.errors import ErrorCode, KafkaError
 
 
 class Syncing:
     """Takes the leader's assignment, and gives each member that asks its part."""
 
-    def __init__(self, rebalance: Rebalance) -> None:
+    def __init__(self, rebalance: Rebalance, counters: Counters) -> None:
         self._rebalance = rebalance
+        self._counters = counters
 
-    def sync(self, group: Group, request: SyncRequest, answer: Answer, out: Outcome) -> None:
+    def sync(self, group: ClassicGroup, request: SyncRequest, answer: Answer, out: Outcome) -> None:
         """SyncGroup; followers are parked until the leader's assignment is written."""
         code = _refusal(group, request)
         if code is not ErrorCode.NONE:
@@ -35,7 +37,9 @@ class Syncing:
         if group.is_leader(member.member_id):
             self._store_assignment(group, dict(request.assignments), out)
 
-    def _store_assignment(self, group: Group, assignments: dict[str, bytes], out: Outcome) -> None:
+    def _store_assignment(
+        self, group: ClassicGroup, assignments: dict[str, bytes], out: Outcome
+    ) -> None:
         generation = group.generation
 
         def then(code: ErrorCode, following: Outcome) -> None:
@@ -44,7 +48,7 @@ class Syncing:
                 return
             if code is ErrorCode.NONE:
                 if group.state is GroupState.STABLE and parked.give_assignments(group, following):
-                    following.completed_rebalances += 1
+                    self._counters.completed_rebalances += 1
             elif group.state is GroupState.COMPLETING_REBALANCE:
                 parked.refuse_assignments(group, code, following)
                 self._rebalance.prepare_or_complete(group, RebalanceReason.WRITE_FAILED, following)
@@ -52,7 +56,7 @@ class Syncing:
         out.write([stored_group(group, assignments)], then=then)
 
 
-def _refusal(group: Group, request: SyncRequest) -> ErrorCode:
+def _refusal(group: ClassicGroup, request: SyncRequest) -> ErrorCode:
     try:
         group.validate_member(request.member_id, request.instance_id)
     except KafkaError as error:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.coordinator.group.offsets import CommittedOffset
+from broker.coordinator.group.data.offsets import CommittedOffset
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (

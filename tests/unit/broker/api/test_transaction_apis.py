@@ -10,9 +10,9 @@ from broker.api.add_partitions_to_txn import AddPartitionsToTxnHandler
 from broker.api.describe_transactions import DescribeTransactionsHandler
 from broker.api.end_txn import EndTxnHandler
 from broker.api.list_transactions import ListTransactionsHandler
-from broker.api.transaction_gate import TransactionGate
 from broker.api.txn_offset_commit import TxnOffsetCommitHandler
 from broker.api.write_txn_markers import WriteTxnMarkersHandler
+from broker.coordinator.transactional_commits import TransactionalCommits
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -47,13 +47,12 @@ class Api(GroupApi):
         super().__init__()
         self.transactions = TransactionHarness()
         coordinator, ids = self.transactions.coordinator, None
-        gate = TransactionGate(coordinator)
         self.handlers |= {
             ApiKey.ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnHandler(coordinator, self.image),
             ApiKey.ADD_OFFSETS_TO_TXN: AddOffsetsToTxnHandler(coordinator, self.coordinator),
             ApiKey.END_TXN: EndTxnHandler(coordinator, ids),  # type: ignore[arg-type]
             ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(
-                self.coordinator, coordinator, gate, self.image
+                TransactionalCommits(self.coordinator, coordinator), self.image
             ),
             ApiKey.DESCRIBE_TRANSACTIONS: DescribeTransactionsHandler(coordinator),
             ApiKey.LIST_TRANSACTIONS: ListTransactionsHandler(coordinator, self.clock),

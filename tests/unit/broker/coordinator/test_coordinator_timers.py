@@ -1,6 +1,6 @@
 """Named timers that are renewed more often than they fire."""
 
-from broker.coordinator.timers import Timers
+from broker.coordinator.runtime.timers import Timers
 from broker.deadlines import Deadlines
 from tests.support.manual_clock import ManualClock
 

@@ -6,10 +6,10 @@ import pytest
 import trio
 
 from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.offsets import CommittedOffset
+from broker.coordinator.group.data.offsets import CommittedOffset
+from broker.coordinator.group.data.records import OffsetRecord
+from broker.coordinator.group.data.serde import encode_record
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
-from broker.coordinator.group.records import encode_record
-from broker.coordinator.group.stored import OffsetRecord
 from broker.coordinator.runtime.loading import RECORDS_PER_TURN
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.builder import build_batch

@@ -3,10 +3,11 @@
 import pytest
 
 from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.offsets import CommittedOffset, OffsetStore
-from broker.coordinator.group.records import decode_record
-from broker.coordinator.group.stored import GroupMetadataRecord, OffsetRecord
-from broker.coordinator.group.values import CommitRequest, PartitionCommit
+from broker.coordinator.group.data.offsets import CommittedOffset
+from broker.coordinator.group.data.records import GroupMetadataRecord, OffsetRecord
+from broker.coordinator.group.data.serde import decode_record
+from broker.coordinator.group.data.values import CommitRequest, PartitionCommit
+from broker.coordinator.group.table.offset_store import OffsetStore
 from protocol.errors import ErrorCode
 from tests.support.group_harness import (
     INITIAL_DELAY_MS,
@@ -381,7 +382,7 @@ def test_a_store_forgets_empty_groups_and_topics() -> None:
 
 
 def test_subscriptions_of_later_versions_are_read_by_their_first_fields() -> None:
-    from broker.coordinator.group.records import subscribed_topics
+    from broker.coordinator.group.data.serde import subscribed_topics
 
     for version in (0, 1, 2, 3):
         assert subscribed_topics(subscription("a", "b", version=version)) == {"a", "b"}

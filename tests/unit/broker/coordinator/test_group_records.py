@@ -4,14 +4,14 @@ import struct
 
 import pytest
 
-from broker.coordinator.group.offsets import CommittedOffset
-from broker.coordinator.group.records import decode_record, encode_record
-from broker.coordinator.group.stored import (
+from broker.coordinator.group.data.offsets import CommittedOffset
+from broker.coordinator.group.data.records import (
     GroupMetadataRecord,
     OffsetRecord,
     StoredGroup,
     StoredMember,
 )
+from broker.coordinator.group.data.serde import decode_record, encode_record
 from protocol.errors import ProtocolError
 from tests.support.group_harness import GroupHarness
 

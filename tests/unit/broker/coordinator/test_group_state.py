@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.coordinator.group.classic.group import Group
+from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.member import Member
 from broker.coordinator.group.classic.state import (
     VALID_PREVIOUS_STATES,
@@ -28,7 +28,7 @@ def member(member_id: str, *protocols: str, instance: str | None = None) -> Memb
 @pytest.mark.parametrize("before", GroupState)
 @pytest.mark.parametrize("after", GroupState)
 def test_only_the_steps_of_the_table_are_possible(before: GroupState, after: GroupState) -> None:
-    group = Group("g", state=before)
+    group = ClassicGroup("g", state=before)
     if before in VALID_PREVIOUS_STATES[after]:
         group.transition_to(after, 5)
         assert (group.state, group.previous_state, group.state_timestamp_ms) == (after, before, 5)
@@ -56,7 +56,7 @@ def test_the_table_is_kafkas() -> None:
 
 
 def test_protocol_vote_takes_the_favourite_among_what_all_support() -> None:
-    group = Group("g", state=GroupState.PREPARING_REBALANCE)
+    group = ClassicGroup("g", state=GroupState.PREPARING_REBALANCE)
     for one in (member("a", "range", "roundrobin"), member("b", "roundrobin", "range")):
         group.add(one)
     assert group.select_protocol() in ("range", "roundrobin")
@@ -68,7 +68,7 @@ def test_protocol_vote_takes_the_favourite_among_what_all_support() -> None:
 
 
 def test_supported_protocols_follow_members_and_their_updates() -> None:
-    group = Group("g")
+    group = ClassicGroup("g")
     group.add(member("a", "range", "sticky"))
     group.transition_to(GroupState.PREPARING_REBALANCE, 0)
     assert group.supports("consumer", (("sticky", b""),))
@@ -86,14 +86,14 @@ def test_supported_protocols_follow_members_and_their_updates() -> None:
 
 
 def test_an_empty_group_takes_any_protocol_but_none() -> None:
-    group = Group("g")
+    group = ClassicGroup("g")
     assert group.supports("anything", (("x", b""),))
     assert not group.supports("", (("x", b""),))
     assert not group.supports("consumer", ())
 
 
 def test_the_first_member_leads_and_the_next_one_inherits() -> None:
-    group = Group("g")
+    group = ClassicGroup("g")
     for name in "abc":
         group.add(member(name))
     assert group.leader_id == "a"
@@ -106,7 +106,7 @@ def test_the_first_member_leads_and_the_next_one_inherits() -> None:
 
 
 def test_a_leader_that_did_not_rejoin_is_replaced_by_one_that_did() -> None:
-    group = Group("g")
+    group = ClassicGroup("g")
     for name in "abc":
         group.add(member(name))
     assert not group.elect_joined_leader()
@@ -116,7 +116,7 @@ def test_a_leader_that_did_not_rejoin_is_replaced_by_one_that_did() -> None:
 
 
 def test_replacing_a_static_member_keeps_its_place_and_leadership() -> None:
-    group = Group("g", state=GroupState.PREPARING_REBALANCE)
+    group = ClassicGroup("g", state=GroupState.PREPARING_REBALANCE)
     group.add(member("old", instance="i"))
     group.add(member("other"))
     group.members["old"].assignment = b"mine"
@@ -129,7 +129,7 @@ def test_replacing_a_static_member_keeps_its_place_and_leadership() -> None:
 
 
 def test_s_grp_3_member_validation() -> None:
-    group = Group("g")
+    group = ClassicGroup("g")
     group.add(member("m", instance="i"))
     group.add(member("n"))
     assert group.validate_member("m", "i").member_id == "m"
@@ -148,7 +148,7 @@ def test_subscribed_topics_are_known_of_readable_consumers_only() -> None:
     def read(metadata: bytes) -> frozenset[str] | None:
         return None if metadata == b"sticky" else frozenset({metadata.decode()})
 
-    group = Group("g")
+    group = ClassicGroup("g")
     group.add(member("a", "range", "sticky"))
     assert group.is_subscribed_to("anything")  # not computed yet: assume so
     group.protocol_name = "range"

@@ -1,7 +1,7 @@
 """Which records are on their way, by key."""
 
-from broker.coordinator.group.offsets import CommittedOffset
-from broker.coordinator.group.stored import GroupMetadataRecord, GroupRecord, OffsetRecord
+from broker.coordinator.group.data.offsets import CommittedOffset
+from broker.coordinator.group.data.records import GroupMetadataRecord, GroupRecord, OffsetRecord
 from broker.coordinator.runtime.in_flight import InFlight
 
 A, B = ("a", "t", 0), ("b", "t", 0)

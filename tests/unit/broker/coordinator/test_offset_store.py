@@ -1,6 +1,7 @@
 """Committed offsets as data: what is visible, what waits in a transaction."""
 
-from broker.coordinator.group.offsets import CommittedOffset, OffsetStore
+from broker.coordinator.group.data.offsets import CommittedOffset
+from broker.coordinator.group.table.offset_store import OffsetStore
 
 A, OTHER_PARTITION, OTHER_GROUP = ("a", "t", 0), ("a", "t", 1), ("b", "t", 0)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.coordinator.group.values import CommitRequest, PartitionCommit, TransactionalCommit
+from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import read_header
 from protocol.records.control import ControlType, build_end_transaction_marker

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.values import CommitRequest, PartitionCommit, TransactionalCommit
+from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
 from broker.coordinator.transaction.state import TransactionState as S
 from protocol.errors import ErrorCode
 from tests.support.group_harness import INITIAL_DELAY_MS, SESSION_MS, GroupHarness, Parked

@@ -1,39 +1,13 @@
 """When committed offsets have outlived their retention. Pure (S-GRP-4, KIP-211).
 
 An explicit expire time (commits of OffsetCommit v2-4) rules; else `offsets.retention.minutes`
-count from when the group became Empty, for a simple group from the commit, for a stable consumer
-group from the commit but only for topics nobody subscribes to; during a rebalance nothing expires.
+count from when the group became Empty, or from the commit: the group says which, and whether
+anything may expire at all.
 After Kafka's `OffsetExpirationCondition`.
 """
 
-from enum import Enum
-
-from broker.coordinator.group.classic.group import Group
-from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.offsets import CommittedOffset
-
-
-class ExpiryBase(Enum):
-    """From when the retention of a group's offsets counts."""
-
-    GROUP_EMPTY = "the group has been empty"
-    COMMIT = "the offset was committed"
-    NEVER = "the group is in use"
-
-
-def expiry_base(group: Group) -> ExpiryBase:
-    """Which rule holds for a group as it stands (KIP-211)."""
-    if group.protocol_type is None:
-        return ExpiryBase.COMMIT
-    if group.state is GroupState.EMPTY:
-        return ExpiryBase.GROUP_EMPTY
-    if (
-        group.state is GroupState.STABLE
-        and group.uses_consumer_protocol
-        and group.subscribed_topics is not None
-    ):
-        return ExpiryBase.COMMIT
-    return ExpiryBase.NEVER
+from broker.coordinator.group.data.offsets import CommittedOffset
+from broker.coordinator.group.table.group import ExpiryBase, Group
 
 
 class ExpiryCheck:
@@ -42,7 +16,7 @@ class ExpiryCheck:
     __slots__ = ("_base", "_deadline", "_empty_since", "_now_ms")
 
     def __init__(self, group: Group, now_ms: int, retention_ms: int) -> None:
-        self._base = expiry_base(group)
+        self._base = group.expiry_base
         self._now_ms = now_ms
         self._deadline = now_ms - retention_ms
         """Whose retention began then or earlier is over."""

@@ -1,11 +1,11 @@
 """What the records of `__consumer_offsets` say, as plain values.
 
-Decisions make them, replay takes them; `records.py` turns them into Kafka's bytes and back.
+Decisions make them, replay takes them; `serde.py` turns them into Kafka's bytes and back.
 """
 
 from dataclasses import dataclass
 
-from broker.coordinator.group.offsets import CommittedOffset, OffsetKey
+from broker.coordinator.group.data.offsets import CommittedOffset, OffsetKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ Keys of the newer group types are `None` here: they are left alone, so that a Ka
 directory back finds them (S-FMT-2).
 """
 
-from broker.coordinator.group.offsets import CommittedOffset, OffsetKey
-from broker.coordinator.group.stored import (
+from broker.coordinator.group.data.offsets import CommittedOffset, OffsetKey
+from broker.coordinator.group.data.records import (
     GroupMetadataRecord,
     GroupRecord,
     OffsetRecord,

@@ -8,19 +8,23 @@ transaction it is as unstable as what is pending there already (S-TXN-5). Pure.
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from broker.coordinator.group.classic.group import Group
-from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.expiry import ExpiryCheck
-from broker.coordinator.group.group_manager import GroupMetadataManager
-from broker.coordinator.group.offsets import CommittedOffset, OffsetKey, OffsetStore
-from broker.coordinator.group.outcome import Outcome
-from broker.coordinator.group.stored import (
+from broker.coordinator.group.data.offsets import CommittedOffset, OffsetKey
+from broker.coordinator.group.data.records import (
     GroupMetadataRecord,
     GroupRecord,
     OffsetRecord,
     PendingOffsetRecord,
 )
-from broker.coordinator.group.values import CommitRequest, PartitionCommit, TransactionalCommit
+from broker.coordinator.group.data.values import (
+    CommitRequest,
+    PartitionCommit,
+    TransactionalCommit,
+)
+from broker.coordinator.group.outcome import Outcome
+from broker.coordinator.group.table.expiry import ExpiryCheck
+from broker.coordinator.group.table.group import Group
+from broker.coordinator.group.table.group_table import GroupTable
+from broker.coordinator.group.table.offset_store import OffsetStore
 from broker.coordinator.runtime.decision import Done
 from broker.coordinator.runtime.in_flight import InFlight
 from broker.coordinator.write_codes import commit_code
@@ -34,7 +38,7 @@ class OffsetMetadataManager:
 
     def __init__(
         self,
-        groups: GroupMetadataManager,
+        groups: GroupTable,
         store: OffsetStore,
         in_flight: InFlight[GroupRecord],
         *,
@@ -54,7 +58,7 @@ class OffsetMetadataManager:
 
         A commit keeps the member's session as a heartbeat does (S-GRP-2).
         """
-        self._validate_commit(request, out)
+        self._check_commit(request, out)
         now_ms = self._now_ms()
         expires = _expiry_of(request, now_ms)
         group_id = request.group_id
@@ -70,7 +74,7 @@ class OffsetMetadataManager:
     def commit_in_transaction(self, request: TransactionalCommit, done: Done, out: Outcome) -> None:
         """TxnOffsetCommit: pending when it is durable. Raises KafkaError when the group refuses."""
         commit, producer_id = request.commit, request.producer_id
-        self._validate_commit_in_transaction(commit)
+        self._check_commit_in_transaction(commit)
         now_ms = self._now_ms()
         expires = _expiry_of(commit, now_ms)
         group_id = commit.group_id
@@ -91,12 +95,18 @@ class OffsetMetadataManager:
             "transactional": True,
         }
 
-    def _validate_commit_in_transaction(self, request: CommitRequest) -> None:
-        """KIP-447: a generation, member or static name that is given must be current (S-TXN-5).
+    def _check_commit(self, request: CommitRequest, out: Outcome) -> None:
+        group = self._groups.get(request.group_id)
+        if group is None:
+            # A simple consumer: the group comes with its first offset.
+            if request.generation >= 0:
+                raise KafkaError(request.unknown_group)
+            return
+        if self._in_flight and self._groups.is_being_deleted(request.group_id):
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        group.check_commit(request, out)
 
-        Older clients give none, and a group with members takes their commits all the same. Nothing
-        here is a sign of life, and a rebalance does not stop it.
-        """
+    def _check_commit_in_transaction(self, request: CommitRequest) -> None:
         group = self._groups.get(request.group_id)
         if group is None:
             if request.generation >= 0:
@@ -104,31 +114,7 @@ class OffsetMetadataManager:
             return
         if self._groups.is_being_deleted(request.group_id):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        named = bool(request.member_id) or request.instance_id is not None
-        if request.generation >= 0 or (named and group.state is not GroupState.EMPTY):
-            group.validate_member(request.member_id, request.instance_id)
-            if request.generation != group.generation:
-                raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-
-    def _validate_commit(self, request: CommitRequest, out: Outcome) -> None:
-        group = self._groups.get(request.group_id)
-        if group is None:
-            if request.generation >= 0:
-                raise KafkaError(request.unknown_group)
-            return  # A simple consumer: the group comes with its first offset.
-        if self._in_flight and self._groups.is_being_deleted(request.group_id):
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if request.generation < 0 and group.state is GroupState.EMPTY:
-            return
-        if request.generation < 0 and not request.member_id and request.instance_id is None:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        group.validate_member(request.member_id, request.instance_id)
-        if request.generation != group.generation:
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        if group.state is GroupState.COMPLETING_REBALANCE:
-            # It knows the new generation but not its assignment: it may not own the partition.
-            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
-        self._groups.renew_session(group, request.member_id, out)
+        group.check_commit_in_transaction(request)
 
     # ---- deletion and expiry
 
@@ -136,11 +122,10 @@ class OffsetMetadataManager:
         self, group_id: str, wanted: Iterable[tuple[str, int]], out: Outcome
     ) -> dict[tuple[str, int], ErrorCode]:
         """OffsetDelete: a result per partition. Raises KafkaError (S-GRP-6)."""
-        group = self._groups.get(group_id)
-        if group is None or self._groups.is_being_deleted(group_id):
+        group = self._groups.living(group_id)
+        if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        group.check_offset_delete()
         results: dict[tuple[str, int], ErrorCode] = {}
         tombstones = []
         for topic, partition in wanted:
@@ -200,8 +185,7 @@ class OffsetMetadataManager:
     def may_vanish(self, group: Group) -> bool:
         """Whether an empty group without offsets left may go too."""
         return (
-            group.state is GroupState.EMPTY
-            and not group.pending_join
+            group.is_vacant
             and not self._store.has_open_transaction(group.group_id)
             and not self._keys_in_flight(group.group_id)
         )

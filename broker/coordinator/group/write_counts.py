@@ -1,0 +1,50 @@
+"""Counts what was written to `__consumer_offsets`, and what could not be."""
+
+import logging
+from typing import assert_never
+
+from broker.coordinator.group.data.records import (
+    GroupMetadataRecord,
+    GroupRecord,
+    OffsetRecord,
+    PendingOffsetRecord,
+)
+from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
+from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group.statistics import Counters
+from broker.coordinator.runtime.decision import Write
+from protocol.errors import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+
+class WriteCounts:
+    """Told of the end of each write."""
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+
+    def on_settled(self, shard: GroupShard, write: Write[GroupRecord], code: ErrorCode) -> None:
+        """A write has ended."""
+        records, counters = write.records, self._counters
+        failed = code is not ErrorCode.NONE
+        first = records[0]
+        if isinstance(first, OffsetRecord):
+            if first.committed is None:
+                return  # Tombstones are counted by whoever asked for them.
+            if failed:
+                counters.commit_failures += len(records)
+            else:
+                counters.commits += len(records)
+        elif isinstance(first, PendingOffsetRecord):
+            if failed:
+                counters.commit_failures += len(records)
+            else:
+                counters.transactional_commits += len(records)
+        elif isinstance(first, GroupMetadataRecord):
+            if failed:
+                logger.warning(
+                    "Writing group metadata to %s-%d: %r", OFFSETS_TOPIC, shard.partition, code
+                )
+        else:
+            assert_never(first)

@@ -1,0 +1,239 @@
+"""The one way to write, with a coordinator that keeps nothing but names and numbers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from broker.coordinator.runtime.decision import Decision, Write
+from broker.coordinator.runtime.in_flight import InFlight
+from broker.coordinator.runtime.runtime import CoordinatorRuntime
+from broker.coordinator.runtime.timers import Timers
+from broker.coordinator.runtime.writing import TOMBSTONES_PER_BATCH, Conduct
+from broker.deadlines import Deadlines
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import BatchHeader
+from protocol.records.record import Record
+from protocol.types import TopicPartition
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_partition_log import MemoryPartitionLog
+
+NONE = ErrorCode.NONE
+FAILS, TOLD = ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE
+TP = TopicPartition("__numbers", 0)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A record."""
+
+    key: str
+    value: int | None = None
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A timer."""
+
+    key: str
+    delay_ms: int
+
+
+Numbers = Decision[Number]
+
+
+class NumberShard:
+    """All that a shard has to have."""
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.in_flight: InFlight[Number] = InFlight()
+        self.numbers: dict[str, int | None] = {}
+        self.offsets: list[int] = []
+        self.rang: list[str] = []
+
+    def on_timer(self, timer: Alarm, out: Numbers) -> None:
+        self.rang.append(timer.key)
+        out.write([Number("alarm", timer.delay_ms)])
+
+    def replay(self, record: Number, offset: int) -> None:
+        assert record in self.in_flight.of(record.key), "a shard knows its own record"
+        self.numbers[record.key] = record.value
+        self.offsets.append(offset)
+
+    def load_record(self, header: BatchHeader, record: Record) -> None:
+        pass
+
+    def load_marker(self, producer_id: int, *, commit: bool) -> None:
+        pass
+
+    def settle(self) -> Iterator[None]:
+        return iter(())
+
+
+class Numbering:
+    """The coordinator, with a diary of what it saw."""
+
+    def __init__(self) -> None:
+        self.log = MemoryPartitionLog()
+        self.clock = ManualClock()
+        self.deadlines = Deadlines(self.clock)
+        self.diary: list[object] = []
+        self.runtime: CoordinatorRuntime[NumberShard, Numbers] = CoordinatorRuntime(
+            TP.topic,
+            self.log,
+            self.clock,
+            Timers(self.deadlines, self.clock),
+            Conduct(
+                new_decision=Decision,
+                encode=lambda record: (
+                    record.key.encode(),
+                    None if record.value is None else b"%d" % record.value,
+                ),
+                on_settled=self._on_settled,
+            ),
+            new_shard=NumberShard,
+            on_active=lambda shard: None,
+            slice_bytes=1_000,
+        )
+        self.shard = self.runtime.shard(0)
+
+    def _on_settled(self, shard: NumberShard, write: Write[Number], code: ErrorCode) -> None:
+        self.diary.append(("settled", code))
+
+    def note(self, what: str) -> Callable[[Any], None]:
+        return lambda reply: self.diary.append((what, reply))
+
+    def carry_out(self, out: Numbers) -> None:
+        self.runtime.carry_out(self.shard, out)
+        self.shard.in_flight._check()
+
+
+@pytest.fixture
+def numbering() -> Numbering:
+    return Numbering()
+
+
+@pytest.mark.parametrize(("code", "told"), [(NONE, NONE), (FAILS, TOLD)])
+def test_answers_come_at_once_and_what_depends_on_the_write_in_its_order(
+    numbering: Numbering, code: ErrorCode, told: ErrorCode
+) -> None:
+    def then(code: ErrorCode, following: Numbers) -> None:
+        numbering.diary.append(("then", code, numbering.shard.numbers.get("a")))
+        following.answer(numbering.note("following"), 3)
+
+    numbering.log.hold = True
+    out: Numbers = Decision()
+    out.answer(numbering.note("now"), 1)
+    out.answer(None, 2)
+    out.write([Number("a", 5)], numbering.note("durable"), then)
+    numbering.carry_out(out)
+    assert numbering.diary == [("now", 1)]
+    assert numbering.shard.numbers == {}
+    assert "a" in numbering.shard.in_flight
+    numbering.log.release(code)
+    assert not numbering.shard.in_flight
+    assert numbering.diary[1:] == [
+        ("then", told, 5 if code is NONE else None),
+        ("durable", told),
+        ("following", 3),
+        ("settled", code),
+    ]
+
+
+def test_what_is_said_twice_in_one_decision_is_one_batch(numbering: Numbering) -> None:
+    out: Numbers = Decision()
+    out.write([Number("a", 1)])
+    out.write([Number("b", 2)], numbering.note("durable"))
+    assert out.record_count == 2
+    numbering.carry_out(out)
+    assert numbering.shard.numbers == {"a": 1, "b": 2}
+    assert numbering.shard.offsets == [0, 1]
+    assert len(numbering.log.batches[TP]) == 1
+    assert numbering.diary == [("durable", NONE), ("settled", NONE)]
+
+
+def test_who_waits_for_no_write_is_told_at_once(numbering: Numbering) -> None:
+    out: Numbers = Decision()
+    out.when_durable(numbering.note("durable"))
+    numbering.carry_out(out)
+    assert numbering.diary == [("durable", NONE)]
+
+
+def test_an_error_may_be_told_in_the_words_of_the_request(numbering: Numbering) -> None:
+    numbering.log.fail_with = ErrorCode.MESSAGE_TOO_LARGE
+    out: Numbers = Decision()
+    write = out.write([Number("a", 1)], numbering.note("durable"))
+    write.translate = lambda code: ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    numbering.carry_out(out)
+    assert numbering.diary[0] == ("durable", ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2, None])
+def test_tombstones_go_in_batches_and_the_first_failure_is_told(
+    numbering: Numbering, failing: int | None
+) -> None:
+    records = [Number(f"{index}") for index in range(2 * TOMBSTONES_PER_BATCH + 1)]
+    numbering.log.hold = True
+    out: Numbers = Decision()
+    out.write(records, numbering.note("durable")).splits = True
+    numbering.carry_out(out)
+    assert len(numbering.log.batches[TP]) == 3
+    assert len(numbering.shard.in_flight) == len(records)
+    for batch in range(3):
+        assert numbering.diary == []
+        numbering.log.release_one(FAILS if batch == failing else NONE)
+    assert numbering.diary[0] == ("durable", NONE if failing is None else TOLD)
+    sizes = [TOMBSTONES_PER_BATCH, TOMBSTONES_PER_BATCH, 1]
+    durable = sum(size for batch, size in enumerate(sizes) if batch != failing)
+    assert len(numbering.shard.numbers) == durable
+    assert not numbering.shard.in_flight
+
+
+def test_records_that_belong_together_are_never_split(numbering: Numbering) -> None:
+    out: Numbers = Decision()
+    out.write([Number(f"{index}", 1) for index in range(TOMBSTONES_PER_BATCH + 1)])
+    numbering.carry_out(out)
+    assert len(numbering.log.batches[TP]) == 1
+
+
+@pytest.mark.parametrize("code", [NONE, FAILS])
+def test_a_shard_that_was_given_away_is_not_changed(numbering: Numbering, code: ErrorCode) -> None:
+    numbering.log.hold = True
+    out: Numbers = Decision()
+    out.write([Number("a", 1)], numbering.note("durable"))
+    numbering.carry_out(out)
+    numbering.runtime.resign(0)
+    numbering.log.release(code)
+    assert numbering.shard.numbers == {}
+    assert not numbering.shard.in_flight
+    told = ErrorCode.NOT_COORDINATOR if code is NONE else TOLD
+    assert numbering.diary[0] == ("durable", told)
+
+
+def test_a_timer_is_a_decision_of_the_shard(numbering: Numbering) -> None:
+    out: Numbers = Decision()
+    out.schedule(Alarm("wake", 50))
+    out.schedule(Alarm("never", 50))
+    numbering.carry_out(out)
+    out = Decision()
+    out.cancel("never")
+    numbering.carry_out(out)
+    numbering.clock.advance(ms=60)
+    numbering.deadlines.run_due()
+    assert numbering.shard.rang == ["wake"]
+    assert numbering.shard.numbers == {"alarm": 50}
+
+
+def test_a_timer_of_a_shard_that_was_given_away_is_over(numbering: Numbering) -> None:
+    out: Numbers = Decision()
+    out.schedule(Alarm("wake", 50))
+    numbering.carry_out(out)
+    numbering.runtime.resign(0)
+    numbering.log.led = {}
+    numbering.clock.advance(ms=60)
+    numbering.deadlines.run_due()
+    assert numbering.shard.rang == []
+    with pytest.raises(KafkaError):
+        numbering.runtime.shard(0)

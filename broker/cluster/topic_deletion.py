@@ -40,9 +40,13 @@ class TopicDeletions:
 
     async def delete(self, name: str) -> None:
         """Remove a topic that is there, and its logs. Raises MetadataStoreError, KafkaError."""
-        await self._store.apply([Create(deletion_path(name))])
-        self._marked.add(name)
-        await self._applier.catch_up()
+        with self._applier.heard() as outcomes:
+            await self._store.apply([Create(deletion_path(name))])
+            self._marked.add(name)
+            await self._applier.catch_up()
+        refused = outcomes[name].refused
+        if refused is not None:
+            raise refused
         await self._forget(name)
 
     async def _forget(self, name: str) -> None:

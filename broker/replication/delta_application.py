@@ -13,11 +13,11 @@ A partition that was there before and cannot be opened has no leader; the rest s
 
 import logging
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import trio
 
-from broker.cluster.image import PartitionImage, TopicImage
+from broker.cluster.image import NO_LEADER, PartitionImage, TopicImage
 from broker.cluster.image_delta import Outcome, TopicDelta
 from config.topic_config import TopicConfig
 from protocol.errors import KafkaError
@@ -25,6 +25,8 @@ from protocol.types import TopicPartition
 from storage.errors import OutOfResources, StorageError
 
 log = logging.getLogger(__name__)
+
+_LOST: Final = PartitionImage(leader=NO_LEADER, leader_epoch=-1, replicas=(), isr=())
 
 
 class PartitionTable(Protocol):
@@ -84,6 +86,8 @@ async def apply_delta(table: PartitionTable, delta: TopicDelta, config: TopicCon
         except KafkaError as error:
             failed[index] = error
         await trio.lowlevel.checkpoint()
+    for index in delta.lost:
+        table.resign(TopicPartition(topic.name, index), _LOST)
     for index, why in failed.items():
         log.error("Partition %s-%d has no leader: %s", topic.name, index, why)
     return Outcome(failed=failed)

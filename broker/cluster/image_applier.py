@@ -49,8 +49,11 @@ _FORESEEN: Final = (MetadataStoreError, KafkaError)
 class Replicas(Protocol):
     """What is asked of `broker.replication.replica_manager.ReplicaManager`."""
 
-    async def apply(self, delta: TopicDelta, config: TopicConfig) -> Outcome:
-        """Make, open, lead, resign and delete what `delta` says. Raises KafkaError."""
+    async def apply(self, delta: TopicDelta, config: TopicConfig | None) -> Outcome:
+        """Make, open, lead, resign and delete what `delta` says. Raises KafkaError.
+
+        `config` is that of logs that are opened; None when none is.
+        """
         ...
 
 
@@ -99,7 +102,8 @@ class ImageApplier:
 
     def _on_events(self, events: Collection[NodeEvent]) -> None:
         self._told.extend(events)
-        self._woken.set()
+        if not self._hearing:
+            self._woken.set()
 
     # ------------------------------------------------------------------ start
 
@@ -148,22 +152,27 @@ class ImageApplier:
                         log.error("Topic %s does not follow the metadata: %s", name, error)
                         outcome = Outcome(refused=error)
                     self._tell(name, outcome)
-            self._woken = trio.Event()
 
     @contextmanager
     def heard(self) -> Iterator[dict[str, Outcome]]:
-        """What becomes of topics within the block, by name; unchanged ones are missing."""
+        """What becomes of topics within the block, by name; unchanged ones are missing.
+
+        For who writes the tree and then has it applied (`catch_up`), both within the block.
+        """
         outcomes: dict[str, Outcome] = {}
         self._hearing.append(outcomes)
         try:
             yield outcomes
         finally:
             self._hearing = [others for others in self._hearing if others is not outcomes]
+            if self._told:
+                self._woken.set()
 
     # ------------------------------------------------------------------ pieces
 
     async def _gather(self, news: dict[str, TopicNews]) -> None:
         events, self._told = self._told, []
+        self._woken = trio.Event()
         for count, _ in enumerate(gather(events, news), 1):
             if count % _EVENTS_A_TURN == 0:
                 await wait_for_turn()
@@ -171,6 +180,8 @@ class ImageApplier:
     async def _delta(self, name: str, news: TopicNews, *, is_first: bool = False) -> TopicDelta:
         """From what the image shows of a topic to what the tree holds; first, from nothing."""
         known = self._image.topic(name)
+        if known is None and news.is_gone:
+            return TopicDelta(name=name)
         if (news.deletion or known is None) and await self._is_marked(name):
             return TopicDelta(name=name, deleted=known or await self._reader.read(name))
         now = await self._reader.read(name, known, news)
@@ -187,7 +198,9 @@ class ImageApplier:
         name, topic = delta.name, delta.topic
         if delta.deleted is not None:
             self._image.remove_topic(name)
-        config = self._configs.resolve(name, {} if topic is None else topic.config)
+        config = None
+        if topic is not None and delta.opens_logs:
+            config = self._configs.resolve(name, topic.config)
         outcome = await self._replicas.apply(delta, config)
         if delta.deleted is not None:
             for coordinator in self.coordinators.values():

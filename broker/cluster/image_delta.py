@@ -34,6 +34,11 @@ class TopicDelta:
         """False when both images say the same."""
         return bool(self.deleted or self.new or self.changed or self.lost or self.config_changed)
 
+    @property
+    def opens_logs(self) -> bool:
+        """Whether there may be logs to be opened for it."""
+        return bool(self.new or self.changed)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:

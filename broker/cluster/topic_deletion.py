@@ -50,12 +50,13 @@ class TopicDeletions:
         await self._forget(name)
 
     async def _forget(self, name: str) -> None:
-        await self._store.apply(
-            [
-                Delete(topic_path(name), recursive=True),
-                Delete(topic_config_path(name), recursive=True),
-                Delete(deletion_path(name), recursive=True),
-            ]
-        )
-        self._marked.discard(name)
-        await self._applier.catch_up()
+        with self._applier.heard():
+            await self._store.apply(
+                [
+                    Delete(topic_path(name), recursive=True),
+                    Delete(topic_config_path(name), recursive=True),
+                    Delete(deletion_path(name), recursive=True),
+                ]
+            )
+            self._marked.discard(name)
+            await self._applier.catch_up()

@@ -217,6 +217,23 @@ def test_each_hears_until_its_own_block_ends() -> None:
     trio.run(scenario)
 
 
+def test_what_a_writer_heard_of_and_did_not_have_applied_is_applied_by_the_task() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cluster.applier.run)
+            await trio.testing.wait_all_tasks_blocked()
+            with cluster.applier.heard() as outcomes:
+                await cluster.store.apply(creation("t", {0: ALONE}))
+                await trio.testing.wait_all_tasks_blocked()
+                assert outcomes == {}
+            await trio.testing.wait_all_tasks_blocked()
+            assert cluster.image.topic("t") is not None
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+
+
 def test_a_partition_that_the_topic_has_no_more_is_served_no_more_and_its_log_stays() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()

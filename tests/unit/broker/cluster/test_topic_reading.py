@@ -45,6 +45,16 @@ def test_news_are_sorted_by_topic_in_the_order_in_which_topics_were_first_told()
     ]
 
 
+def test_a_topic_is_gone_when_that_is_the_last_that_is_told_of_its_own_node() -> None:
+    own, made, gone = "/brokers/topics/t", NodeChange.CREATED, NodeChange.DELETED
+    for told, expected in (([made, gone], True), ([gone, made], False)):
+        news: dict[str, TopicNews] = {}
+        events = [NodeEvent(own, change) for change in told]
+        events.append(NodeEvent(f"{own}/partitions/0/state", gone))
+        list(gather(events, news))
+        assert news == {"t": TopicNews(assignment=True, is_gone=expected, states={0})}
+
+
 def test_only_what_is_new_is_read_again() -> None:
     async def scenario() -> None:
         store = await open_store()

@@ -221,7 +221,11 @@ class Controller:
             outcomes = await self._write(operations)
         except KafkaError as error:
             return dict.fromkeys(planned, error)
-        refused = {name: one.refused for name, one in outcomes.items() if one.refused is not None}
+        refused = {
+            name: outcomes[name].refused
+            for name in planned
+            if name in outcomes and outcomes[name].refused is not None
+        }
         if refused:
             undo = [operation for name in refused for operation in creation_undone(name)]
             try:

@@ -205,6 +205,21 @@ def test_what_is_refused_is_not_in_the_image_and_heard_by_who_asked() -> None:
     trio.run(scenario)
 
 
+def test_what_is_refused_of_somebody_elses_is_not_taken_back_by_the_controller() -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        cluster.replicas.fail[TopicPartition("theirs", 0)] = KafkaError(ErrorCode.INVALID_CONFIG)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cluster.controller.create_topic, NewTopic(name="ours"))
+            nursery.start_soon(cluster.store.apply, creation("theirs", {0: ALONE}))
+        await cluster.applier.catch_up()
+        assert cluster.image.topic("ours") is not None
+        assert cluster.image.topic("theirs") is None
+        assert await cluster.store.get("/brokers/topics/theirs") is not None
+
+    trio.run(scenario)
+
+
 def test_each_hears_until_its_own_block_ends() -> None:
     async def scenario() -> None:
         cluster = await start_cluster()

@@ -20,7 +20,7 @@ Kafka's `KafkaController` and `AdminZkClient`.
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -221,11 +221,17 @@ class Controller:
             outcomes = await self._write(operations)
         except KafkaError as error:
             return dict.fromkeys(planned, error)
-        refused = {name: one.refused for name, one in outcomes.items() if one.refused is not None}
+        refused = {
+            name: outcomes[name].refused
+            for name in planned
+            if name in outcomes and outcomes[name].refused is not None
+        }
         if refused:
-            await self._take_back(
-                operation for name in refused for operation in creation_undone(name)
-            )
+            undo = [operation for name in refused for operation in creation_undone(name)]
+            try:
+                await self._take_back(undo)
+            except KafkaError as error:
+                refused = dict.fromkeys(refused, error)
         results: dict[str, TopicImage | KafkaError] = {}
         for name in planned:
             refusal = refused.get(name)
@@ -358,7 +364,9 @@ class Controller:
                 return
             operations = await self._writes.config(name, own)
             with trio.CancelScope(shield=True):
-                await self._write(operations)
+                outcome = (await self._write(operations)).get(name, Outcome())
+            if outcome.refused is not None:
+                raise outcome.refused
         log.info("Topic %s has the configs %s now", name, own)
 
     # ------------------------------------------------------------------ pieces
@@ -375,9 +383,9 @@ class Controller:
             await self._applier.catch_up()
         return outcomes
 
-    async def _take_back(self, operations: Iterable[Operation]) -> None:
+    async def _take_back(self, operations: Sequence[Operation]) -> None:
         """A crash before this leaves a topic that nobody was promised; the next start opens it."""
-        await self._write(list(operations))
+        await self._write(operations)
 
     def statistics(self) -> ControllerStatistics:
         """Gauges for metrics, all at once."""

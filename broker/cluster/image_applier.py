@@ -43,12 +43,17 @@ log = logging.getLogger(__name__)
 _EVENTS_A_TURN: Final = 1024
 """About a millisecond."""
 
+_FORESEEN: Final = (MetadataStoreError, KafkaError)
+
 
 class Replicas(Protocol):
     """What is asked of `broker.replication.replica_manager.ReplicaManager`."""
 
-    async def apply(self, delta: TopicDelta, config: TopicConfig) -> Outcome:
-        """Make, open, lead, resign and delete what `delta` says. Raises KafkaError."""
+    async def apply(self, delta: TopicDelta, config: TopicConfig | None) -> Outcome:
+        """Make, open, lead, resign and delete what `delta` says. Raises KafkaError.
+
+        `config` is that of logs that are opened; None when none is.
+        """
         ...
 
 
@@ -97,7 +102,8 @@ class ImageApplier:
 
     def _on_events(self, events: Collection[NodeEvent]) -> None:
         self._told.extend(events)
-        self._woken.set()
+        if not self._hearing:
+            self._woken.set()
 
     # ------------------------------------------------------------------ start
 
@@ -119,76 +125,82 @@ class ImageApplier:
             for name in await self._store.children(DELETE_TOPICS):
                 news.setdefault(name, TopicNews()).deletion = True
             for name, told in news.items():
-                delta = await self._delta(name, told)
-                if delta.topic is not None:
-                    delta = first_delta(delta.topic)
-                await self._apply(delta)
+                await self._apply(await self._delta(name, told, is_first=True))
 
     # ------------------------------------------------------------------ while running
 
     async def run(self) -> None:
-        """Apply for ever what anybody writes. What cannot be read stays as it was."""
+        """Apply for ever what anybody writes."""
         while True:
             await self._woken.wait()
-            try:
-                await self.catch_up()
-            except (MetadataStoreError, KafkaError) as error:
-                log.error("The metadata has changed and cannot be followed: %s", error)
+            await self.catch_up()
 
     async def catch_up(self) -> None:
         """Returns when all holds that the watch has told of.
 
-        Raises MetadataStoreError, KafkaError: what is wrong with one topic, when all others hold.
+        A topic that cannot be followed (a node that cannot be read, a log that cannot be deleted)
+        is refused, and the others hold.
         """
-        failure: Exception | None = None
         async with self._applying:
             while self._told:
                 news: dict[str, TopicNews] = {}
                 await self._gather(news)
                 for name, told in news.items():
                     try:
-                        await self._apply(await self._delta(name, told))
-                    except (MetadataStoreError, KafkaError) as error:
-                        failure = error
-            self._woken = trio.Event()
-        if failure is not None:
-            raise failure
+                        outcome = await self._apply(await self._delta(name, told))
+                    except _FORESEEN as error:
+                        log.error("Topic %s does not follow the metadata: %s", name, error)
+                        outcome = Outcome(refused=error)
+                    self._tell(name, outcome)
 
     @contextmanager
     def heard(self) -> Iterator[dict[str, Outcome]]:
-        """What becomes of topics within the block, by name; unchanged ones are missing."""
+        """What becomes of topics within the block, by name; unchanged ones are missing.
+
+        For who writes the tree and then has it applied (`catch_up`), both within the block.
+        """
         outcomes: dict[str, Outcome] = {}
         self._hearing.append(outcomes)
         try:
             yield outcomes
         finally:
-            self._hearing.remove(outcomes)
+            self._hearing = [others for others in self._hearing if others is not outcomes]
+            if self._told:
+                self._woken.set()
 
     # ------------------------------------------------------------------ pieces
 
     async def _gather(self, news: dict[str, TopicNews]) -> None:
         events, self._told = self._told, []
+        self._woken = trio.Event()
         for count, _ in enumerate(gather(events, news), 1):
             if count % _EVENTS_A_TURN == 0:
                 await wait_for_turn()
 
-    async def _delta(self, name: str, news: TopicNews) -> TopicDelta:
-        """From what the image shows of a topic to what the tree holds."""
+    async def _delta(self, name: str, news: TopicNews, *, is_first: bool = False) -> TopicDelta:
+        """From what the image shows of a topic to what the tree holds; first, from nothing."""
         known = self._image.topic(name)
+        if known is None and news.is_gone:
+            return TopicDelta(name=name)
         if (news.deletion or known is None) and await self._is_marked(name):
             return TopicDelta(name=name, deleted=known or await self._reader.read(name))
-        return topic_delta(name, known, await self._reader.read(name, known, news))
+        now = await self._reader.read(name, known, news)
+        if is_first and now is not None:
+            return first_delta(now)
+        return topic_delta(name, known, now)
 
     async def _is_marked(self, name: str) -> bool:
         return await self._store.get(deletion_path(name)) is not None
 
-    async def _apply(self, delta: TopicDelta) -> None:
+    async def _apply(self, delta: TopicDelta) -> Outcome | None:
         if not delta.changes_anything:
-            return
+            return None
         name, topic = delta.name, delta.topic
         if delta.deleted is not None:
             self._image.remove_topic(name)
-        config = self._configs.resolve(name, {} if topic is None else topic.config)
+        config = None
+        if topic is not None and delta.opens_logs:
+            config = self._configs.resolve(name, topic.config)
         outcome = await self._replicas.apply(delta, config)
         if delta.deleted is not None:
             for coordinator in self.coordinators.values():
@@ -199,10 +211,15 @@ class ImageApplier:
             if delta.config_changed:
                 self._configs.topic_changed(name, shown.config)
             self._tell_coordinator(shown, delta)
+        return outcome
+
+    def _tell(self, name: str, outcome: Outcome | None) -> None:
+        if outcome is None:
+            return
         for outcomes in self._hearing:
             outcomes[name] = outcome
         refused = outcome.refused
-        if refused is not None and not self._hearing and not isinstance(refused, KafkaError):
+        if not (self._hearing or refused is None or isinstance(refused, _FORESEEN)):
             raise refused  # a bug, and nobody else is there to hear of it
 
     def _shown(self, topic: TopicImage, delta: TopicDelta, outcome: Outcome) -> TopicImage | None:
@@ -225,9 +242,9 @@ class ImageApplier:
         coordinator = self.coordinators.get(shown.name)
         if coordinator is None:
             return
-        for index in (*delta.new, *delta.changed):
+        for index in (*delta.new, *delta.changed, *delta.lost):
             partition = shown.partitions.get(index)
             if partition is not None and partition.leader == self._broker_id:
                 coordinator.on_elected(index, partition.leader_epoch)
-            elif partition is not None:
+            else:
                 coordinator.on_resigned(index)

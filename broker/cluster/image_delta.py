@@ -24,12 +24,20 @@ class TopicDelta:
     """Partitions that exist since a moment ago: their logs are made."""
     changed: tuple[int, ...] = ()
     """Partitions whose logs are there: their leader, leader epoch or ISR is another."""
+    lost: tuple[int, ...] = ()
+    """Partitions that the topic has no more, which no controller brings about: served no more, but
+    their logs stay, as nobody has asked for their deletion."""
     config_changed: bool = False
 
     @property
     def changes_anything(self) -> bool:
         """False when both images say the same."""
-        return bool(self.deleted or self.new or self.changed or self.config_changed)
+        return bool(self.deleted or self.new or self.changed or self.lost or self.config_changed)
+
+    @property
+    def opens_logs(self) -> bool:
+        """Whether there may be logs to be opened for it."""
+        return bool(self.new or self.changed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +68,7 @@ def topic_delta(name: str, before: TopicImage | None, now: TopicImage | None) ->
             for index, partition in now.partitions.items()
             if index in known and known[index] is not partition and known[index] != partition
         ),
+        lost=tuple(index for index in known if index not in now.partitions),
         config_changed=now.config != before.config,
     )
 

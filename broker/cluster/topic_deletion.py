@@ -40,18 +40,23 @@ class TopicDeletions:
 
     async def delete(self, name: str) -> None:
         """Remove a topic that is there, and its logs. Raises MetadataStoreError, KafkaError."""
-        await self._store.apply([Create(deletion_path(name))])
-        self._marked.add(name)
-        await self._applier.catch_up()
+        with self._applier.heard() as outcomes:
+            await self._store.apply([Create(deletion_path(name))])
+            self._marked.add(name)
+            await self._applier.catch_up()
+        refused = outcomes[name].refused
+        if refused is not None:
+            raise refused
         await self._forget(name)
 
     async def _forget(self, name: str) -> None:
-        await self._store.apply(
-            [
-                Delete(topic_path(name), recursive=True),
-                Delete(topic_config_path(name), recursive=True),
-                Delete(deletion_path(name), recursive=True),
-            ]
-        )
-        self._marked.discard(name)
-        await self._applier.catch_up()
+        with self._applier.heard():
+            await self._store.apply(
+                [
+                    Delete(topic_path(name), recursive=True),
+                    Delete(topic_config_path(name), recursive=True),
+                    Delete(deletion_path(name), recursive=True),
+                ]
+            )
+            self._marked.discard(name)
+            await self._applier.catch_up()

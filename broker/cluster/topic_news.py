@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from broker.cluster.metadata_store import NodeEvent
+from broker.cluster.metadata_store import NodeChange, NodeEvent
 from broker.cluster.tree_values import DELETE_TOPICS, TOPIC_CONFIGS, TOPICS
 
 WATCHED = (TOPICS, TOPIC_CONFIGS, DELETE_TOPICS)
@@ -19,6 +19,8 @@ class TopicNews:
 
     assignment: bool = False
     """Its own node: id and replicas."""
+    is_gone: bool = False
+    """The last that was told of its own node is that it was deleted."""
     config: bool = False
     deletion: bool = False
     """The mark of its deletion."""
@@ -39,6 +41,7 @@ def gather(events: Iterable[NodeEvent], news: dict[str, TopicNews]) -> Iterator[
                 topic.deletion = True
             elif len(parts) == 4:
                 topic.assignment = True
+                topic.is_gone = event.change is NodeChange.DELETED
             elif len(parts) == _STATE_DEPTH and parts[5].isdecimal():
                 topic.states.add(int(parts[5]))
         yield

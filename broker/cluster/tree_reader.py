@@ -49,17 +49,17 @@ class TopicReader:
         With `known`, an image of the topic, only what `news` names is read again, and what is
         unchanged is taken from there.
         """
-        if news is None:
-            known = None
+        config_path = topic_config_path(name)
         if known is None or news is None or news.assignment:
-            node = await self._store.get(topic_path(name))
+            node, own = await self._store.get_many([topic_path(name), config_path])
             if node is None:
                 return None
             assignment = decode_topic(name, node.value)
             topic_id, replicas = assignment.topic_id or ZERO_UUID, assignment.replicas
-            if known is not None and known.topic_id != topic_id:
+            if news is None or (known is not None and known.topic_id != topic_id):
                 known = None
         else:
+            own = await self._store.get(config_path) if news.config else None
             topic_id = known.topic_id
             replicas = {index: one.replicas for index, one in known.partitions.items()}
         kept: dict[int, PartitionImage] = {}
@@ -72,21 +72,16 @@ class TopicReader:
         states = kept | await self._read_states(
             name, replicas, [index for index in replicas if index not in kept]
         )
+        if known is not None and news is not None and not news.config:
+            config = known.config
+        else:
+            config = {} if own is None else decode_config(config_path, own.value)
         return TopicImage(
             name=name,
             topic_id=topic_id,
             partitions={index: states[index] for index in replicas},
-            config=(
-                await self._read_config(name)
-                if known is None or news is None or news.config
-                else known.config
-            ),
+            config=config,
         )
-
-    async def _read_config(self, name: str) -> Mapping[str, str]:
-        path = topic_config_path(name)
-        node = await self._store.get(path)
-        return {} if node is None else decode_config(path, node.value)
 
     async def _read_states(
         self, name: str, replicas: Mapping[int, tuple[int, ...]], wanted: Iterable[int]

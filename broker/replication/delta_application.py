@@ -12,12 +12,12 @@ A partition that was there before and cannot be opened has no leader; the rest s
 """
 
 import logging
-from collections.abc import Iterable
-from typing import Any, Protocol
+from collections.abc import Collection, Iterable
+from typing import Any, Final, Protocol
 
 import trio
 
-from broker.cluster.image import PartitionImage, TopicImage
+from broker.cluster.image import NO_LEADER, PartitionImage, TopicImage
 from broker.cluster.image_delta import Outcome, TopicDelta
 from config.topic_config import TopicConfig
 from protocol.errors import KafkaError
@@ -25,6 +25,8 @@ from protocol.types import TopicPartition
 from storage.errors import OutOfResources, StorageError
 
 log = logging.getLogger(__name__)
+
+_LOST: Final = PartitionImage(leader=NO_LEADER, leader_epoch=-1, replicas=(), isr=())
 
 
 class PartitionTable(Protocol):
@@ -56,11 +58,14 @@ class PartitionTable(Protocol):
         ...
 
 
-async def apply_delta(table: PartitionTable, delta: TopicDelta, config: TopicConfig) -> Outcome:
-    """Bring `table` from one image of a topic to the next; `config` is that of its logs.
+async def apply_delta(
+    table: PartitionTable, delta: TopicDelta, config: TopicConfig | None
+) -> Outcome:
+    """Bring `table` from one image of a topic to the next.
 
-    Gives way to others after each partition. Raises what is wrong, unless it is foreseen, while
-    logs of the last run are opened or deleted.
+    `config` is that of logs that are opened; None when none is. Gives way to others after each
+    partition. Raises what is wrong, unless it is foreseen, while logs of the last run are opened or
+    deleted.
     """
     if delta.deleted is not None:
         await _delete(table, delta.deleted)
@@ -68,25 +73,52 @@ async def apply_delta(table: PartitionTable, delta: TopicDelta, config: TopicCon
     if topic is None:
         return Outcome()
     failed: dict[int, Exception] = {}
-    for index in delta.new:
+    if config is not None:
+        refused = await _open_new(table, topic, delta.new, config, failed)
+        if refused is not None:
+            return Outcome(refused=refused)
+        await _open_known(table, topic, delta.changed, config, failed)
+    for index in delta.lost:
+        table.resign(TopicPartition(topic.name, index), _LOST)
+    for index, why in failed.items():
+        log.error("Partition %s-%d has no leader: %s", topic.name, index, why)
+    return Outcome(failed=failed)
+
+
+async def _open_new(
+    table: PartitionTable,
+    topic: TopicImage,
+    indexes: Collection[int],
+    config: TopicConfig,
+    failed: dict[int, Exception],
+) -> Exception | None:
+    """Why none of them is there, or None."""
+    for index in indexes:
         try:
             _lead(table, topic, index, config, is_new=True)
         except Exception as error:  # noqa: BLE001 - raised by who asked for them
             if not _is_failed_disk(error):
                 log.error("Topic %s could not be opened, and is not made: %s", topic.name, error)
-                _close_new(table, topic.name, delta.new)
-                return Outcome(refused=error)
+                _close_new(table, topic.name, indexes)
+                return error
             failed[index] = error
         await trio.lowlevel.checkpoint()
-    for index in delta.changed:
+    return None
+
+
+async def _open_known(
+    table: PartitionTable,
+    topic: TopicImage,
+    indexes: Collection[int],
+    config: TopicConfig,
+    failed: dict[int, Exception],
+) -> None:
+    for index in indexes:
         try:
             _lead(table, topic, index, config, is_new=False)
         except KafkaError as error:
             failed[index] = error
         await trio.lowlevel.checkpoint()
-    for index, why in failed.items():
-        log.error("Partition %s-%d has no leader: %s", topic.name, index, why)
-    return Outcome(failed=failed)
 
 
 def _lead(

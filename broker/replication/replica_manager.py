@@ -205,8 +205,11 @@ class ReplicaManager:
 
     # ------------------------------------------------------------------ open and close
 
-    async def apply(self, delta: TopicDelta, config: "TopicConfig") -> Outcome:
-        """Make, open, lead, resign and delete what `delta` says. Raises KafkaError."""
+    async def apply(self, delta: TopicDelta, config: "TopicConfig | None") -> Outcome:
+        """Make, open, lead, resign and delete what `delta` says. Raises KafkaError.
+
+        `config` is that of logs that are opened; None when none is.
+        """
         return await apply_delta(self, delta, config)
 
     def make_leader(

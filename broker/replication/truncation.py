@@ -18,7 +18,7 @@ D. What is left ends below the leader's first record: nothing would join on, so 
    everything and starts there.
 
 `truncation_between` asks until an answer is final, for two logs of one broker (a copy that is moved
-between directories). After `AbstractFetcherThread.getOffsetTruncationState` and
+between directories). S-READ-13; after `AbstractFetcherThread.getOffsetTruncationState` and
 `LocalLeaderEndPoint.fetchEpochEndOffsets`.
 """
 

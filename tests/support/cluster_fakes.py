@@ -32,7 +32,7 @@ class FakeReplicas:
     forgotten: list[str] = field(default_factory=list)
     resigned: list[TopicPartition] = field(default_factory=list)
 
-    async def apply(self, delta: TopicDelta, config: TopicConfig) -> Outcome:
+    async def apply(self, delta: TopicDelta, config: TopicConfig | None) -> Outcome:
         return await apply_delta(self, delta, config)
 
     def make_leader(

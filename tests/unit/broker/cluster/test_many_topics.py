@@ -8,6 +8,7 @@ from broker.cluster.metadata_store import Create, Operation, StoreUnavailableErr
 from broker.cluster.topic_batches import PARTITIONS_AT_ONCE, TOPICS_AT_ONCE
 from broker.cluster.topic_plan import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
 from tests.support.cluster_fakes import Cluster, start_cluster
 
 
@@ -139,6 +140,32 @@ def test_what_cannot_be_written_is_refused_together_and_the_rest_is_made(
         refused = [name for name, result in made.items() if isinstance(result, KafkaError)]
         assert refused == [wish.name for wish in wishes[:TOPICS_AT_ONCE]]
         assert cluster.image.topic_count() == 1
+
+    trio.run(scenario)
+
+
+def test_what_cannot_be_taken_back_is_refused_and_the_rest_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        cluster = await start_cluster()
+        apply, calls = cluster.store.apply, 0
+
+        async def fails_later(operations: list[Operation]) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == 2:
+                raise StoreUnavailableError("/", "full")
+            await apply(operations)
+
+        monkeypatch.setattr(cluster.store, "apply", fails_later)
+        cluster.replicas.fail[TopicPartition("b", 0)] = KafkaError(ErrorCode.INVALID_CONFIG)
+        made = await cluster.controller.create_topics([NewTopic(name="a"), NewTopic(name="b")])
+        assert made["a"] is cluster.image.topic("a")
+        refused = made["b"]
+        assert isinstance(refused, KafkaError)
+        assert refused.code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert cluster.image.topic("b") is None
 
     trio.run(scenario)
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from broker.cluster.image import PartitionImage
+from broker.replication.partition_state import following
 from broker.replication.purgatory import DelayedOperation
 from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
@@ -162,3 +164,25 @@ def test_a_deleted_topics_numbers_stay_in_the_total():
     statistics = bench.replicas.statistics()
     assert statistics.all_topics.messages_in == 2
     assert statistics.topics == {}
+
+
+def test_a_partition_that_is_led_elsewhere_is_refused_and_who_waits_is_woken():
+    bench = Bench()
+    (partition,) = bench.topic()
+    tp = partition.topic_partition
+    bench.replicas.append(tp, batch([b"a"]))
+    waiting = watch(bench, tp)
+    elsewhere = PartitionImage(leader=7, leader_epoch=4, replicas=(7, 1), isr=(7,))
+    bench.replicas.resign(tp, elsewhere)
+    assert waiting.ended
+    assert partition.state == following(7, 4, (7, 1), (7,))
+    with pytest.raises(KafkaError) as refused:
+        bench.replicas.partition(tp)
+    assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    back = bench.replicas.make_leader(tp, partition.topic_id, 5, TopicConfig())
+    assert bench.replicas.partition(tp) is back
+    assert back.log is partition.log
+    bench.replicas.storage_failed(back, StorageError("/data/t-0", "EIO"))
+    bench.replicas.resign(tp, elsewhere)
+    assert back.unavailable == ErrorCode.KAFKA_STORAGE_ERROR
+    bench.replicas.resign(TopicPartition("nowhere", 0), elsewhere)

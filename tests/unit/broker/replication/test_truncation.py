@@ -46,7 +46,7 @@ REPLICA = log((1, 0), (3, 10), (6, 20), end=30)
         (EpochEnd(7, 50), Truncation(reason=TruncationReason.AGREES, offset=30, ask_next=6)),
     ],
 )
-def test_an_answer_of_the_leader(answer: EpochEnd, expected: Truncation) -> None:
+def test_s_read_13_an_answer_of_the_leader(answer: EpochEnd, expected: Truncation) -> None:
     assert truncation_for(answer, REPLICA, replicated=25) == expected
 
 

@@ -27,7 +27,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.fetch import PartitionData
 from protocol.records.down_conversion import Converted, down_convert
 from protocol.records.errors import RecordsError
-from protocol.records.header import HEADER_UP_TO_MAGIC, LOG_OVERHEAD
+from protocol.records.header import HEADER_UP_TO_MAGIC, LENGTH_OFFSET, LOG_OVERHEAD
 from storage.errors import StorageError
 from storage.log.results import FileSlice
 
@@ -179,4 +179,4 @@ def _first_size(batches: FileSlice | bytes) -> int:
         batches = batches.file.pread(HEADER_UP_TO_MAGIC, batches.position)
     if len(batches) < HEADER_UP_TO_MAGIC:
         return 0
-    return int.from_bytes(batches[8:12], "big", signed=True) + LOG_OVERHEAD
+    return int.from_bytes(batches[LENGTH_OFFSET:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD

@@ -40,6 +40,7 @@ from protocol.records.header import (
     DELETE_HORIZON_BIT,
     HEADER_UP_TO_MAGIC,
     LAYOUT,
+    LENGTH_OFFSET,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MAX_TIMESTAMP_OFFSET,
@@ -145,7 +146,7 @@ def iter_batches(
     if end is None:
         end = len(buf)
     while end - start >= HEADER_UP_TO_MAGIC:
-        (length,) = _SIZE_AT.unpack_from(buf, start + 8)
+        (length,) = _SIZE_AT.unpack_from(buf, start + LENGTH_OFFSET)
         if length < MIN_LEGACY_SIZE:
             raise CorruptBatch(
                 f"Record size {length} is less than the minimum record overhead ({MIN_LEGACY_SIZE})"

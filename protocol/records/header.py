@@ -45,6 +45,7 @@ def fields_struct(*fields: str) -> struct.Struct:
 
 
 BATCH_OVERHEAD: Final = struct.calcsize(">" + "".join(LAYOUT.values()))
+LENGTH_OFFSET: Final = position_of("batch_length")
 LOG_OVERHEAD: Final = position_of("partition_leader_epoch")
 """Bytes that the batch length does not count: it counts what follows it."""
 MAGIC_OFFSET: Final = position_of("magic")

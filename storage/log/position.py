@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from protocol.records.batch import LOG_OVERHEAD, MIN_LEGACY_SIZE
 from protocol.records.errors import CorruptBatch
-from protocol.records.header import fields_struct
+from protocol.records.header import LENGTH_OFFSET, fields_struct
 from storage.filesystem import File
 
 WINDOW: Final = 4096 + 256
@@ -149,7 +149,7 @@ def _no_batch(file: File, position: int, start: int, entry: int, met: bool) -> E
 def read_batch_size(file: File, position: int) -> int:
     """Size of the batch that starts at `position`. Raises CorruptBatch, OSError."""
     head = file.pread(LOG_OVERHEAD, position)
-    size = int.from_bytes(head[8:12], "big", signed=True) + LOG_OVERHEAD
+    size = int.from_bytes(head[LENGTH_OFFSET:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
     if len(head) < LOG_OVERHEAD or size < MIN_LEGACY_SIZE + LOG_OVERHEAD:
         raise CorruptBatch(f"{file.path}: no batch at position {position}")
     return size

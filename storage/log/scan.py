@@ -20,6 +20,7 @@ from protocol.records.batch import (
     read_header,
 )
 from protocol.records.errors import RecordsError
+from protocol.records.header import LENGTH_OFFSET
 from storage.filesystem import File
 
 CHUNK: Final = 1024 * 1024
@@ -64,7 +65,12 @@ class Walk:
             want = self._chunk_size
             at = 0
             while have - at >= HEADER_UP_TO_MAGIC:
-                size = int.from_bytes(chunk[at + 8 : at + 12], "big", signed=True) + LOG_OVERHEAD
+                size = (
+                    int.from_bytes(
+                        chunk[at + LENGTH_OFFSET : at + LOG_OVERHEAD], "big", signed=True
+                    )
+                    + LOG_OVERHEAD
+                )
                 if size < MIN_LEGACY_SIZE + LOG_OVERHEAD:
                     self.ended = Ended.NONSENSE
                     return

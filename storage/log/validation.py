@@ -48,6 +48,7 @@ from protocol.records.errors import (
     RecordsError,
     UnsupportedCompression,
 )
+from protocol.records.header import MAGIC_OFFSET
 from protocol.records.message_set import frames
 from protocol.records.record_validation import validated_max_timestamp
 from protocol.records.scan import NUMPY_FROM
@@ -193,7 +194,7 @@ class LeaderValidator:
         KafkaError, EffortSpent.
         """
         try:
-            if len(records) < BATCH_OVERHEAD or records[16] != 2 or request_version < 3:
+            if len(records) < BATCH_OVERHEAD or records[MAGIC_OFFSET] != 2 or request_version < 3:
                 magic = self._first_magic(records, request_version)
                 if magic is None:
                     return None

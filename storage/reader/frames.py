@@ -11,6 +11,7 @@ from struct import Struct
 from typing import Final
 
 from protocol.records.batch import BATCH_OVERHEAD, LOG_OVERHEAD, MAGIC_OFFSET
+from protocol.records.header import LENGTH_OFFSET
 from storage.filesystem import File
 from storage.log.scan import Ended, Walk
 
@@ -96,7 +97,7 @@ def _plain_frames(chunk: memoryview) -> tuple[list[int], int]:
     have = len(chunk)
     at = 0
     while have - at >= BATCH_OVERHEAD:
-        size = _size_at(chunk, at + 8)[0] + LOG_OVERHEAD
+        size = _size_at(chunk, at + LENGTH_OFFSET)[0] + LOG_OVERHEAD
         if size < BATCH_OVERHEAD or at + size > have or chunk[at + MAGIC_OFFSET] != 2:
             break
         add(at)

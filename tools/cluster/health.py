@@ -4,12 +4,14 @@ A replica whose broker or log directory is gone makes its partition under-replic
 is named, because each has another remedy.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
+from protocol.messages.describe_log_dirs import DescribeLogDirsResult
 from tools.log_ends import place_name
+from tools.wire.brokers import Topics
 
 
 class Problem(Enum):
@@ -48,7 +50,7 @@ class Finding:
         return REMEDIES[self.problem]
 
 
-def partition_findings(topics: Mapping[str, Any]) -> Iterator[Finding]:
+def partition_findings(topics: Topics) -> Iterator[Finding]:
     """Of partitions, as Metadata describes them."""
     for name, topic in sorted(topics.items()):
         for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
@@ -71,7 +73,9 @@ def partition_findings(topics: Mapping[str, Any]) -> Iterator[Finding]:
                 )
 
 
-def directory_findings(broker_id: int, directories: Iterable[Any]) -> Iterator[Finding]:
+def directory_findings(
+    broker_id: int, directories: Iterable[DescribeLogDirsResult]
+) -> Iterator[Finding]:
     """Of a broker's log directories, as DescribeLogDirs tells them."""
     for directory in directories:
         if directory.error_code:

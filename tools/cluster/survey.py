@@ -1,11 +1,11 @@
 """What the brokers of a cluster tell: who they are, what they lead, what they can do."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from protocol.api_keys import ApiKey
-from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from protocol.messages.api_versions import ApiVersionsResponse
+from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from protocol.messages.metadata import MetadataResponsePartition
 from tools.cluster.health import (
     Finding,
     Problem,
@@ -14,7 +14,7 @@ from tools.cluster.health import (
     partition_findings,
 )
 from tools.errors import CommandError
-from tools.wire.brokers import Brokers
+from tools.wire.brokers import Brokers, Topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +74,8 @@ def survey(cluster: Brokers) -> ClusterView:
                 port=each.port,
                 rack=each.rack,
                 is_controller=each.broker_id == controller,
-                leads=_count(topics, lambda p, who=each.broker_id: p.leader_id == who),
-                replicas=_count(topics, lambda p, who=each.broker_id: who in p.replica_nodes),
+                leads=_count(topics, each.broker_id, lambda p: (p.leader_id,)),
+                replicas=_count(topics, each.broker_id, lambda p: p.replica_nodes),
                 data_bytes=sizes[each.broker_id],
             )
             for each in sorted(cluster.cluster.brokers, key=lambda broker: broker.broker_id)
@@ -88,7 +88,7 @@ def survey(cluster: Brokers) -> ClusterView:
     )
 
 
-def features_of(api_versions: Any) -> tuple[Feature, ...]:
+def features_of(api_versions: ApiVersionsResponse) -> tuple[Feature, ...]:
     """From an answer to ApiVersions, by name."""
     finalized = {f.name: f.max_version_level for f in api_versions.finalized_features}
     supported = {f.name: (f.min_version, f.max_version) for f in api_versions.supported_features}
@@ -101,7 +101,7 @@ def features_of(api_versions: Any) -> tuple[Feature, ...]:
 def _data_bytes(cluster: Brokers, broker_id: int, findings: list[Finding]) -> int | None:
     try:
         request = DescribeLogDirsRequest(topics=None)
-        directories = cluster.broker(broker_id).call(ApiKey.DESCRIBE_LOG_DIRS, request).results
+        directories = cluster.broker(broker_id).call(request, DescribeLogDirsResponse).results
     except CommandError as error:
         where = f"broker {broker_id}"
         findings.append(Finding(problem=Problem.BROKER_AWAY, where=where, detail=str(error)))
@@ -115,5 +115,10 @@ def _data_bytes(cluster: Brokers, broker_id: int, findings: list[Finding]) -> in
     )
 
 
-def _count(topics: Mapping[str, Any], holds: Any) -> int:
-    return sum(holds(partition) for topic in topics.values() for partition in topic.partitions)
+def _count(
+    topics: Topics, broker: int, ids: Callable[[MetadataResponsePartition], Sequence[int]]
+) -> int:
+    """Partitions for which `ids` has the broker."""
+    return sum(
+        broker in ids(partition) for topic in topics.values() for partition in topic.partitions
+    )

@@ -8,15 +8,20 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 from config.definition import NO_EFFECT
-from protocol.api_keys import ApiKey
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from tools.wire.brokers import Brokers
 from tools.wire.link import Link
@@ -114,7 +119,7 @@ def describe(cluster: Brokers, entity: Entity) -> list[Setting]:
         include_synonyms=True,
         include_documentation=True,
     )
-    answer = _link(cluster, entity).call(ApiKey.DESCRIBE_CONFIGS, request, least=1)
+    answer = _link(cluster, entity).call(request, DescribeConfigsResponse, least=1)
     for result in answer.results:
         require_done(result.error_code, result.error_message)
     return sorted(
@@ -142,7 +147,7 @@ def change(
         ],
         validate_only=validate_only,
     )
-    answer = _link(cluster, entity).call(ApiKey.INCREMENTAL_ALTER_CONFIGS, request)
+    answer = _link(cluster, entity).call(request, IncrementalAlterConfigsResponse)
     for result in answer.responses:
         require_done(result.error_code, result.error_message)
 
@@ -176,7 +181,7 @@ def _unit(name: str) -> str:
     return last if last in ("ms", "minutes", "hours") else ""
 
 
-def _setting(told: Any) -> Setting:
+def _setting(told: DescribeConfigsResourceResult) -> Setting:
     synonyms = [(Source(each.source), each.name, each.value) for each in told.synonyms]
     defaults = [
         value

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
 )
 from tools.chosen import parse_chosen
 from tools.connection import TIMEOUT_S, client_settings
@@ -93,7 +93,7 @@ def _offset_delete(link: Link, group: str, places: Sequence[Place]) -> dict[Plac
         for name, places_of in groupby(sorted(places), key=lambda place: place[0])
     ]
     try:
-        answer = link.call(ApiKey.OFFSET_DELETE, OffsetDeleteRequest(group_id=group, topics=topics))
+        answer = link.call(OffsetDeleteRequest(group_id=group, topics=topics), OffsetDeleteResponse)
     finally:
         link.close()
     require_done(answer.error_code)

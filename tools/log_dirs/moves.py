@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
 )
 from tools.errors import CommandError
@@ -104,7 +104,7 @@ def begin(cluster: Brokers, moves: Sequence[Move]) -> None:
         request = AlterReplicaLogDirsRequest(
             dirs=[AlterReplicaLogDir(path=chosen[0].target, topics=topics)]
         )
-        answer = cluster.broker(broker).call(ApiKey.ALTER_REPLICA_LOG_DIRS, request)
+        answer = cluster.broker(broker).call(request, AlterReplicaLogDirsResponse)
         refused = [
             ((topic.topic_name, partition.partition_index), partition.error_code)
             for topic in answer.results

@@ -4,8 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from protocol.api_keys import ApiKey
-from protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
 from tools.log_ends import Place
 from tools.wire.brokers import Brokers
 from tools.wire.refusals import require_done, sentence
@@ -58,7 +61,7 @@ def directories(
     found = []
     for broker in broker_ids:
         request = DescribeLogDirsRequest(topics=topics)
-        answer = cluster.broker(broker).call(ApiKey.DESCRIBE_LOG_DIRS, request)
+        answer = cluster.broker(broker).call(request, DescribeLogDirsResponse)
         require_done(answer.error_code, what=f"broker {broker}")
         for told in answer.results:
             copies = tuple(

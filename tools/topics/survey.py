@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from protocol.messages.metadata import MetadataResponsePartition
 from tools.errors import NoSuchTopic
 from tools.log_dirs.survey import directories
 from tools.log_ends import Place
-from tools.wire.brokers import Brokers
+from tools.wire.brokers import Brokers, Topics
 from tools.wire.offsets import EARLIEST, list_offsets
 
 
@@ -61,7 +61,7 @@ class TopicView:
         return sum(each.end or 0 for each in self.partitions)
 
 
-def chosen_topics(topics: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+def chosen_topics(topics: Topics, names: Sequence[str]) -> list[str]:
     """These topics, or all but the internal ones. Raises CommandError."""
     missing = [name for name in names if name not in topics]
     if missing:
@@ -69,7 +69,7 @@ def chosen_topics(topics: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     return sorted(names or (name for name in topics if not topics[name].is_internal))
 
 
-def survey(cluster: Brokers, topics: Mapping[str, Any], names: Sequence[str]) -> list[TopicView]:
+def survey(cluster: Brokers, topics: Topics, names: Sequence[str]) -> list[TopicView]:
     """These topics, each with its partitions. Raises CommandError."""
     led = [
         (name, partition.partition_index)
@@ -95,7 +95,7 @@ def survey(cluster: Brokers, topics: Mapping[str, Any], names: Sequence[str]) ->
 
 def _view(
     place: Place,
-    partition: Any,
+    partition: MetadataResponsePartition,
     firsts: Mapping[Place, int],
     ends: Mapping[Place, int],
     sizes: Mapping[Place, Mapping[int, int]],
@@ -113,9 +113,7 @@ def _view(
     )
 
 
-def _sizes(
-    cluster: Brokers, topics: Mapping[str, Any], names: Sequence[str]
-) -> dict[Place, dict[int, int]]:
+def _sizes(cluster: Brokers, topics: Topics, names: Sequence[str]) -> dict[Place, dict[int, int]]:
     """By partition and broker. Copies that a move is filling do not count."""
     places = [(name, p.partition_index) for name in names for p in topics[name].partitions]
     found: dict[Place, dict[int, int]] = {}

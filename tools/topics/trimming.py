@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
+    DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
 from tools.errors import CommandError
 from tools.log_ends import Place, place_name
 from tools.moments import parse_moment
-from tools.wire.brokers import Brokers, leaders_of
+from tools.wire.brokers import Brokers, Topics, leaders_of
 from tools.wire.offsets import EARLIEST, list_offsets
 from tools.wire.refusals import sentence
 
@@ -84,9 +84,7 @@ def plan(
     return trims
 
 
-def look(
-    cluster: Brokers, topics: Mapping[str, object], places: Sequence[Place], before: Before
-) -> list[Trim]:
+def look(cluster: Brokers, topics: Topics, places: Sequence[Place], before: Before) -> list[Trim]:
     """The plan, from what the brokers say now. Raises CommandError."""
     starts = list_offsets(cluster, topics, places, EARLIEST)
     ends = list_offsets(cluster, topics, places)
@@ -96,7 +94,7 @@ def look(
     return plan(starts, ends, before, at_time)
 
 
-def trim(cluster: Brokers, topics: Mapping[str, object], trims: Sequence[Trim]) -> list[Trim]:
+def trim(cluster: Brokers, topics: Topics, trims: Sequence[Trim]) -> list[Trim]:
     """Delete; what became of each partition. Raises CommandError that names the first refusal."""
     offsets = {each.place: each.new_start for each in trims if each.deleted}
     reached: dict[Place, int] = {}
@@ -114,7 +112,7 @@ def trim(cluster: Brokers, topics: Mapping[str, object], trims: Sequence[Trim]) 
             ],
             timeout_ms=TIMEOUT_MS,
         )
-        answer = cluster.broker(leader).call(ApiKey.DELETE_RECORDS, request)
+        answer = cluster.broker(leader).call(request, DeleteRecordsResponse)
         for topic in answer.topics:
             for partition in topic.partitions:
                 place = (topic.name, partition.partition_index)

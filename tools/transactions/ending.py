@@ -9,22 +9,21 @@ it in all of its partitions. A marker would abort that one in a single partition
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 from tools.errors import CommandError
 from tools.log_ends import Place, place_name
 from tools.transactions.explanation import fence_command
 from tools.transactions.hanging import Open
 from tools.transactions.survey import Transaction
-from tools.wire.brokers import PAUSE_S, TRIES, Brokers, leaders_of
+from tools.wire.brokers import PAUSE_S, TRIES, Brokers, Topics, leaders_of
 from tools.wire.refusals import require_done
 
 
@@ -68,7 +67,7 @@ def marker_for(opened: Sequence[Open], place: Place, start_offset: int, *, force
     )
 
 
-def write_abort(cluster: Brokers, topics: dict[str, Any], marker: Marker) -> None:
+def write_abort(cluster: Brokers, topics: Topics, marker: Marker) -> None:
     """Raises CommandError."""
     topic, partition = marker.place
     (leader,) = leaders_of(topics, [marker.place])
@@ -84,7 +83,7 @@ def write_abort(cluster: Brokers, topics: dict[str, Any], marker: Marker) -> Non
             )
         ]
     )
-    answer = cluster.broker(leader).call(ApiKey.WRITE_TXN_MARKERS, request)
+    answer = cluster.broker(leader).call(request, WriteTxnMarkersResponse)
     for told in answer.markers:
         for of_topic in told.topics:
             for of_partition in of_topic.partitions:
@@ -102,7 +101,7 @@ def fence(cluster: Brokers, transaction: Transaction) -> tuple[int, int]:
     )
     link = cluster.broker(transaction.coordinator)
     for _ in range(TRIES):
-        answer = link.call(ApiKey.INIT_PRODUCER_ID, request)
+        answer = link.call(request, InitProducerIdResponse)
         # So long as the markers of what it aborts are on the way.
         if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
             break

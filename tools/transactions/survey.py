@@ -4,16 +4,24 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
-from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from protocol.messages.describe_transactions import DescribeTransactionsRequest
-from protocol.messages.list_transactions import ListTransactionsRequest
+from protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    ProducerState,
+    TopicRequest,
+)
+from protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionState,
+)
+from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from tools.errors import CommandError
 from tools.log_ends import Place, place_name
-from tools.wire.brokers import PAUSE_S, STARTING, TRIES, Brokers, leaders_of
+from tools.wire.brokers import PAUSE_S, STARTING, TRIES, Brokers, Topics, leaders_of
 from tools.wire.refusals import require_done
 
 TRANSACTION_TOPIC: Final = "__transaction_state"
@@ -78,7 +86,7 @@ def list_all(
     least = 0 if longer_than_ms < 0 else 1
     for broker, link in cluster.every():
         for _ in range(TRIES):
-            answer = link.call(ApiKey.LIST_TRANSACTIONS, request, least=least)
+            answer = link.call(request, ListTransactionsResponse, least=least)
             if answer.error_code not in STARTING:
                 break
             time.sleep(PAUSE_S)
@@ -107,7 +115,7 @@ def describe(cluster: Brokers, owners: Mapping[str, int]) -> dict[str, Transacti
     by_broker = sorted(owners, key=lambda name: (owners[name], name))
     for broker, names in groupby(by_broker, key=lambda name: owners[name]):
         request = DescribeTransactionsRequest(transactional_ids=list(names))
-        answer = cluster.broker(broker).call(ApiKey.DESCRIBE_TRANSACTIONS, request)
+        answer = cluster.broker(broker).call(request, DescribeTransactionsResponse)
         for each in answer.transaction_states:
             if each.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 continue
@@ -131,9 +139,7 @@ def require_transactions(cluster: Brokers, names: Sequence[str]) -> list[Transac
     return [found[name] for name in names]
 
 
-def producers(
-    cluster: Brokers, topics: Mapping[str, Any], places: Sequence[Place]
-) -> list[Producer]:
+def producers(cluster: Brokers, topics: Topics, places: Sequence[Place]) -> list[Producer]:
     """Everybody whom the leaders of these partitions remember. Raises CommandError."""
     found = []
     for leader, led in leaders_of(topics, places).items():
@@ -143,7 +149,7 @@ def producers(
                 for name, of_topic in groupby(sorted(led), key=lambda place: place[0])
             ]
         )
-        answer = cluster.broker(leader).call(ApiKey.DESCRIBE_PRODUCERS, request)
+        answer = cluster.broker(leader).call(request, DescribeProducersResponse)
         for topic in answer.topics:
             for partition in topic.partitions:
                 place = (topic.name, partition.partition_index)
@@ -152,7 +158,7 @@ def producers(
     return sorted(found, key=lambda each: (each.place, each.producer_id))
 
 
-def _transaction(told: Any, broker: int) -> Transaction:
+def _transaction(told: TransactionState, broker: int) -> Transaction:
     return Transaction(
         transactional_id=told.transactional_id,
         state=told.transaction_state,
@@ -167,7 +173,7 @@ def _transaction(told: Any, broker: int) -> Transaction:
     )
 
 
-def _producer(place: Place, told: Any) -> Producer:
+def _producer(place: Place, told: ProducerState) -> Producer:
     return Producer(
         place=place,
         producer_id=told.producer_id,

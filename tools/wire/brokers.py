@@ -6,11 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages.describe_cluster import DescribeClusterRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from tools.connection import client_settings
 from tools.errors import CommandError
 from tools.log_ends import Place, place_name
@@ -26,6 +30,9 @@ STARTING: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR
 TRIES: Final = 25
 PAUSE_S: Final = 0.2
 
+Topics = Mapping[str, MetadataResponseTopic]
+"""A part of the metadata, by name."""
+
 
 class Brokers:
     """Begins at the first bootstrap server that answers. Every method raises CommandError."""
@@ -34,7 +41,7 @@ class Brokers:
         require_plaintext(settings)
         self._first: Final = _first_link(str(settings["bootstrap.servers"]))
         self._links: Final[dict[int, Link]] = {}
-        self.cluster: Final = self._first.call(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest())
+        self.cluster: Final = self._first.call(DescribeClusterRequest(), DescribeClusterResponse)
         require_done(self.cluster.error_code, self.cluster.error_message)
         self.addresses: Final[dict[int, Address]] = {
             broker.broker_id: (broker.host, broker.port) for broker in self.cluster.brokers
@@ -58,15 +65,15 @@ class Brokers:
         for broker_id in sorted(self.addresses):
             yield broker_id, self.broker(broker_id)
 
-    def metadata(self, topics: Iterable[str] | None = None) -> Any:
+    def metadata(self, topics: Iterable[str] | None = None) -> MetadataResponse:
         """Of these topics, none of which is made by asking, or of all."""
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
-        return self._first.call(ApiKey.METADATA, request, least=4)
+        return self._first.call(request, MetadataResponse, least=4)
 
-    def topics(self) -> dict[str, Any]:
+    def topics(self) -> Topics:
         """Every topic's part of the metadata, by name."""
-        return {topic.name: topic for topic in self.metadata().topics}
+        return {topic.name or "": topic for topic in self.metadata().topics}
 
     def coordinator(self, transactional_id: str) -> int:
         """The broker that a transactional id belongs to."""
@@ -74,7 +81,7 @@ class Brokers:
             key=transactional_id, key_type=TRANSACTION, coordinator_keys=[transactional_id]
         )
         for _ in range(TRIES):
-            answer = self._first.call(ApiKey.FIND_COORDINATOR, request, least=1)
+            answer = self._first.call(request, FindCoordinatorResponse, least=1)
             found = answer.coordinators[0] if answer.coordinators else answer
             if found.error_code not in STARTING:
                 break
@@ -107,7 +114,7 @@ def require_plaintext(settings: Mapping[str, Any]) -> None:
         raise CommandError(f"this cannot be asked over {protocol} yet: only over plaintext")
 
 
-def leaders_of(topics: Mapping[str, Any], places: Sequence[Place]) -> dict[int, list[Place]]:
+def leaders_of(topics: Topics, places: Sequence[Place]) -> dict[int, list[Place]]:
     """The places by the broker that leads them. Raises CommandError for one without a leader."""
     leaders = {
         (name, partition.partition_index): partition.leader_id
@@ -128,7 +135,7 @@ def leaders_of(topics: Mapping[str, Any], places: Sequence[Place]) -> dict[int, 
     return found
 
 
-def partitions_of(topics: Mapping[str, Any]) -> dict[str, list[int]]:
+def partitions_of(topics: Topics) -> dict[str, list[int]]:
     """Every topic's partitions, as `tools.log_ends.known_partitions` has them."""
     return {
         name: sorted(partition.partition_index for partition in topic.partitions)

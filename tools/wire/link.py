@@ -2,13 +2,14 @@
 
 import socket
 import struct
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import response_header_is_flexible
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.registry import request_codec, response_codec, spec
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.registry import request_codec, spec
+from protocol.schema import Message
 from tools.errors import CommandError
 
 Address = tuple[str, int]
@@ -16,6 +17,8 @@ Address = tuple[str, int]
 
 CLIENT_ID: Final = b"pykafkalog"
 TIMEOUT_S: Final = 15.0
+ResponseT = TypeVar("ResponseT", bound=Message)
+
 _OLDEST: Final = 0
 """Every broker reads this version of ApiVersions, and answers newer ones in it when in doubt."""
 
@@ -41,32 +44,38 @@ class Link:
         }
         """Of every API that the broker serves, its oldest and newest version."""
 
-    def call(self, key: ApiKey, request: Any, *, least: int = 0) -> Any:
+    def call(self, request: Message, response: type[ResponseT], *, least: int = 0) -> ResponseT:
         """The response. `least`: the version from which on the request can say what is meant."""
+        assert response.key is not None
+        key = ApiKey(response.key)
         declared = spec(key)
         oldest, newest = self.versions.get(key, (0, -1))
         version = min(newest, declared.max_version)
         if version < max(oldest, declared.min_version, least):
             name = declared.message + (f" version {least}" if newest >= 0 else "")
             raise CommandError(f"the broker at {self} does not serve {name}")
-        return self._exchange(key, version, request)
+        return self._exchange(response, version, request)
 
     def close(self) -> None:
         """Hang up."""
         self._file.close()
         self._socket.close()
 
-    def _ask_versions(self) -> Any:
+    def _ask_versions(self) -> ApiVersionsResponse:
         request = ApiVersionsRequest(client_software_name="pykafkalog", client_software_version="0")
         newest = spec(ApiKey.API_VERSIONS).max_version
-        answer = self._exchange(ApiKey.API_VERSIONS, newest, request, or_oldest=True)
+        answer = self._exchange(ApiVersionsResponse, newest, request, or_oldest=True)
         if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
             return answer
         ranges = {api.api_key: api.max_version for api in answer.api_keys}
         served = min(newest, ranges.get(ApiKey.API_VERSIONS, _OLDEST))
-        return self._exchange(ApiKey.API_VERSIONS, served, request)
+        return self._exchange(ApiVersionsResponse, served, request)
 
-    def _exchange(self, key: ApiKey, version: int, request: Any, *, or_oldest: bool = False) -> Any:
+    def _exchange(
+        self, response: type[ResponseT], version: int, request: Message, *, or_oldest: bool = False
+    ) -> ResponseT:
+        key = response.key
+        assert key is not None
         self._correlation += 1
         header = struct.pack(">hhih", key, version, self._correlation, len(CLIENT_ID)) + CLIENT_ID
         if spec(key).flexible(version):
@@ -86,7 +95,7 @@ class Link:
         if or_oldest and frame[4:6] == struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION):
             version = _OLDEST
         try:
-            return response_codec(key, version).parse(frame[start:])
+            return response.codec(version).parse(frame[start:])
         except ProtocolError as error:
             raise self._failure(f"an answer that is none ({error})") from None
 

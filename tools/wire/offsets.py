@@ -1,18 +1,18 @@
 """Offsets of many partitions: one request to each broker that leads some of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
-from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
+    ListOffsetsResponse,
     ListOffsetsTopic,
 )
 from tools.log_ends import Place, place_name
-from tools.wire.brokers import Brokers, leaders_of
+from tools.wire.brokers import Brokers, Topics, leaders_of
 from tools.wire.refusals import require_done
 
 LATEST: Final = -1
@@ -27,7 +27,7 @@ _GONE: Final = (
 
 def list_offsets(
     cluster: Brokers,
-    topics: Mapping[str, Any],
+    topics: Topics,
     places: Sequence[Place],
     moment: int = LATEST,
     *,
@@ -55,7 +55,7 @@ def list_offsets(
                 for name, of_topic in groupby(sorted(led), key=lambda place: place[0])
             ],
         )
-        answer = cluster.broker(leader).call(ApiKey.LIST_OFFSETS, request, least=2)
+        answer = cluster.broker(leader).call(request, ListOffsetsResponse, least=2)
         for topic in answer.topics:
             for partition in topic.partitions:
                 place = (topic.name, partition.partition_index)

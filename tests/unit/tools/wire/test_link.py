@@ -12,6 +12,7 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from protocol.messages.describe_producers import DescribeProducersResponse
 from protocol.messages.registry import response_codec
 from tools.errors import CommandError
 from tools.wire.link import Link
@@ -74,13 +75,11 @@ def test_an_older_broker_is_spoken_to_in_what_it_knows() -> None:
 
     with broker(answer) as address:
         link = Link(address)
-        assert (
-            link.call(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=None)).results == []
-        )
+        assert link.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results == []
         with pytest.raises(CommandError, match="does not serve DescribeLogDirs version 4"):
-            link.call(ApiKey.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=None), least=4)
+            link.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, least=4)
         with pytest.raises(CommandError, match=r"does not serve DescribeProducers$"):
-            link.call(ApiKey.DESCRIBE_PRODUCERS, None)
+            link.call(None, DescribeProducersResponse)
         link.close()
     assert asked == [(18, 4), (18, 2), (35, 1)]
 

@@ -94,8 +94,8 @@ class Appender:
         return self._pending is None
 
     def expect_idle(self) -> None:
-        """Raises StorageError if the log is out of service, RuntimeError while an append is pending,
-        which is a bug."""
+        """Raises StorageError if the log is out of service, and RuntimeError, for a bug, while an
+        append is pending."""
         self._guard.check()
         if self._pending is not None:
             raise RuntimeError(f"{self._topic_partition}: an append is under way")

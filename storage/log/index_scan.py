@@ -73,7 +73,7 @@ class IndexScan:
         self.time_entries = bytearray()
         self.aborted: list[AbortedTxn] = []
         self.bare_aborts: set[tuple[int, int]] = set()
-        """(producer id, offset) of ABORT markers whose data is missing: compaction may remove it."""
+        """(producer id, offset) of ABORT markers without data, which compaction may remove."""
         self.max_timestamp = NO_TIMESTAMP
         self.offset_of_max_timestamp = base_offset
         self.bytes_since_entry = 0

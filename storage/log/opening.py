@@ -185,7 +185,7 @@ def _open(
 
 
 def _recompressed(data: BytesLike, header: BatchHeader, rules: TopicRules, target: int) -> bytes:
-    """The batch with its records in another codec: new payload, attributes, length, CRC (S-APP-5)."""
+    """The batch with its records in another codec: payload, attributes, length, CRC (S-APP-5)."""
     view = memoryview(data)
     limit = rules.max_message_bytes
     try:

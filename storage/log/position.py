@@ -87,7 +87,7 @@ def find_batch(
 
 
 class BatchHead(NamedTuple):
-    """The header fields that a walk by time needs; in formats 0 and 1 those of the outer message."""
+    """The header fields for a walk by time; in formats 0 and 1 those of the outer message."""
 
     position: int
     size: int

@@ -36,7 +36,7 @@ class Ended(Enum):
 
 
 class Walk:
-    """One pass over bytes [start, end) of `file`. Iterate it once; then read `position` and `ended`.
+    """One pass over bytes [start, end) of `file`: iterate once, then read `position` and `ended`.
 
     Yields (position in the file, header, chunk, position in the chunk). The chunk holds the whole
     batch, its records included. Checksums are not checked here. Raises OSError.

@@ -54,7 +54,7 @@ _END_CHUNK: Final = 64 * 1024
 """Bytes per read from the last index entry to the end: mostly one index interval."""
 
 _LONG_WAY: Final = 512
-"""After so many reads, ten milliseconds at most, a search counts as one whose index lacks entries."""
+"""A search that takes so many reads, ten milliseconds at most, means that the index lacks entries."""
 
 _LOOKED_AT: Final = 1024 * 1024
 """Bytes after the last time index entry in which a later timestamp is looked for. If timestamps
@@ -157,7 +157,7 @@ class LogSegment:
         """The right checksum of the transaction index (`TransactionIndex.checksum`); None: not
         known."""
         self.leaves_open = True
-        """Whether a transaction may be open at the end, whose ABORT marker is in a later segment."""
+        """Whether a transaction may be open at the end, with an ABORT marker in a later segment."""
 
     # Parts, opened at first use.
 
@@ -536,7 +536,7 @@ class LogSegment:
         self.aborted_sum = index.checksum if known else None
 
     def aborted_below(self, offset: int) -> Checksum | None:
-        """The checksum of the entries of markers below `offset`; None: not known. Raises OSError."""
+        """The checksum of the entries of markers below `offset`; None: unknown. Raises OSError."""
         known = self.aborted_sum
         if known is None or known == NO_ABORTED:
             return known

@@ -54,7 +54,7 @@ _END_CHUNK: Final = 64 * 1024
 """Bytes per read from the last index entry to the end: mostly one index interval."""
 
 _LONG_WAY: Final = 512
-"""A search that takes so many reads, ten milliseconds at most, means that the index lacks entries."""
+"""A search that takes so many reads, ten milliseconds at most, means that the index has gaps."""
 
 _LOOKED_AT: Final = 1024 * 1024
 """Bytes after the last time index entry in which a later timestamp is looked for. If timestamps

@@ -232,7 +232,7 @@ class Checkpoints:
             self._directories.report_failure(log_dir, error)
 
     def write_now(self, *log_dirs: str, files: Mapping[str, Ask] = BOTH) -> None:
-        """`steps`, here and now; supersedes files that were begun before and are not written yet."""
+        """`steps`, here and now; supersedes content that was begun before and is not in place."""
         perform_all(self.steps(log_dirs, files))
 
     # Partitions that are gone, and lower recovery points.
@@ -242,7 +242,7 @@ class Checkpoints:
         self._gone.setdefault(log_dir, {})[topic_partition] = object()
 
     def before_new_log(self, log_dir: str, topic_partition: TopicPartition) -> None:
-        """Remove the recovery point of an earlier log of that name from the file, if it is there."""
+        """Remove the recovery point of an earlier log of that name from the file, if need be."""
         if topic_partition in self._gone.get(log_dir, ()):
             self.write_now(log_dir, files=RECOVERY_POINTS)
 

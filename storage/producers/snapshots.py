@@ -189,7 +189,7 @@ class SnapshotFiles:
             self.delete(offset)
 
     def mark_deleted(self, offset: int) -> str | None:
-        """Rename the snapshot at `offset` to `.deleted`; returns the new path, to be unlinked later.
+        """Rename the snapshot at `offset` to `.deleted`; returns the path to be unlinked later.
 
         None when there is none, or when it has no file.
         """

@@ -115,7 +115,7 @@ class ProducerStateManager:
 
     @property
     def producers(self) -> Mapping[int, ProducerStateEntry]:
-        """Producer id to state, of all producers; read it before the next change, change nothing."""
+        """Producer id to state, of all producers; to be read only, and before the next change."""
         return self._table
 
     def entry(self, producer_id: int) -> ProducerStateEntry | None:

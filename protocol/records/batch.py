@@ -18,8 +18,8 @@
 
 Produce reads one header per partition, so `read_header` is one unpack into a slotted object. All
 functions take any bytes-like buffer and a position, and copy nothing; patches need a writable
-buffer. A header is what the bytes said when it was read, so a patch function updates the header
-that it is given.
+buffer. A header holds the values at the time it was read, so a patch function also updates the
+header that it is given.
 """
 
 import struct
@@ -123,7 +123,7 @@ def read_header(buf: BytesLike, pos: int = 0) -> BatchHeader:
 
 
 def _read_other(buf: BytesLike, pos: int) -> BatchHeader:
-    """Anything that is not a plain v2 header: legacy messages, and what deserves an error."""
+    """Read a header that is not a whole v2 header: a legacy message's, or raise CorruptBatch."""
     if len(buf) - pos < HEADER_UP_TO_MAGIC:
         raise CorruptBatch(f"Batch header needs {HEADER_UP_TO_MAGIC} bytes, found {len(buf) - pos}")
     if buf[pos + MAGIC_OFFSET] in (0, 1):
@@ -141,7 +141,7 @@ def iter_batches(
     """(position, header) of each whole batch in `buf[start:end]`, ending silently at a partial one.
 
     Raises CorruptBatch at a size below the format's least or a magic other than 0, 1, 2. Checksums
-    are not looked at. As Kafka's `ByteBufferLogInputStream`.
+    are not checked. As Kafka's `ByteBufferLogInputStream`.
     """
     if end is None:
         end = len(buf)
@@ -181,9 +181,9 @@ def verify_crc(buf: BytesLike, pos: int, header: BatchHeader) -> bool:
 def set_place(
     buf: bytearray | memoryview, header: BatchHeader, base_offset: int, leader_epoch: int
 ) -> None:
-    """Gives the v2 batch that `buf` begins with its place in the log; updates `header`, too.
+    """Sets base offset and leader epoch of the v2 batch at the start of `buf`; updates `header`.
 
-    Both fields lie outside the checksum. One store writes them, and the length between them anew.
+    Both fields lie outside the checksum. One store writes them, and again the length between them.
     """
     _pack_place(buf, 0, base_offset, header.batch_length, leader_epoch)
     header.base_offset = base_offset

@@ -1,8 +1,8 @@
 """Makes record batches of format 2: for coordinators, tools, conversions and tests.
 
 Client batches are never rebuilt on the hot path, so this is plain Python, kept lean. The layout is
-what `MemoryRecordsBuilder` writes: base timestamp of the first record, max timestamp over all,
-offset deltas 0..n-1; attributes and checksum last.
+that of `MemoryRecordsBuilder`: base timestamp of the first record, max timestamp over all, offset
+deltas 0..n-1; attributes and checksum last.
 """
 
 from collections.abc import Iterable, Sequence
@@ -55,7 +55,7 @@ def encode_record(
     if headers:
         pieces.append(encode_varint(len(headers)))
         for name, content in headers:
-            # surrogateescape: bytes that are not UTF-8 come back as iter_records found them.
+            # surrogateescape restores bytes that are not UTF-8, as iter_records decoded them.
             raw = name.encode("utf-8", "surrogateescape")
             pieces += (encode_varint(len(raw)), raw)
             if content is None:

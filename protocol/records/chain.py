@@ -1,13 +1,13 @@
-"""Where records start: the one sequential step of looking into a batch.
+"""Finds where records start: the one sequential step of opening a batch.
 
-Each record begins with the varint length of its body, so the next start is known only from this
-one, and no vector operation finds them all. What makes the walk cheap:
+Each record begins with the varint length of its body, so the start of one gives that of the next,
+and no vector operation finds them all. Two things make the walk cheap:
 
 * the first two bytes of a length index a table that gives the distance to the next record, or a
-  distance so large that the next look fails with IndexError; so the loop has no branch;
+  distance so large that the next index access raises IndexError; so the loop has no branch;
 * records of one size (fixed-size payloads) have equal length bytes at equal distances, which a
   strided slice and `lstrip` compare in C, a few hundred records at a time. One record's length
-  fixes where the next one's lies, so equal bytes at the stride prove the run, by induction.
+  determines where the next one's lies, so equal bytes at the stride prove the run, by induction.
 
 A body holds at least six bytes: attributes, two deltas, two lengths, the header count.
 """
@@ -19,11 +19,11 @@ from protocol.records.varint import read_varint
 
 LEAST_BODY: Final = 6
 FAR: Final = 1 << 60
-"""Added to a position, it makes the next index fail."""
+"""Added to a position, it makes the next index access raise IndexError."""
 _RUN_WINDOW: Final = 256
 _WALK: Final = 32  # records walked one by one before a run is looked for again
 MIN_RUN: Final = 8
-"""Records of one size that are worth being taken together."""
+"""The fewest records of one size that are worth taking together."""
 
 _table: list[tuple[int, ...]] = []
 
@@ -91,7 +91,8 @@ def record_starts(payload: bytes, count: int) -> list[int]:
 
 
 def run_of(payload: bytes, at: int, most: int) -> tuple[int, int]:
-    """(records of equal size from `at` on, their size); (0, 1) where no short length stands."""
+    """(how many records of equal size begin at `at`, their size); (0, 1) if the length there takes
+    more than two bytes or is wrong."""
     head = payload[at : at + 2]
     if len(head) < 2:
         return 0, 1

@@ -7,9 +7,8 @@
           as well (KAFKA-3160).
 * zstd    plain frames.
 
-Here data is compressed at once; `deflating` does the same in pieces, `inflating` is the way back.
-Libraries are imported at first use: a broker that stores batches as they come never needs them to
-start.
+This module compresses data at once; `deflating` compresses it in pieces, `inflating` decompresses.
+Libraries are imported at first use: a broker that stores batches as they come starts without them.
 """
 
 import struct
@@ -22,8 +21,8 @@ from protocol.records.errors import UnsupportedCompression
 
 BytesLike = bytes | bytearray | memoryview
 
-# Far above what a 100 MB request (socket.request.max.bytes) inflates to in practice, far below a
-# bomb.
+# Bytes: far above what a 100 MB request (socket.request.max.bytes) inflates to in practice, far
+# below a decompression bomb.
 MAX_DECOMPRESSED_SIZE: Final = 256 << 20
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
@@ -145,7 +144,7 @@ def _lz4(data: BytesLike, level: int | None, magic: int) -> bytes:
 
 
 def lz4_header_checksum(descriptor: bytes) -> bytes:
-    """The byte behind a frame's descriptor; format 0 has the frame magic as part of it."""
+    """The checksum byte of a frame's descriptor, which in format 0 includes the frame magic."""
     return bytes(((_xxh32_of_short(descriptor) >> 8) & 0xFF,))
 
 

@@ -3,7 +3,7 @@
     key    i16 version (0), i16 type
     value  of an end-transaction marker: i16 version (0), i32 coordinator epoch
 
-Types 2 to 6 belong to KRaft's metadata log; we recognise and never write them. A control batch
+Types 2 to 6 belong to KRaft's metadata log; they are recognised and never written. A control batch
 holds one record. As `ControlRecordType` and `EndTransactionMarker`.
 """
 
@@ -42,12 +42,12 @@ class EndTransactionMarker:
 
     @property
     def is_commit(self) -> bool:
-        """Committed, not aborted."""
+        """Whether the transaction was committed, not aborted."""
         return self.control_type is ControlType.COMMIT
 
 
 def parse_control_type(key: BytesLike | None) -> ControlType:
-    """Type of a control record; UNKNOWN for a type of the future, whose batch is to be skipped.
+    """Type of a control record; UNKNOWN for a type of a later version, whose batch is skipped.
 
     Raises InvalidRecord when the key is absent, short or of a negative version.
     """

@@ -1,8 +1,8 @@
-"""Compressing what comes in pieces, as far as the result may go.
+"""Compressing data that comes in pieces, up to a greatest size of the result.
 
-Small data is compressed in one call, in the form that `compression.compress` gives (and Kafka's
-clients, byte for byte); more of it by the same libraries' streams, which end as soon as the result
-is larger than it may be, however much was still to come.
+Small data is compressed in one call by `compression.compress` (as Kafka's clients do, byte for
+byte); larger data by the same libraries' streams, which stop as soon as the result is too large,
+however many pieces are left.
 """
 
 import zlib
@@ -24,7 +24,7 @@ _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 
 
 class OutputFull(Exception):
-    """The result would be larger than it may be; `size` is how far it came, in bytes."""
+    """The result is larger than allowed; `size` is how many bytes it had when that showed."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
@@ -38,7 +38,7 @@ def deflate(
     *,
     most: int,
 ) -> bytes:
-    """The pieces, one after the other, behind `codec` (see `compress`), in at most `most` bytes.
+    """Compress the concatenated pieces with `codec` (see `compress`), to at most `most` bytes.
 
     Raises OutputFull, and what `pieces` raises.
     """

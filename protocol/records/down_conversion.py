@@ -1,20 +1,20 @@
-"""What old clients read: batches of format 2 become message sets of format 0 or 1 (Fetch v0-3).
+"""Converts batches of format 2 to message sets of format 0 or 1 for old clients (Fetch v0-3).
 
-Headers are lost, control batches left out, offsets kept (gaps and all), the batch's codec kept.
+Headers are lost, control batches are left out, offsets (with their gaps) and the codec are kept.
 zstd cannot be expressed: UnsupportedCompression. As `RecordsUtil.downConvert`.
 
-Nothing is converted that does not fit into the answer, whatever the batches hold:
+Only as much is converted as fits into the answer, however large the batches are:
 
 * A batch is opened in chunks (`opened`). An uncompressed message set may end between any two
   messages; of a compressed batch each `WRAPPER` bytes become a message set of their own, so that
   it may end in the middle, too.
-* What lies below the reader's offset is not converted, so a reader that was given the front of a
-  batch gets what follows the next time. Of a compressed batch that is one chunk everything is
-  converted, as when brokers stored wrappers.
-* At least one message (wrapper) is given, whatever the limit, or the reader would never get on.
-* Messages that compress to nearly nothing are limited by what they were before: `WORK`.
+* Records below the reader's offset are not converted, so a reader that got the front of a batch
+  gets the rest the next time. A compressed batch of one chunk is converted whole, as when brokers
+  stored wrappers.
+* At least one message (wrapper) is given, whatever the limit, or the reader would never advance.
+* Messages that compress to nearly nothing are limited by their uncompressed size: `WORK`.
 
-A loop over records, to be run beside the event loop: in a child process.
+This loops over records, so it is run in a child process.
 """
 
 import zlib
@@ -58,8 +58,8 @@ class Converted(NamedTuple):
     messages: int
     """Messages in it."""
     read: int
-    """Bytes of the whole batches that were looked at. Nothing came of them, if `records` is
-    empty."""
+    """Bytes of the batches that were converted to their end. If `records` is empty, all of them
+    were left out, and a reader may skip them."""
 
 
 def down_convert(
@@ -69,7 +69,7 @@ def down_convert(
 
     Batches already at or below `magic` pass as they are. No more than `limit` bytes, unless the
     first message alone is larger. Raises UnsupportedCompression for zstd and unknown codecs,
-    CorruptBatch and InvalidRecord for what cannot be read, but gives what comes before it first.
+    CorruptBatch and InvalidRecord for damaged data; if messages come before it, it returns those.
     """
     sets = _Sets(limit)
     read = 0
@@ -85,7 +85,7 @@ def down_convert(
 
 
 class _Sets:
-    """What was converted, and how much more may be."""
+    """The message sets so far, and how much more may be converted."""
 
     __slots__ = ("count", "left", "pieces", "work")
 
@@ -97,11 +97,11 @@ class _Sets:
 
     @property
     def is_full(self) -> bool:
-        """Nothing more may be added."""
+        """Whether nothing more may be added."""
         return bool(self.pieces) and (self.left <= 0 or self.work <= 0)
 
     def add(self, messages: bytes, count: int) -> bool:
-        """False when it does not fit."""
+        """Add a message set of `count` messages; False if it does not fit."""
         if self.is_full or (self.pieces and len(messages) > self.left):
             return False
         self.pieces.append(messages)
@@ -113,7 +113,7 @@ class _Sets:
 def _convert(
     batches: BytesLike, pos: int, header: BatchHeader, magic: int, first_offset: int, sets: _Sets
 ) -> bool:
-    """One batch; False when the answer is full."""
+    """Convert one batch; False when the answer is full."""
     if header.magic <= magic:
         passed = bytes(memoryview(batches)[pos : pos + header.size])
         return sets.add(passed, header.record_count)
@@ -268,7 +268,7 @@ def _last_delta(chunk: Chunk) -> int:
 
 
 def _rows(chunk: Chunk, header: BatchHeader) -> Iterator[Row]:
-    """Headers are not looked at: they are lost. Raises InvalidRecord for lengths that lie."""
+    """The records of a chunk without headers. Raises InvalidRecord for wrong lengths."""
     if len(chunk.starts) > NUMPY_FROM:
         return _many_rows(chunk, header.base_timestamp)
     return _few_rows(chunk, header.base_timestamp)

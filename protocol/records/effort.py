@@ -1,4 +1,4 @@
-"""How much opening a batch may cost where it is opened: a bound on bytes and on Python steps."""
+"""A bound on the cost of opening a batch, in uncompressed bytes and in Python steps."""
 
 import sys
 from typing import Final
@@ -7,11 +7,11 @@ _NO_LIMIT: Final = sys.maxsize
 
 
 _PIECE: Final = 1024
-"""Bytes that are inflated in the time that a piece takes which holds none: a frame, or a block."""
+"""The cost of a piece (a frame or a block) beside its bytes, in bytes that take as long."""
 
 
 class EffortSpent(Exception):
-    """The batch is more work than was granted here. It may be sound or not."""
+    """Opening the batch costs more than the effort granted; whether it is valid is not known."""
 
 
 class Effort:
@@ -21,10 +21,10 @@ class Effort:
 
     def __init__(self, *, bytes: int = _NO_LIMIT, steps: int = _NO_LIMIT) -> None:
         self.bytes = bytes
-        """Uncompressed bytes that may still be looked at."""
+        """Uncompressed bytes that may still be read."""
         self.steps = steps
-        """Records or record headers that may still be gone through one by one, which holds the
-        interpreter's lock. What numpy or a slice does for many at once does not count."""
+        """Records or record headers that may still be checked one by one, under the interpreter
+        lock. Those that numpy or a slice checks together do not count."""
 
     def spend_bytes(self, count: int) -> None:
         """Take `count` bytes off what is left. Raises EffortSpent when it is less."""

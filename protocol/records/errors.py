@@ -1,22 +1,22 @@
 """What can be wrong with a record batch: a class for each error code that clients get.
 
-`storage.log.opening.code_of` turns each class into its code. Nothing in this room raises
-anything else for bad bytes.
+`storage.log.opening.code_of` maps each class to its code. This room raises nothing else for bad
+bytes.
 """
 
 from collections.abc import Sequence
 
 
 class RecordsError(Exception):
-    """Base of all complaints about record data."""
+    """Base of all errors about record data."""
 
 
 class CorruptBatch(RecordsError):
-    """The batch frame makes no sense: size, magic, checksum (CORRUPT_MESSAGE; clients retry)."""
+    """The batch's size, magic or checksum is wrong (CORRUPT_MESSAGE; clients retry)."""
 
 
 class InvalidRecord(RecordsError):
-    """The frame is sound, its content is not (INVALID_RECORD; final for the client that sent it).
+    """The frame is valid, its content is not (INVALID_RECORD; final for the client that sent it).
 
     `record_errors` lists (index in the batch, message) for `record_errors` of Produce v8+; it is
     empty when the structure itself is broken, as Kafka then blames no single record.
@@ -28,4 +28,4 @@ class InvalidRecord(RecordsError):
 
 
 class UnsupportedCompression(RecordsError):
-    """A codec id nobody knows, or one this format cannot carry (UNSUPPORTED_COMPRESSION_TYPE)."""
+    """An unknown codec id, or one this format cannot carry (UNSUPPORTED_COMPRESSION_TYPE)."""

@@ -1,7 +1,7 @@
-"""What a batch's header says: the fields, and what can be derived from them.
+"""The fields of a batch's header, and properties derived from them.
 
-The layout is drawn in `batch`, which reads and patches headers; `LAYOUT` is what all positions come
-from. Messages of formats 0 and 1 appear with a header of this kind too (`message_set`).
+The layout is drawn in `batch`, which reads and patches headers; all positions are computed from
+`LAYOUT`. A message of format 0 or 1 is read into such a header, too (`message_set`).
 """
 
 import struct
@@ -127,7 +127,7 @@ class BatchHeader:
 
     @property
     def codec(self) -> CompressionType:
-        """Raises UnsupportedCompression for ids 5 to 7."""
+        """The codec of the records. Raises UnsupportedCompression for ids 5 to 7."""
         return CompressionType.for_id(self.attributes & CODEC_MASK)
 
     @property
@@ -144,12 +144,12 @@ class BatchHeader:
 
     @property
     def is_transactional(self) -> bool:
-        """Part of a transaction."""
+        """Whether the batch is part of a transaction."""
         return self.attributes & TRANSACTIONAL_BIT != 0
 
     @property
     def is_control(self) -> bool:
-        """Holds control records (`control`), written by brokers only."""
+        """Whether it holds control records (`control`), which only brokers write."""
         return self.attributes & CONTROL_BIT != 0
 
     @property

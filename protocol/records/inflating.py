@@ -1,18 +1,18 @@
-"""A compressed stream in pieces: what a hostile client sent is never inflated whole.
+"""Decompresses a stream in pieces, so that a hostile client's data is never inflated whole.
 
     for piece in inflate(codec, data):
         ...                     # bytes, about CHUNK of them at most
 
-What a piece may take is known before it is inflated, so nineteen kilobytes of zstd that stand for
-hundreds of megabytes cost the memory of one piece. `decompress` joins the pieces, for small things
-and for tools. Both are bounded by `max_size`: a client chooses what the broker must inflate.
+The greatest size of a piece is known before it is inflated, so nineteen kilobytes of zstd that
+inflate to hundreds of megabytes take the memory of one piece. `decompress` joins the pieces, for
+small data and for tools. Both are bounded by `max_size`: a client chooses what the broker inflates.
 
 * gzip    members, one after the other.
 * snappy  snappy-java's frame, or a raw block. A block is inflated whole, as the library offers
-          nothing else; the format cannot stand for more than `_SNAPPY_RATIO` times its bytes, and a
-          block that claims more is refused unread.
-* lz4     frames. In format 0 the header checksum is not looked at, as in Kafka (`compression`).
-* zstd    frames, cut at their blocks (RFC 8878, 3.1.1), which say how much they may stand for.
+          nothing else. No block inflates to more than `_SNAPPY_RATIO` times its bytes, so one that
+          claims more is refused unread.
+* lz4     frames. In format 0 the header checksum is not checked, as in Kafka (`compression`).
+* zstd    frames, cut at their blocks (RFC 8878, 3.1.1), whose headers bound their inflated size.
 """
 
 import zlib
@@ -31,25 +31,25 @@ from protocol.records.compression import (
 from protocol.records.errors import InvalidRecord, UnsupportedCompression
 
 CHUNK: Final = 1 << 20
-"""Bytes of a piece, about: enough that what is done per piece costs little per record."""
+"""Approximate bytes of a piece: enough that the work per piece costs little per record."""
 
 _INPUT: Final = 64 * 1024
-"""Compressed bytes handed over at once: what is left of them is copied by the library."""
+"""Compressed bytes passed to a library at once: it copies those that it does not use."""
 _SNAPPY_RATIO: Final = 22
-"""A copy of 64 bytes takes three; snappy has nothing that stands for more."""
+"""Snappy's best ratio: a copy element of three bytes makes 64."""
 
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 
 _ZSTD_SKIPPABLE: Final = b"\x2a\x4d\x18"  # behind a byte of 0x50 to 0x5f
 _ZSTD_BLOCK_MAX: Final = 128 * 1024
 _ZSTD_BLOCK_LEAST: Final = 8 * 1024
-"""What a block counts for at least: there may be one in each three bytes, with nothing in it."""
+"""The least a block counts as: blocks of three bytes may inflate to nothing, and each takes time."""
 _ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = 0, 1, 2
 _ZSTD_SIZE_AND_MAGIC: Final = 8
 _ZSTD_GUESS: Final = 64
-"""What is decompressed at once stands for at most so many times its bytes."""
+"""Data is decompressed at once only up to so many times its bytes."""
 _zstd: "list[tuple[Any, type[Exception]]]" = []
-"""A decompressor that is used again (a context takes longer than a small frame), and its error."""
+"""A decompressor for reuse (making one takes longer than a small frame), and its error class."""
 
 
 def inflate(
@@ -85,9 +85,9 @@ def decompress(
 def inflate_at_once(codec: int, data: BytesLike, most: int) -> bytes | None:
     """The plain bytes behind `data`, if one call of the library gives all of them.
 
-    None otherwise, for whatever reason: there are more than `most` bytes, several frames, damage.
-    Then `inflate` or `decompress` has the answer. Much quicker than those for small data, of which
-    there may be thousands in a row. Format 2 only.
+    None otherwise: for more than `most` bytes, several frames, or damage. Then call `inflate` or
+    `decompress`. Much faster than those for small data, of which there may be thousands in a row.
+    Format 2 only.
     """
     if codec == CompressionType.LZ4:
         from lz4 import frame
@@ -120,7 +120,7 @@ def _unzstd_at_once(data: BytesLike, most: int) -> bytes | None:
         _zstd.append((zstandard.ZstdDecompressor(), zstandard.ZstdError))
     decompressor, error = _zstd[0]
     try:
-        # A frame need not say its size; then so much is allocated.
+        # For a frame that does not give its size, the library allocates max_output_size bytes.
         plain: bytes = decompressor.decompress(
             data, max_output_size=min(most, _ZSTD_GUESS * len(data)), allow_extra_data=False
         )
@@ -147,12 +147,12 @@ def _pieces(
 
 
 def _failed(codec: str, why: object) -> InvalidRecord:
-    """The data is not what the codec says."""
+    """The error for data that is not in `codec`'s format."""
     return InvalidRecord(f"Failed to decompress record stream ({codec}: {why})")
 
 
 def _too_large(max_size: int) -> InvalidRecord:
-    """The data inflates to more than it may."""
+    """The error for data that inflates to more than `max_size` bytes."""
     return InvalidRecord(f"Record stream inflates to more than {max_size} bytes")
 
 
@@ -205,7 +205,7 @@ def _unsnappy(data: BytesLike, max_size: int) -> Iterator[bytes]:
 
 
 def _snappy_blocks(data: BytesLike) -> Iterator[memoryview]:
-    """The raw blocks of a framed stream; one that is not framed is one block.
+    """The raw blocks of a framed stream; a stream without frame is one block.
 
     Raises InvalidRecord when the frame ends too early.
     """
@@ -270,7 +270,7 @@ def _unzstd(data: BytesLike, chunk: int) -> Iterator[bytes]:
     import zstandard
 
     view = memoryview(data)
-    # What a stream may ask for as its window is limited by the library, as it is in Java's.
+    # The library limits the window that a stream may ask for, as Java's does.
     decompressor = zstandard.ZstdDecompressor()
     at, end = 0, len(view)
     if not end:
@@ -297,8 +297,8 @@ def _unzstd(data: BytesLike, chunk: int) -> Iterator[bytes]:
 
 
 def _zstd_cuts(view: memoryview, at: int, chunk: int) -> Iterator[int]:
-    """Positions that cut the frame at `at` into pieces of `chunk` plain bytes or little more, the
-    last one its end."""
+    """Positions that cut the frame at `at` into pieces of `chunk` inflated bytes or little more; the
+    last is the frame's end."""
     import zstandard
 
     parameters = zstandard.get_frame_parameters(view[at : at + 18])
@@ -314,7 +314,7 @@ def _zstd_cuts(view: memoryview, at: int, chunk: int) -> Iterator[int]:
         if kind > _ZSTD_COMPRESSED:
             raise _failed("zstd", "unknown kind of block")
         at += 3 + (1 if kind == _ZSTD_RLE else size)
-        # More than a block may hold is for the library to refuse.
+        # The library refuses a block that claims more than a block may hold.
         if kind == _ZSTD_COMPRESSED:
             size = _ZSTD_BLOCK_MAX
         most += min(max(size, _ZSTD_BLOCK_LEAST), _ZSTD_BLOCK_MAX)

@@ -1,17 +1,17 @@
-"""The quickest look at a plain batch: records of a layout that was seen before.
+"""The fastest check of a plain batch: of one with a layout that was seen before.
 
-Producers send batches of one shape again and again: so many records of one size, with keys of one
-size, no headers, and timestamps within 64 ms. What each structural byte of such a batch must be
-follows from the number of records and the first six bytes:
+Producers send batches of the same shape again and again: so many records of one size, with keys of
+one size, no headers, and timestamps within 64 ms. The number of records and the first six bytes
+determine each structural byte of such a batch:
 
     length  attributes  timestamp delta  offset delta  key length  key  value length  value  headers
     same    any         0 … 63           0, 1, 2 …     same        any  same          any    none
 
 From the 65th record on, offset deltas take two bytes and lengths are larger by one, so a batch has
-up to two runs of records. The bytes at one place of all records of a run are a slice with a stride:
-what it has to equal is made once (`learn`) and compared for every batch (`is_known`), in a third of
-the steps that finding the layout takes (`runs`). The expectation is made of the rules, not of the
-batch: nothing is believed because it was seen before.
+up to two runs of records. The bytes at one place of all records of a run are a slice with a stride.
+Its expected value is computed once (`learn`) and compared for every batch (`is_known`), in a third
+of the steps that finding the layout takes (`runs`). It is computed from the rules, not copied from
+a batch: a layout is not trusted because it was seen before.
 """
 
 from collections.abc import Callable
@@ -22,26 +22,26 @@ from protocol.records.runs import NOT_ABOVE, ONE_BYTE, TWO_BYTES, delta_columns
 from protocol.records.varint import encode_varint
 
 _MOST_RECORDS: Final = 1 << 16
-"""Of all layouts that are kept: some megabytes, at most."""
+"""The most records of all kept layouts together: some megabytes."""
 
 
 class Layout(NamedTuple):
-    """What a batch of so many records that begins so looks like."""
+    """The structural bytes of all batches with one number of records and one beginning."""
 
     size: int
     """Bytes of all records."""
     structure: Callable[[bytes], tuple[bytes, ...]]
-    """Takes the bytes that are the same in all such batches, column by column."""
+    """Gets a batch's structural bytes, column by column."""
     expected: tuple[bytes, ...]
-    """What they are."""
+    """What these columns must equal."""
     first_times: slice
-    """Where the timestamp deltas of the first 64 records stand."""
+    """The timestamp deltas of the first 64 records."""
     later_times: slice | None
-    """Those of all others, if there are."""
+    """The timestamp deltas of later records, if there are any."""
 
 
 class Layouts:
-    """Those that were learned; when they are too many, all are forgotten."""
+    """The learned layouts; when they are too many, all are forgotten."""
 
     __slots__ = ("_known", "_records")
 
@@ -50,8 +50,8 @@ class Layouts:
         self._records = 0
 
     def is_known(self, payload: bytes, count: int, greatest_delta: int) -> bool:
-        """Whether `payload` is `count` sound records of a layout that was learned, the greatest of
-        whose timestamp deltas is `greatest_delta`. False says nothing."""
+        """Whether `payload` is `count` valid records of a learned layout with `greatest_delta` as
+        their greatest timestamp delta. False: not known, so check it otherwise."""
         layout = self._known.get((count, payload[:6] if payload[0] > 0x7F else payload[:5]))
         if layout is None or len(payload) != layout.size or not 0 <= greatest_delta < ONE_BYTE:
             return False
@@ -63,10 +63,10 @@ class Layouts:
         return not times.translate(None, NOT_ABOVE[greatest_delta]) and 2 * greatest_delta in times
 
     def learn(self, payload: bytes, count: int) -> None:
-        """Remember the layout of `count` sound records, if it is one of those."""
+        """Learn the layout of `count` valid records, if they have the shape above."""
         head = payload[:6] if payload[0] > 0x7F else payload[:5]
         if (count, head) in self._known:
-            return  # what follows is another one: with headers, or later timestamps
+            return  # known, but the records differ later on: headers, or later timestamps
         layout = layout_of(head, count, len(payload))
         if layout is None:
             return
@@ -78,9 +78,9 @@ class Layouts:
 
 
 def layout_of(head: bytes, count: int, size: int) -> Layout | None:
-    """What follows from the first bytes of the first record, up to its key's length.
+    """The layout that `head` determines: the first record's bytes up to its key's length.
 
-    None: such records do not take `size` bytes, or their lengths are not written as usual.
+    None if such records do not take `size` bytes, or if lengths are not in their shortest form.
     """
     length = head[0] & 0x7F
     if head[0] > 0x7F:
@@ -115,9 +115,9 @@ def layout_of(head: bytes, count: int, size: int) -> Layout | None:
 
 
 def _length_within(size: int) -> bytes | None:
-    """How the length of a value is written that takes `size` bytes with its length.
+    """The encoded length of a value that takes `size` bytes together with that length.
 
-    None: it takes more than two bytes, or there is no such value.
+    None if the length takes more than two bytes, or there is no such value.
     """
     for width in (1, 2):
         if size >= width:
@@ -128,10 +128,10 @@ def _length_within(size: int) -> bytes | None:
 
 
 class _Run:
-    """Records whose offset deltas take as many bytes."""
+    """Records [first, until) of a batch, whose offset deltas all take the same number of bytes."""
 
     def __init__(self, start: int, first: int, until: int, size: int) -> None:
-        """`size`: of a record without its length."""
+        """`size`: bytes of a record without its length."""
         self.start = start
         self.first = first
         self.until = until

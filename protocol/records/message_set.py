@@ -1,4 +1,4 @@
-"""Message sets: formats 0 and 1, which old clients send and ask for, and old logs hold.
+"""Message sets: formats 0 and 1, which old clients send and read, and old logs hold.
 
     0  offset      i64
     8  size        i32   bytes after this field
@@ -62,7 +62,7 @@ OldRecord = tuple[int, int, BytesLike | None, BytesLike | None]
 
 
 class Message:
-    """One message as it lies in the bytes, inner or outer."""
+    """One message as stored, inner or outer."""
 
     __slots__ = ("attributes", "crc", "key", "magic", "offset", "size", "timestamp", "value")
 
@@ -113,7 +113,7 @@ class Message:
 
 
 class Frame(NamedTuple):
-    """What a message says before it is opened, inner messages unseen."""
+    """The outer fields of a message, read without opening it."""
 
     start: int
     end: int
@@ -165,7 +165,7 @@ def iter_legacy_records(
 ) -> Iterator[Record]:
     """The records of the one message (plain or wrapper) at `pos`, offsets absolute.
 
-    Checksums are not looked at. Timestamps are -1 in format 0. Raises CorruptBatch (frame),
+    Checksums are not checked. Timestamps are -1 in format 0. Raises CorruptBatch (frame),
     InvalidRecord (content), UnsupportedCompression (unknown codec).
     """
     outer = Message(buf, pos)
@@ -212,7 +212,7 @@ def content_of(outer: Message) -> bytes:
 
 
 def check_inner(outer: Message, message: Message) -> None:
-    """Raises InvalidRecord for a message that may not stand in that wrapper."""
+    """Raises InvalidRecord for a message that the wrapper may not contain."""
     if message.magic != outer.magic:
         raise InvalidRecord(
             f"Compressed message magic {message.magic} does not match wrapper magic {outer.magic}"
@@ -321,8 +321,8 @@ def build_message_set(
 ) -> bytes:
     """A message set of magic 0 or 1 from records in order of offset; one wrapper with a codec.
 
-    With LOG_APPEND_TIME every message bears `log_append_time` (else ValueError). No records make no
-    bytes. Raises UnsupportedCompression for zstd.
+    With LOG_APPEND_TIME every message gets `log_append_time` (ValueError without it). No records
+    make no bytes. Raises UnsupportedCompression for zstd.
     """
     if codec == CompressionType.ZSTD:
         raise UnsupportedCompression("zstd needs message format version 2")
@@ -365,6 +365,6 @@ def wrap_messages(
     attributes: int,
     level: int | None = None,
 ) -> bytes:
-    """The wrapper of `messages`: it bears the last one's offset and the greatest `timestamp`."""
+    """The wrapper of `messages`, with the last one's offset and the greatest `timestamp`."""
     packed = compress(codec, messages, level, magic=magic)
     return encode_message(magic, last_offset, timestamp, None, packed, attributes | int(codec))

@@ -1,1 +1,1 @@
-"""Sparse indexes beside a segment: held against the log, rebuilt from it when in doubt."""
+"""Sparse indexes beside a segment: compared with the log, rebuilt from it when in doubt."""

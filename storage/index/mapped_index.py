@@ -1,31 +1,31 @@
 """What offset and time index share: a sorted array of fixed-size entries in a memory-mapped file.
 
 Format: entries one after the other, big endian, no header. While a segment is active its index is
-pre-sized to `max_size` rounded down to whole entries (S-ROLL-4 trims it), so the file says how many
-entries it *may* hold; how many it holds is known to the object that appends to it.
+pre-sized to `max_size` rounded down to whole entries (S-ROLL-4 trims it), so the file's size gives
+how many entries it *may* hold; the object that appends to it knows how many it holds.
 
-Guaranteed after a crash: nothing. An index is a shortcut into a log that survives without it; the
-loader rebuilds what lies above the recovery point. Below it a pre-sized file with zeros at its end
-must not be taken for entries at offset `base_offset`: opening counts real entries only, and
-`sanity_check` then raises CorruptIndex, because pages in the middle may be missing too (S-IDX-8).
+Guaranteed after a crash: nothing. A log survives without its indexes, and the loader rebuilds what
+lies above the recovery point. Below it, the zero padding of a pre-sized file must not count as
+entries of offset `base_offset`: opening counts real entries only, and `sanity_check` then raises
+CorruptIndex, because pages in the middle may be missing too (S-IDX-8).
 
 Reading goes through a read-only mapping. Touching mapped pages of a file that somebody has cut
-kills the process (SIGBUS), so the file's size is asked before each access, and what is needed is
-copied right after: a file that has become shorter is a CorruptIndex. Between the two lie some
-instructions; whoever cuts the file just then is not survived (docs/decisions).
+kills the process (SIGBUS), so each access first asks the file's size and then copies what it needs
+at once: a file that has become shorter is a CorruptIndex. Only a cut between these two instructions
+kills the broker (decision 48).
 
-Appending stores into no mapping, which on a full disk kills as well: entries are gathered in memory
-and written some dozens at a time, to where zeros were written before, so a disk that is full says
-so ahead of them, as an OSError. (Not by fallocate, which waits for ext4's journal.) If they are
-lost, with the process or by `release`, the index is sparser and still right.
+Appending never stores into a mapping, which on a full disk kills as well. Entries are gathered in
+memory and written some dozens at a time over zeros that were written before, so a full disk shows
+up as an OSError ahead of them. (Not by fallocate, which waits for ext4's journal.) If entries in
+memory are lost, with the process or by `release`, the index is sparser and still right.
 
-What an entry says is not believed because it stands here: `LogSegment` holds it against the log.
+An entry is not believed before it is used: `LogSegment` compares it with the log (decision 49).
 
-Lazy (S-IDX-7): no file is touched before the first question; the file is made by the first append
-(or by `trim_to_valid_size`, so that a cleanly closed log has its index files). One descriptor is
-held at most, the mapping's own, and goes with `release`; renaming and deleting are safe.
+Lazy (S-IDX-7): no file is touched before its first use; the first append makes it (or
+`trim_to_valid_size`, so that a cleanly closed log has its index files). At most one descriptor is
+held, the mapping's own, which `release` closes; renaming and deleting are safe.
 
-Only `storage.log` calls this.
+Logs, recovery, the cleaner and the offline readers use indexes.
 """
 
 from array import array
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 _UNWRITTEN_BYTES: Final = 1024
-"""Appended entries are written when they are so many: a call to the system per dozens of appends,
-and not much memory in thousands of active segments."""
+"""Appended entries are written once they take so many bytes: one system call per dozens of appends,
+and little memory in thousands of active segments."""
 
 _WARM_BYTES: Final = 4096
-"""Searches for something near the end look only here, so the pages of a big index that fetches of
-recent data touch are always the same few (Kafka's warm section)."""
+"""A search near the end reads only so many last bytes, so fetches of recent data always touch the
+same few pages of a big index (Kafka's warm section)."""
 
 _NONE: Final = (-1, b"")
 
@@ -88,9 +88,9 @@ class MappedIndex:
         self._tops: dict[int, array[int]] = {}
         self._entries = 0
         self._tail = bytearray()
-        """The last entries, those that are not in the file yet."""
+        """The last entries, which are not in the file yet."""
         self._unwritten = 0
-        """How many bytes of `_tail` may still be added before it is written; 0: ask `_reserve`."""
+        """How many bytes `_tail` may still grow before it is written; 0: call `_reserve`."""
         self._length = -1  # bytes of the file; -1: there is none
         self._padded = False
 
@@ -98,14 +98,14 @@ class MappedIndex:
         state = f"{self._entries} entries" if self._loaded else "not opened"
         return f"{type(self).__name__}({self.path!r}, base_offset={self.base_offset}, {state})"
 
-    # --- what subclasses say about their entries
+    # --- for subclasses
 
     def _is_padding(self, entry: bytes, slot: int) -> bool:
         """Whether the entry at `slot` can only be the zeros a file is pre-sized with."""
         raise NotImplementedError
 
     def _refresh_last(self) -> None:
-        """`_entries` changed: look the last entry up again."""
+        """Read the last entry again, after `_entries` has changed."""
         raise NotImplementedError
 
     def _dtype(self) -> list[tuple[str, str]]:
@@ -115,7 +115,7 @@ class MappedIndex:
 
     @property
     def entries(self) -> int:
-        """Entries in the index."""
+        """How many entries the index has."""
         if not self._loaded:
             self._load()
         return self._entries
@@ -129,7 +129,7 @@ class MappedIndex:
 
     @property
     def free(self) -> int:
-        """Entries that can be appended before it is full."""
+        """How many entries can be appended before it is full."""
         if not self._loaded:
             self._load()
         return max(self._max_entries - self._entries, 0)
@@ -145,11 +145,11 @@ class MappedIndex:
 
     @property
     def _stored(self) -> int:
-        """Entries that are in the file."""
+        """How many entries are in the file."""
         return self._entries - len(self._tail) // self.ENTRY_SIZE
 
     def _load(self) -> None:
-        """Look at what is on disk. Raises OSError, CorruptIndex when it is cut meanwhile."""
+        """Map the file and count its entries. Raises OSError, CorruptIndex if it is cut meanwhile."""
         self._padded = False
         self._unwritten = 0
         self._tail.clear()
@@ -164,7 +164,7 @@ class MappedIndex:
         self._refresh_last()
 
     def _map_file(self) -> int:
-        """Map all of it, if it holds anything. Its length, -1 if there is none. Raises OSError."""
+        """Map the file, unless it is empty; returns its length, -1 without file. Raises OSError."""
         self._map = None
         try:
             file = self._fs.open(self.path, writable=False)
@@ -190,12 +190,12 @@ class MappedIndex:
         return low
 
     def _block(self, first: int, count: int) -> bytes:
-        """`count` entries of the file. Raises CorruptIndex when they are not there any more."""
+        """The bytes of `count` entries of the file. Raises CorruptIndex when the file was cut."""
         start, end = first * self.ENTRY_SIZE, (first + count) * self.ENTRY_SIZE
         return self._mapped(end)[start:end]
 
     def _mapped(self, size: int) -> FileMapping:
-        """The mapping, of whose first `size` bytes copies may be made right now.
+        """The mapping, whose first `size` bytes may be copied right now.
 
         Raises CorruptIndex when the file was cut to less, OSError.
         """
@@ -207,7 +207,7 @@ class MappedIndex:
         return mapping
 
     def _mapping_of(self, size: int) -> FileMapping:
-        """One that reaches as far: the file was made, or has grown, since it was mapped."""
+        """Map the file again, which was made or has grown since, to at least `size` bytes."""
         self._map_file()
         mapping = self._map
         if mapping is None or len(mapping) < size:
@@ -246,7 +246,7 @@ class MappedIndex:
         if stored > warm:
             first = stored - warm
             if unpack(mapping[first * size : first * size + size], field)[0] > target:
-                # Which block may hold it: the last one whose first entry is not beyond the target.
+                # Only the last block whose first entry is not above the target may hold it.
                 tops = self._tops_of(field, -(-first // warm), mapping, unpack)
                 number = bisect_right(tops, target, 0, -(-first // warm)) - 1
                 if number < 0:
@@ -266,10 +266,10 @@ class MappedIndex:
         mapping: FileMapping,
         unpack: "Callable[[bytes | bytearray, int], tuple[int, ...]]",
     ) -> "array[int]":
-        """That field of the first entry of so many blocks at least: searched without the mapping.
+        """That field of the first entry of each of at least `blocks` blocks, cached.
 
-        8 bytes for 4 KB of index. If the file is changed meanwhile it leads to a wrong block, as
-        any wrong entry does.
+        8 bytes per 4 KB of index, searched without the mapping. If somebody changes the file, the
+        cache leads to a wrong block, which is noticed as any wrong entry is.
         """
         tops = self._tops.get(field)
         if tops is None:
@@ -284,7 +284,7 @@ class MappedIndex:
     # --- appending, truncating
 
     def _reserve(self) -> None:
-        """Make room for further entries in `_tail`: file made, pre-sized, what it held written.
+        """Make room for further entries in `_tail`: make and pre-size the file, write the tail.
 
         Raises OSError; then nothing has changed for the caller. CorruptIndex when it was cut.
         """
@@ -299,7 +299,7 @@ class MappedIndex:
             if there < full:
                 file.truncate(full)
             self._length = max(there, full)
-            # With zeros after it: the blocks of the next entries are taken while it can fail.
+            # Zeros behind it allocate the blocks of the next entries now, while failing is safe.
             file.pwrite(self._tail + bytes(room), stored * size)
         finally:
             file.close()
@@ -307,7 +307,7 @@ class MappedIndex:
         self._unwritten = room
 
     def write_entries(self) -> None:
-        """All that were appended are in the file when this returns. Raises OSError."""
+        """Write the entries that are held in memory to the file. Raises OSError."""
         tail = self._tail
         if tail:
             file = self._fs.open(self.path, create=True)
@@ -327,12 +327,12 @@ class MappedIndex:
         del self._tail[kept:]
         self._tops.clear()
         self._entries = entries
-        # What was cut must not come back as entries after a crash.
+        # After a crash the dropped entries must not come back.
         self.trim_to_valid_size()
         self._refresh_last()
 
     def ensure_exists(self) -> None:
-        """Make an empty file where there is none, as a segment without entries has on disk."""
+        """Make an empty file if there is none."""
         if not self._fs.exists(self.path):
             self._fs.open(self.path, create=True).close()
 
@@ -347,8 +347,8 @@ class MappedIndex:
     def resize(self, size: int) -> bool:
         """Cut or extend the file to `size`, rounded down to whole entries; False if it has that.
 
-        Appending pre-sizes by itself, so this is for those who want Kafka's file sizes at once.
-        Raises OSError, ValueError when entries would be lost.
+        Appending pre-sizes by itself; this makes Kafka's file sizes at once. Raises OSError,
+        ValueError when entries would be lost.
         """
         if not self._loaded:
             self._load()
@@ -369,14 +369,14 @@ class MappedIndex:
         return True
 
     def trim_to_valid_size(self) -> bool:
-        """Cut the file to its entries (S-ROLL-4), making an empty one if need be; False if it was.
+        """Cut the file to its entries, or make an empty one (S-ROLL-4); True if that changed it.
 
         Raises OSError.
         """
         return self.resize(self.entries * self.ENTRY_SIZE)
 
     def release(self) -> None:
-        """Let go of the file of an index nobody appends to; the next question opens it again."""
+        """Close the file if it is trimmed and all entries are in it; the next use opens it again."""
         if self._length == self._entries * self.ENTRY_SIZE and not self._tail:
             self._forget()
 
@@ -395,8 +395,8 @@ class MappedIndex:
         try:
             file = self._fs.open(self.path)
         except FileNotFoundError:
-            # Renamed or deleted meanwhile, together with its segment. Whoever did that cares for
-            # durability if it matters; an index that is lost is rebuilt.
+            # Renamed or deleted meanwhile, together with its segment, by a part that syncs what it
+            # has to; a lost index is rebuilt.
             return
         try:
             file.fsync()
@@ -404,7 +404,7 @@ class MappedIndex:
             file.close()
 
     def close(self) -> None:
-        """Trim and forget. An index that was never asked is left as it is. Raises OSError."""
+        """Trim and close the file. An index that was never used stays as it is. Raises OSError."""
         if self._loaded:
             self.trim_to_valid_size()
             self._forget()
@@ -415,15 +415,15 @@ class MappedIndex:
             self._fs.rename(self.path, path)
         except FileNotFoundError:
             if self._fs.exists(self.path):
-                raise  # it is the target's directory that is missing
+                raise  # the target's directory is missing
         self.path = path
 
     def update_parent_dir(self, directory: str) -> None:
-        """The partition directory was renamed."""
+        """Note that the partition directory was renamed to `directory`."""
         self.path = join(directory, file_name(self.path))
 
     def delete(self) -> None:
-        """Remove the file. Who holds this index may go on asking it."""
+        """Remove the file; holders of this object may go on reading it."""
         self._fs.unlink(self.path, missing_ok=True)
 
     # --- bulk access
@@ -431,8 +431,8 @@ class MappedIndex:
     def as_array(self) -> "numpy.ndarray[Any, Any]":
         """A structured numpy array of the entries as of now, big endian.
 
-        For whole-column work (checks, dumps). It is a copy: a view of the mapping would have to
-        trust that nobody cuts the file for as long as it lives. Raises CorruptIndex, OSError.
+        For whole-column work (checks, dumps). A copy, because a view of the mapping would kill the
+        process if somebody cut the file while it lives. Raises CorruptIndex, OSError.
         """
         import numpy
 
@@ -482,7 +482,7 @@ def floor_slot(
     field: int,
     target: int,
 ) -> int:
-    """Number of the largest entry of a block whose field is <= target; its first one is.
+    """Number of the largest entry of a block whose field is <= target; the first one's must be.
 
     A plain loop: numpy's searchsorted copies a big-endian column whole before it searches.
     """

@@ -6,7 +6,7 @@ Entry (8 bytes, big endian):
     int32  position           where that batch *starts* in the record file (S-IDX-1)
 
 Offsets and positions rise strictly. The first batch of a segment is never indexed, so a position is
-never 0 and an entry of zeros is padding. Kafka's OffsetIndex. Only `storage.log` calls this.
+never 0 and an entry of zeros is padding. Kafka's OffsetIndex.
 """
 
 from struct import Struct
@@ -53,7 +53,7 @@ class OffsetIndex(MappedIndex):
             self._load()
         last = self._last_offset
         if target >= last:
-            # Where consumers that keep up read: no search. Also the answer of an empty index.
+            # No search for consumers that keep up; right for an empty index as well.
             return last, self._last_position
         base = self.base_offset
         slot, entry = self._floor(_unpack_int, 0, target - base)
@@ -65,8 +65,8 @@ class OffsetIndex(MappedIndex):
     def upper_bound(self, position: int, size: int) -> tuple[int, int] | None:
         """First entry whose position is >= `position + size`; None when there is none.
 
-        Bounds from above which offsets a read of `size` bytes at `position` can hold; used to find
-        aborted transactions without reading the data.
+        Its offset bounds from above the offsets in the `size` bytes at `position`, so that aborted
+        transactions are found without reading the data.
         """
         if not self._loaded:
             self._load()

@@ -7,7 +7,7 @@ Entry (12 bytes, big endian):
 
 An entry says: no record at or before `offset` in this segment is later than `timestamp`. Timestamps
 rise strictly, offsets do not fall (S-IDX-2). One slot is kept free for the entry that is added when
-the segment rolls (S-ROLL-4). Kafka's TimeIndex. Only `storage.log` calls this.
+the segment rolls (S-ROLL-4). Kafka's TimeIndex.
 """
 
 from struct import Struct
@@ -147,7 +147,7 @@ class TimeIndex(MappedIndex):
             raise CorruptIndex(self.path, "offsets fall")
 
     def _is_padding(self, entry: bytes, slot: int) -> bool:
-        # (0, 0) is a real entry where it is the first: a record dated 1970 at the base offset.
+        # (0, 0) may be a real first entry: a record at the base offset with timestamp 0.
         return slot > 0 and _unpack_entry(entry) == (0, 0)
 
     def _refresh_last(self) -> None:

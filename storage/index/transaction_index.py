@@ -9,10 +9,10 @@ Entry (34 bytes, big endian):
     int64  last stable offset   of the log when the marker was written
 
 Last offsets rise strictly, and a last stable offset never exceeds last offset + 1. The file is made
-by the first append (S-TXN-3); entries are rebuilt from the log where they are missing. Entries are
-few: they are read whole at the first question and kept as bytes; no descriptor stays open.
+by the first append (S-TXN-3); missing entries are rebuilt from the log. The file is read whole at
+the first use and kept as bytes; no descriptor stays open.
 
-Kafka's TransactionIndex and AbortedTxn. Only `storage.log` calls this.
+Kafka's TransactionIndex and AbortedTxn.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _ENTRY: Final = Struct(">hqqqq")
 ENTRY_SIZE: Final = _ENTRY.size
 
 Checksum = tuple[int, int]
-"""Bytes and CRC-32C of a file, or of its beginning."""
+"""(size in bytes, CRC-32C) of an index file, or of its beginning."""
 
 NO_ABORTED: Final[Checksum] = (0, 0)
 """`checksum` of an index without entries."""
@@ -51,7 +51,8 @@ class AbortedTxn:
     last_offset: int
     """Of the ABORT marker."""
     last_stable_offset: int
-    """The log's when the marker was appended: reads that end below it need no later entry."""
+    """The log's when the marker was appended: a read that ends at or below it needs no later entry.
+    """
 
     def pack(self) -> bytes:
         """The 34 bytes of the entry."""
@@ -73,15 +74,15 @@ class TransactionIndex:
         self._fs = fs
         self.path = path
         self.base_offset = base_offset
-        self._data: bytearray | None = None  # None: the file was not asked yet
+        self._data: bytearray | None = None  # None: the file was not read yet
         self._torn = 0
         self._sum = 0
         self._prepared: File | None = None
 
     def prepare(self) -> None:
-        """Read and open the file for the append that follows, which then wants no descriptor.
+        """Read and open the file for the next `append`, which then needs no descriptor.
 
-        A marker counts before its entry is written. Raises OSError.
+        Called before a marker is appended, because the entry is written after it. Raises OSError.
         """
         self._all_bytes()
         self._prepared = self._fs.open(self.path, create=True)
@@ -91,7 +92,7 @@ class TransactionIndex:
             raw = self._fs.read_bytes(self.path)
         except FileNotFoundError:
             raw = b""
-        # Half an entry at the end is a write that a crash cut short: it is not there (S-REC-9).
+        # A partial entry at the end is a write that a crash cut short: it does not count (S-REC-9).
         self._torn = len(raw) % ENTRY_SIZE
         self._data = bytearray(raw[: len(raw) - self._torn])
         self._sum = crc32c(raw)
@@ -102,28 +103,28 @@ class TransactionIndex:
 
     @property
     def checksum(self) -> Checksum:
-        """Of the file, half entries included: what it holds, in short."""
+        """The checksum of the file, a partial last entry included."""
         data = self._all_bytes()
         return len(data) + self._torn, self._sum
 
     def checksum_of(self, entries: int) -> Checksum:
-        """Of the first so many entries."""
+        """The checksum of the first `entries` entries."""
         size = entries * ENTRY_SIZE
         return size, crc32c(self._all_bytes()[:size])
 
     def checksum_below(self, offset: int) -> Checksum:
-        """Of the entries whose marker is below `offset`."""
+        """The checksum of the entries whose marker is below `offset`."""
         return self.checksum_of(self._first_at_or_after(offset) // ENTRY_SIZE)
 
     def begins_with(self, checksum: Checksum) -> bool:
-        """Whether the first entries are those that it is of."""
+        """Whether the index begins with entries that have this checksum."""
         size, crc = checksum
         data = self._all_bytes()
         return size <= len(data) and crc32c(data[:size]) == crc
 
     @property
     def packed(self) -> bytes:
-        """All entries, as they lie in the file."""
+        """The bytes of all whole entries."""
         return bytes(self._all_bytes())
 
     @property
@@ -168,7 +169,7 @@ class TransactionIndex:
         data = self._all_bytes()
         file, self._prepared = self._prepared or self._fs.open(self.path, create=True), None
         try:
-            # At the end of the whole entries: a torn one is written over.
+            # Behind the last whole entry: a torn one is overwritten.
             file.pwrite(entry, len(data))
         finally:
             file.close()
@@ -177,9 +178,9 @@ class TransactionIndex:
         self._torn = 0
 
     def collect_aborted(self, fetch_offset: int, upper: int) -> tuple[list[AbortedTxn], bool]:
-        """Transactions that touch [fetch_offset, upper), and whether these are all there can be.
+        """Aborted transactions that overlap [fetch_offset, upper), and whether these are all.
 
-        False: the markers of further ones may be in later segments; ask those too (S-READ-5).
+        False: later segments may have markers of further ones; read those too (S-READ-5).
         """
         data = self._all_bytes()
         result = []
@@ -193,7 +194,7 @@ class TransactionIndex:
         return result, False
 
     def marker_after(self, offset: int, count: int) -> int | None:
-        """The offset of the ABORT marker that follows the first `count` at or above `offset`."""
+        """The offset of the ABORT marker after the first `count` at or above `offset`, if any."""
         at = self._first_at_or_after(offset) + count * ENTRY_SIZE
         data = self._all_bytes()
         return int(_unpack_long(data, at + _LAST_OFFSET)[0]) if at < len(data) else None
@@ -245,7 +246,10 @@ class TransactionIndex:
         self._torn = 0
 
     def sanity_check(self) -> None:
-        """Raises CorruptIndex on half entries, versions to come, markers before the segment."""
+        """Raises CorruptIndex for a partial entry, an unknown version, or offsets that cannot be.
+
+        Reads the file again. Raises OSError.
+        """
         data = self._load()
         if self._torn:
             raise CorruptIndex(self.path, f"{self._torn} bytes of an entry at the end")
@@ -267,7 +271,7 @@ class TransactionIndex:
     # --- life of the file
 
     def flush(self) -> None:
-        """Make the entries durable; nothing to do where there is no file. Raises OSError."""
+        """Sync the file, if there is one. Raises OSError."""
         try:
             file = self._fs.open(self.path)
         except FileNotFoundError:
@@ -278,7 +282,7 @@ class TransactionIndex:
             file.close()
 
     def close(self) -> None:
-        """Forget what was read."""
+        """Drop the entries; the next use reads the file again."""
         self._data = None
 
     def rename(self, path: str) -> None:
@@ -287,15 +291,15 @@ class TransactionIndex:
             self._fs.rename(self.path, path)
         except FileNotFoundError:
             if self._fs.exists(self.path):
-                raise  # it is the target's directory that is missing
+                raise  # the target's directory is missing
         self.path = path
 
     def update_parent_dir(self, directory: str) -> None:
-        """The partition directory was renamed."""
+        """Note that the partition directory was renamed to `directory`."""
         self.path = join(directory, file_name(self.path))
 
     def delete(self) -> None:
-        """Remove the file. Who has read it may go on asking."""
+        """Remove the file; entries that were read stay readable."""
         self._fs.unlink(self.path, missing_ok=True)
 
     def _check(self) -> None:

@@ -1,8 +1,8 @@
 """A log's line in the checkpoint of its aborted transactions (`storage.aborted_checkpoint`).
 
-It is asked for whenever recovery points are written down, of every log of the directory. So it is
-kept until anything in it has changed, and of segments that have ended for longer than that: what an
-append costs does not depend on how many segments there are.
+Every write of recovery points asks every log of the directory for its line. So the line is cached
+until anything in it changes, and the words of rolled segments even longer: after an append, the
+cost of the next line does not depend on the number of segments.
 """
 
 from itertools import zip_longest
@@ -20,7 +20,7 @@ _NEVER: Final = -1
 
 
 class AbortedSums:
-    """Counts and sums a log's aborted transactions as they come, for its line in the checkpoint."""
+    """Makes one log's line from the `aborted_sum` of its segments, and caches it."""
 
     __slots__ = (
         "_durability",
@@ -48,24 +48,24 @@ class AbortedSums:
         self._offsets = offsets
         self._durability = durability
         self.learned = 0
-        """How often more became known of a segment."""
+        """How many segments' `aborted_sum` became known since the log was opened."""
         self._settled = store.generation
-        """The last generation of the store whose names were seen to be synced."""
+        """The last generation of the store that was seen with all names synced."""
         self._line = ""
         self._line_of: tuple[int, int, int, bytes, bool] = (_NEVER, 0, 0, ZERO_UUID, False)
-        """Recovery point and more that `_line` is of."""
+        """The state that `_line` was made from: the recovery point and what else it depends on."""
         self._ended: tuple[str, ...] = ()
-        """What it says of segments that ended at or below the recovery point."""
+        """The line's words of segments that ended at or below the recovery point."""
         self._ended_of: tuple[int, int, int, bool] = (_NEVER, 0, 0, False)
         self._ends_at = 0
         """Base of the first segment that is not in `_ended`."""
 
     def line(self, topic_id: bytes) -> str:
-        """Of the log as it is, below its recovery point."""
+        """The line of the log below its current recovery point."""
         store, durability = self._store, self._durability
         if durability.names_are_synced:
             self._settled = store.generation
-        # Until then a power loss may bring the segments back that these have replaced.
+        # Until then a power loss may bring back the segments that these have replaced.
         is_settled = store.generation == self._settled
         state = (durability.recovery_point, store.generation, self.learned, topic_id, is_settled)
         if state != self._line_of:
@@ -101,10 +101,11 @@ class AbortedSums:
         return self._ended + last
 
     def _below(self, segment: LogSegment, point: int) -> Checksum | None:
-        """Of the segment that holds the recovery point, or that ends there."""
+        """The checksum of the entries below the recovery point, which the segment holds or ends at;
+        None if not known."""
         if point >= self._offsets.end:
             return segment.aborted_sum
         try:
             return segment.aborted_below(point)
         except OSError:
-            return None  # it is a hint; who needs the index will meet the disk
+            return None  # the line is a hint; the next read of the index reports the disk error

@@ -1,10 +1,10 @@
-"""Appending to a log: what may be appended, where it goes, and what it changes once it is written.
+"""Appending to a log: validating a batch, placing it, and the changes once it is written.
 
-An append has three steps (`storage.log.appending`); while one is pending only reads and moves of
-offsets are allowed, and `expect_idle` says so. Small appends go through all three in one call.
+An append has three steps (`storage.log.appending`). While one is pending only reads and moves of
+offsets are allowed; `expect_idle` raises for the rest. Small appends go through all steps in one
+call.
 
-This runs for every batch of every produce request: no step makes a call that another one could
-have saved.
+This runs for every batch of every produce request, so calls are saved where possible.
 """
 
 from config.topic_config import TopicConfig
@@ -78,7 +78,7 @@ class Appender:
         self.configure(store.config)
 
     def configure(self, config: TopicConfig) -> None:
-        """From now on these rules hold."""
+        """Use this topic configuration from now on."""
         self._config = config
         # A compacted topic rolls early enough for its records to be cleaned in time (S-ROLL-2).
         self._segment_ms = (
@@ -90,11 +90,12 @@ class Appender:
 
     @property
     def is_idle(self) -> bool:
-        """No append is pending."""
+        """Whether no append is pending."""
         return self._pending is None
 
     def expect_idle(self) -> None:
-        """Raises StorageError out of service, RuntimeError while an append is pending: a bug."""
+        """Raises StorageError if the log is out of service, and RuntimeError, for a bug, while an
+        append is pending."""
         self._guard.check()
         if self._pending is not None:
             raise RuntimeError(f"{self._topic_partition}: an append is under way")
@@ -113,10 +114,10 @@ class Appender:
     ) -> AppendInfo:
         """Validate one batch, give it offsets, write it in the order of S-APP-13. All or nothing.
 
-        A writable `records` is patched in place. `opened` is what the batch's `opening` has found.
+        A writable `records` is patched in place. `opened` is the result of the batch's `opening`.
         Raises KafkaError with the client's code: validation (`validation`), sequence and epoch
-        errors (`storage.producers`), StorageError; if `bounded`, EffortSpent, before anything was
-        changed, for a batch that has to be opened first.
+        errors (`storage.producers`), StorageError. If `bounded`, raises EffortSpent, before
+        anything was changed, for a batch that has to be opened first.
         """
         pending = self.begin_append(
             records,
@@ -136,8 +137,8 @@ class Appender:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         request_version: int = LATEST_PRODUCE,
     ) -> Opening | None:
-        """What to do elsewhere about a batch that `begin_append` had not the effort for; None: no
-        more than `begin_append` does. Raises KafkaError."""
+        """The work to do elsewhere when a bounded `begin_append` has raised EffortSpent; None for
+        records without a whole batch. Raises KafkaError."""
         return self._validator.opening(records, origin=origin, request_version=request_version)
 
     def begin_append(
@@ -150,10 +151,10 @@ class Appender:
         opened: Opened | None = None,
         bounded: bool = False,
     ) -> PendingAppend:
-        """The first third of `append_as_leader`: everything but the write. Raises as it does.
+        """The first step of `append_as_leader`: everything before the write. Raises as it does.
 
-        The order is Kafka's: analyse, assign, epoch, size, roll, producer state. After this and
-        until `complete_append` only reads and offset moves are allowed.
+        The order is Kafka's: analyse, assign, epoch, size, roll, producer state. From here until
+        `complete_append` only reads and offset moves are allowed.
         """
         if self._pending is not None or self._guard.offline is not None:
             self.expect_idle()  # raises
@@ -201,7 +202,7 @@ class Appender:
                 raise
             if repeated is not None:
                 self._insist_on_crc(pending)
-                # Answered as the first time (S-APP-10).
+                # A duplicate gets the answer of the first time (S-APP-10).
                 info.duplicate = True
                 info.first_offset, info.last_offset = repeated.first_offset, repeated.last_offset
                 info.log_append_time = repeated.timestamp
@@ -218,8 +219,10 @@ class Appender:
             return settled(info, self._segments.active)
 
     def _insist_on_crc(self, pending: PendingAppend) -> None:
-        """The checksum is checked with the write, but what is never written has one, too: a damaged
-        batch is CORRUPT_MESSAGE before its producer fields mean anything (S-APP-2)."""
+        """Check the checksum of a batch that will not be written; otherwise `write` checks it.
+
+        A damaged batch is CORRUPT_MESSAGE, whatever its producer fields say (S-APP-2).
+        """
         header = pending.headers[0]
         if pending.opening is not None and not verify_crc(pending.data, 0, header):
             raise refusal(bad_crc(header, str(self._topic_partition)))
@@ -241,7 +244,7 @@ class Appender:
         return self.complete_append(pending)
 
     def begin_append_as_follower(self, batches: FollowerBatches) -> PendingAppend:
-        """The first third of `append_as_follower`, of batches that were looked at elsewhere.
+        """The first step of `append_as_follower`, for batches that were checked elsewhere.
 
         Raises UnexpectedAppendOffset, RECORD_LIST_TOO_LARGE, StorageError.
         """
@@ -276,7 +279,10 @@ class Appender:
     # Both.
 
     def _make_room(self, size: int, first: int, last: int, max_timestamp: int) -> RollReason | None:
-        """See to it that the active segment takes `size` bytes; says why it had to be rolled."""
+        """Roll the active segment if it cannot take `size` more bytes; returns why, or None.
+
+        Raises RECORD_LIST_TOO_LARGE, OSError.
+        """
         config = self._config
         if size > config.segment_bytes:
             raise RejectedRecords(
@@ -298,10 +304,10 @@ class Appender:
         return reason
 
     def complete_append(self, pending: PendingAppend) -> AppendInfo:
-        """The last third: the batch counts now. Raises CORRUPT_MESSAGE, StorageError.
+        """The last step: make the written batch part of the log. Raises KafkaError, StorageError.
 
-        The log end offset moves before the transaction index is written: should that fail, offsets
-        still grow and the stable offset stays behind (S-TXN-3).
+        The log end offset moves before the transaction index is written: if that write fails, the
+        batch keeps its offsets and the last stable offset stays behind (S-TXN-3).
         """
         self._pending = None
         info = pending.info
@@ -335,7 +341,7 @@ class Appender:
         return info
 
     def _remember_producers(self, pending: PendingAppend) -> None:
-        """Producer state, transaction index and first unstable offset after an append."""
+        """Update producer state, transaction index and first unstable offset after an append."""
         producers = self._producers
         at, changed = 0, False
         for header in pending.headers:
@@ -346,7 +352,7 @@ class Appender:
                     if completed is not None:
                         replay.settle(producers, pending.segment, completed)
                         if completed.is_aborted:
-                            # Its index may be a new name in the directory.
+                            # The transaction index may be a new name in the directory.
                             self._durability.note_change(pending.segment)
                 else:
                     first = header.base_offset

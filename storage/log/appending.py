@@ -1,12 +1,11 @@
 """An append between its decision and its effect.
 
-`Log.begin_append` decides (offsets, segment, producer state), `PendingAppend.write` puts the bytes
-into the file, `Log.complete_append` makes them count. Only the middle step may run in a thread, so
-that a big batch's checksum, a look at its records and a write that the kernel throttles do not stop
-the event loop. It
-sees what was taken at the beginning, an open file and a position, and nothing of the log. It never
-raises: what went wrong is told by `complete_append`, on the owner's side, where the log directory
-can be taken offline.
+`Log.begin_append` decides (offsets, segment, producer state), `PendingAppend.write` writes the
+bytes into the file, `Log.complete_append` makes them part of the log. Only the middle step may run
+in a thread, so that a big batch's checksum, the check of its records and a write that the kernel
+throttles do not stop the event loop. It uses an open file and a position, and nothing else of the
+log. It never raises: `complete_append` raises its error on the loop, where the log directory can be
+taken offline.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from storage.log.validation import Bytes
 
 
 class PendingAppend:
-    """One append under way. Made by `Appender` only; nothing else changes the log until it is done.
+    """One append in progress. Only `Appender` makes one; no other call changes the log meanwhile.
 
     Positions and sizes are bytes.
     """
@@ -55,26 +54,26 @@ class PendingAppend:
         """Of the batches in `data`, in order."""
         self.segment = segment
         self.info = info
-        """What the append will answer."""
+        """The result of `complete_append`."""
         self.opening = opening
-        """What was left to be looked at; see `LeaderValidator`."""
+        """The checks left to `write` (see `LeaderValidator`); None if there are none."""
         self.settled = False
         """True: there is nothing to write (a duplicate, or no whole batch)."""
         self.is_begun = False
-        """`write` was called."""
+        """Whether `write` was called."""
         self.error: OSError | None = None
         self.refused: KafkaError | None = None
-        """What is wrong with the batch: nothing was written."""
+        """Why `write` refused the batch and wrote nothing."""
         self._file: File = segment.opened_file or segment.file
         self._position = segment.size
 
     @property
     def size(self) -> int:
-        """Bytes that `write` has to put down: small ones need no thread."""
+        """How many bytes `write` writes; for few of them a thread costs more than it saves."""
         return 0 if self.settled else len(self.data)
 
     def write(self) -> None:
-        """Check what was left unchecked and write. May block; never raises."""
+        """Do the checks of `opening`, then write. May block; never raises."""
         self.is_begun = True
         if self.settled:
             return
@@ -85,14 +84,14 @@ class PendingAppend:
             self.error = error
 
     def _is_sound(self, opening: Opening) -> bool:
-        """Look at the records; then the header says when the latest of them is from."""
+        """Check the records, and correct the header's max timestamp; False sets `refused`."""
         found = opening.attempt()
         if not isinstance(found, Opened):
             self.refused = found
             return False
         header = self.headers[0]
         if found.max_timestamp != header.max_timestamp:
-            data: Any = self.data  # writable: it was given its offsets
+            data: Any = self.data  # writable: its offsets were patched in place
             set_max_timestamp(data, 0, header, TimestampType.CREATE_TIME, found.max_timestamp)
         return True
 

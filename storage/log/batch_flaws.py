@@ -1,8 +1,8 @@
-"""Whether a batch may stand where it stands: the rule by which recovery cuts a log (S-REC-3).
+"""Whether a batch may be where it is in the log: the rule by which recovery cuts it (S-REC-3).
 
-A log ends before its first batch with a flaw. `storage.recovery` cuts there; `storage.check` says
-where a restart would, and why. An offset too far from the segment's base for an index entry is no
-flaw (S-IDX-4): such segments of old logs (KAFKA-6264) are split (`storage.splitting`).
+A log ends before its first batch with a flaw. `storage.recovery` cuts there; `storage.check` shows
+where a restart would cut, and why. An offset too far from the segment's base for an index entry is
+no flaw (S-IDX-4): such segments of old logs (KAFKA-6264) are split (`storage.splitting`).
 """
 
 from enum import StrEnum
@@ -11,7 +11,7 @@ from protocol.records.batch import BatchHeader, verify_crc
 
 
 class BatchFlaw(StrEnum):
-    """Why a batch, whole as it may be, is no part of the log."""
+    """Why a batch of plausible size is not part of the log."""
 
     OFFSET = "its offsets do not follow those before it"
     CHECKSUM = "its checksum is wrong"
@@ -26,7 +26,7 @@ def flaw_of(
     """
     if header.last_offset <= last_offset:
         return BatchFlaw.OFFSET
-    # Formats 0 and 1: a wrapper that was compacted bears the offset of a message that is gone.
+    # Formats 0 and 1: the wrapper of a compacted set may keep the offset of a removed message.
     if header.magic >= 2 and header.base_offset <= last_offset:
         return BatchFlaw.OFFSET
     if header.base_offset < 0 or header.last_offset < base_offset:

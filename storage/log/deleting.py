@@ -1,7 +1,7 @@
-"""Taking segments out of a log: retention (S-RET-2 to S-RET-5), and what goes with any segment.
+"""Taking segments out of a log: retention (S-RET-2 to S-RET-5), and what each deletion entails.
 
 Files are renamed `.deleted` at once and unlinked later (`storage.log.store`). A segment's producer
-snapshot goes with it; readers forget the places they remember.
+snapshot is deleted with it, and the reader forgets its remembered positions.
 """
 
 import logging
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class SegmentDeleter:
-    """Takes the segments of one log out of it, when retention or another part says so."""
+    """Takes segments out of one log, for retention and for other parts of the log."""
 
     __slots__ = (
         "_durability",
@@ -56,7 +56,7 @@ class SegmentDeleter:
         self._guard = guard
 
     def delete_old_segments(self) -> list[Deleted]:
-        """Apply retention: what went, and why. Raises StorageError."""
+        """Apply retention; returns the deleted segments with reasons. Raises StorageError."""
         gone: list[Deleted] = []
         config, segments = self._store.config, self._store.segments
         with self._guard.writing():
@@ -88,7 +88,7 @@ class SegmentDeleter:
         if not doomed:
             return []
         if len(doomed) == len(segments):
-            # There must always be one.
+            # A log always has an active segment.
             self._roller.roll(offsets.end, RollReason.REQUESTED)
         doomed = self._known_without(doomed)
         if not doomed:
@@ -112,9 +112,10 @@ class SegmentDeleter:
         return gone
 
     def _known_without(self, doomed: list[LogSegment]) -> list[LogSegment]:
-        """Those whose producers a crash cannot take: a snapshot above is in its file.
+        """Those of `doomed` whose producers a crash cannot lose: a later snapshot is in its file.
 
-        While large snapshots wait to be written the others stay until the next time (S-IDEM-3).
+        While large snapshots wait to be written, the other segments stay until the next retention
+        run (S-IDEM-3).
         """
         snapshots, segments = self._producers.snapshots, self._store.segments
         if not snapshots.are_pending:
@@ -128,7 +129,7 @@ class SegmentDeleter:
         ]
 
     def forget(self, gone: list[Deleted]) -> None:
-        """What belonged to these segments goes as well. Raises OSError."""
+        """Delete the segments' producer snapshots and remembered positions. Raises OSError."""
         due = self._store.clock.wall_ms() + self._store.config.file_delete_delay_ms
         for one in gone:
             path = self._producers.mark_snapshot_deleted(one.base_offset)

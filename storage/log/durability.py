@@ -2,23 +2,22 @@
 
 What holds
   1. Everything below the recovery point was synced (S-FL-2): records and indexes, the producer
-     snapshots up to there, the names of the files, the leader epochs; in that order, and then only
-     the recovery point moves.
-  2. A change of a segment's files below the recovery point, or of names, leaves a mark at the
-     segment (`note_change`); a flush syncs all that are marked, wherever it ends (a step: those up
-     to where it ends). What a running
-     flush has taken counts as marked until it is complete: whoever begins another one meanwhile
-     syncs it as well.
-     Large producer snapshots are no files yet when a roll is over: the flush that is to sync them
-     begins with a job that writes them (`SnapshotFiles.begin_write`).
+     snapshots up to there, the names of the files, the leader epochs; in that order. Only then the
+     recovery point moves.
+  2. A change of a segment's files below the recovery point, or of file names, marks the segment
+     (`note_change`). A flush syncs all marked segments, wherever they lie; a flush in steps syncs
+     with each step the marked ones up to the step's end. A running flush takes the marks over, and
+     they count until it is complete: another flush that begins meanwhile syncs the same segments.
+     A roll does not write large producer snapshots: the flush that has to sync them begins with a
+     job that writes them (`SnapshotFiles.begin_write`).
   3. A flush of many segments goes in steps of `SEGMENTS_A_STEP`, each a job that the one before it
      returns, and the recovery point moves with each: a crash in the middle loses one step's work.
   4. A flush that failed, or was overtaken by a truncation, a move or a replacement of segments
-     (`SegmentStore.generation`), gives its marks back and moves nothing. An overtaken one is begun
-     anew, so that who waits for it knows that all is synced, or that the log is out of service.
+     (`SegmentStore.generation`), gives its marks back and moves nothing. An overtaken one begins
+     anew (decision 17): once it completes, all is synced or the log is out of service.
 
-A flush in steps is a job (`FlushJob`) that sees paths and numbers; all state is changed here, on
-the loop. Only `Log` and its parts use this.
+The job of a flush (`FlushJob`) sees paths and numbers; all state is changed here, on the loop. Only
+`Log` and its parts use this.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,7 +39,7 @@ SEGMENTS_A_STEP: Final = 64
 
 
 def _nobody(took_s: float) -> None:
-    """Whom a log tells that is no broker's."""
+    """The default for `flushed`: a log without a broker."""
 
 
 class Durability:
@@ -70,7 +69,7 @@ class Durability:
         recovery_point: int,
         unsynced_from: int | None,
     ) -> None:
-        """`unsynced_from`: the base of the first segment that may not be on the disk as it is."""
+        """`unsynced_from`: the base of the first segment with unsynced files; None if all are."""
         self._store = store
         self._offsets = offsets
         self._producers = producers
@@ -79,17 +78,17 @@ class Durability:
         self.recovery_point = recovery_point
         self.last_flush_ms = store.clock.wall_ms()
         self._marks: frozenset[int] = frozenset()
-        """Bases of marked segments that no running flush has taken. Some may be gone by now: their
-        names are to be synced."""
+        """Bases of marked segments that no running flush has taken. Segments deleted since are
+        kept here, because the directory has to be synced."""
         if unsynced_from is not None:
             bases = store.segments.base_offsets
             self._marks = frozenset(base for base in bases if base >= unsynced_from)
         self._running: tuple[FlushJob, ...] = ()
         self.flushed: Callable[[float], None] = _nobody
-        """Told how long each step of a flush took, seconds."""
+        """Called with the seconds that each step of a flush took."""
 
     def note_change(self, segment: LogSegment) -> None:
-        """Files of `segment`, or names, were changed: the next flush has to sync them."""
+        """Mark `segment`: the next flush has to sync its files and the directory."""
         self._marks |= {segment.base_offset}
 
     @property
@@ -98,17 +97,18 @@ class Durability:
         return not self._marks and not self._running
 
     def cut_to(self, offset: int) -> None:
-        """The log was truncated: what is appended from here on was never synced."""
+        """Lower the recovery point: the log is truncated to `offset`, and later appends are not
+        synced."""
         self.recovery_point = min(self.recovery_point, offset)
 
     def flush(self, offset: int | None = None) -> None:
-        """`begin_flush` and all that follows, here and now. Raises StorageError."""
+        """`begin_flush` and all its steps, here and now. Raises StorageError."""
         perform(self.begin_flush(offset))
 
     def begin_flush(self, offset: int | None = None) -> FlushJob | SnapshotJob | None:
-        """A job that syncs everything below `offset`, by default the log end; None: it is synced.
+        """A job that syncs everything below `offset`, by default the log end.
 
-        None as well when the log is out of service. Completing it raises StorageError.
+        None if all of it is synced or the log is out of service. Completing it raises StorageError.
         """
         if self._guard.offline is not None:
             return None
@@ -162,14 +162,15 @@ class Durability:
         return sorted(due)
 
     def _write_index_entries(self, bases: Iterable[int]) -> None:
-        """What is synced is in the files: below the recovery point a start goes by the indexes."""
+        """Write entries that segments still hold in memory into their files, to be synced: below
+        the recovery point a start relies on the indexes."""
         for base in bases:
             segment = self._store.segments.get(base)
             if segment is not None:
                 segment.write_index_entries()
 
     def _paths_of(self, bases: Iterable[int]) -> list[str]:
-        """All files of those that are still there."""
+        """All files of those segments that still exist."""
         found = (self._store.segments.get(base) for base in bases)
         return [path for segment in found if segment is not None for path in segment.paths]
 
@@ -179,12 +180,12 @@ class Durability:
             return directory, parent_dir(directory)
         return (directory,) if names_changed else ()
 
-    # What a job brings back.
+    # Completing jobs.
 
     def _wrote_snapshots(
         self, asked: int | None, generation: int, error: OSError | None
     ) -> Job[Any] | None:
-        """Now they can be synced with the rest. Raises StorageError."""
+        """Begin the flush that syncs the written snapshots with the rest. Raises StorageError."""
         if (
             error is not None
             and self._guard.offline is None
@@ -194,7 +195,7 @@ class Durability:
         return self.begin_flush(asked)
 
     def _ran(self, job: FlushJob, error: OSError | None) -> Job[Any] | None:
-        """All was synced but the epochs, or that failed. Raises StorageError."""
+        """Take over a job that synced everything but the epochs, or failed. Raises StorageError."""
         if error is not None or job.generation != self._store.generation:
             return self._give_back(job, error)
         self.flushed(job.took_s)
@@ -204,7 +205,7 @@ class Durability:
             job.epochs.install()
         except OSError as failure:
             return self._give_back(job, failure)
-        # After the names: a segment that comes back must find its epochs.
+        # Last, after the names: a deleted segment that a crash brings back must find its epochs.
         return job.epochs.replacement.sync_job(lambda error: self._epochs_synced(job, error))
 
     def _epochs_synced(self, job: FlushJob, error: OSError | None) -> Job[Any] | None:
@@ -232,7 +233,7 @@ class Durability:
         if job.epochs is not None:
             job.epochs.replacement.discard()
         if self._guard.offline is not None:
-            return None  # deleted, moved away or given up meanwhile: no fault of the disk
+            return None  # deleted, moved away or offline meanwhile: not an error of this flush
         if job.generation == self._store.generation and error is not None:
             self._guard.fail(error)
         return self.begin_flush(job.asked)

@@ -1,8 +1,8 @@
-"""Syncing a log as a job (`storage.jobs`): paths in, an error or none out.
+"""Syncing a log as a job (`storage.jobs`): paths in, an error or None out.
 
-The order is that of `storage.log.durability`. Files that are gone when their turn comes are passed
-over: retention took them, or the log was truncated, moved or deleted, which the job's generation
-tells when it is complete.
+The order is that of `storage.log.durability`. Files that no longer exist are skipped: retention
+deleted them, or the log was truncated, moved or deleted, which the job's generation shows at its
+completion.
 """
 
 from collections.abc import Callable
@@ -18,31 +18,31 @@ from storage.syncing import sync_files
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class FlushJob:
-    """One flush under way. Made by `Durability` only."""
+    """One flush in progress. Only `Durability` makes these."""
 
     ran: Callable[["FlushJob", OSError | None], Job[Any] | None]
-    """Told the outcome of `run`."""
+    """Called with the job and the outcome of `run`."""
     fs: FileSystem
     paths: tuple[str, ...]
     """Record files and indexes, then producer snapshots."""
     directories: tuple[str, ...]
-    """Whose names are synced."""
+    """Directories to sync, for the names in them."""
     epochs: EpochFlush | None
     asked: int | None
     """The offset that `begin_flush` was given."""
     end: int
-    """Where the recovery point may go."""
+    """The recovery point after this job."""
     generation: int
-    """Of the segments, when the paths were taken."""
+    """`SegmentStore.generation` when the paths were taken."""
     taken: frozenset[int]
-    """Bases of marked segments: their marks are this job's until it is complete."""
+    """Bases of the marked segments that this job syncs."""
     snapshots: tuple[tuple[int, int], ...]
-    """As `SnapshotFiles.unsynced` has named them."""
+    """As `SnapshotFiles.unsynced` returned them."""
     goes_on: bool
-    """It is one step of a flush of more segments."""
+    """Whether another step of the same flush follows."""
     clock: Clock
     took_s: float = 0.0
-    """How long `run` took."""
+    """Seconds that `run` took."""
 
     def run(self) -> OSError | None:
         """See `storage.jobs`."""

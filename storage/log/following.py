@@ -1,10 +1,10 @@
 """What a follower checks in batches it copied from the leader; it changes nothing in them.
 
 Checksums are compared, records are not opened (S-APP-9). The log must grow: batches out of order,
-or below its end, are refused with errors of their own, which the fetcher of that replica handles
-(truncate, start over); they never reach a client.
+or below its end, are refused with errors of their own, which the copying task handles (truncate,
+start over); they never reach a client.
 
-Only `Log.append_as_follower` calls this.
+`Log.append_as_follower` and `broker.replication.slice_copy` call this.
 """
 
 from protocol.errors import ErrorCode, KafkaError
@@ -36,7 +36,7 @@ class UnexpectedAppendOffset(KafkaError):
 
 
 class FollowerBatches:
-    """The whole batches of one fetch response, looked at once."""
+    """The whole batches of one fetch response, checked; a partial last batch is left out."""
 
     __slots__ = ("data", "headers", "max_timestamp", "offset_of_max_timestamp", "record_count")
 
@@ -63,7 +63,7 @@ class FollowerBatches:
 
     @property
     def first_offset(self) -> int:
-        """Of the first record (of the first batch's last one where the format tells no more)."""
+        """Of the first record; in formats 0 and 1 the offset of the outer message."""
         return self.headers[0].base_offset
 
     @property

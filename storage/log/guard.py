@@ -1,8 +1,8 @@
-"""Between a log and its disk: what a failure means, and refusing once there was one.
+"""Between a log and its disk: reports disk errors, and refuses calls after the first one.
 
 An OSError becomes a `StorageError` and is reported to the owner of the log directory, which takes
 the directory offline (S-REC-11). From then on, and after the partition was deleted, the log refuses
-everything. Only where the process has run out of descriptors or memory the log serves on.
+everything. If the process has only run out of descriptors or memory, the log serves on.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from storage.log.store import SegmentStore
 from storage.log.validation import refusal
 
 Failed = Callable[[str, OSError], None]
-"""Told (partition directory, cause) when the disk failed."""
+"""Called with (partition directory, cause) when the disk failed."""
 
 
 class DiskGuard:
@@ -30,7 +30,7 @@ class DiskGuard:
         """Why the log is out of service."""
 
     def close(self, cause: OSError) -> None:
-        """Refuse everything from now on. What jobs bring back is not wanted any more."""
+        """Refuse everything from now on. Results of running jobs will be dropped."""
         self.offline = cause
         self._store.generation += 1
 
@@ -40,7 +40,7 @@ class DiskGuard:
             raise StorageError(self._store.directory, self.offline)
 
     def fail(self, error: OSError) -> NoReturn:
-        """The disk failed, or no descriptor is left, which is told nobody. Raises StorageError."""
+        """Raise StorageError for `error`; report it, unless the process ran out of descriptors."""
         directory = self._store.directory
         if is_shortage(error):
             if self._store.openings is not None:
@@ -59,7 +59,8 @@ class DiskGuard:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Also refuses when out of service; CORRUPT_MESSAGE for damaged batches."""
+        """Raises StorageError for an OSError inside and if out of service, CORRUPT_MESSAGE for
+        damaged batches."""
         self.check()
         try:
             yield

@@ -1,12 +1,12 @@
 """What the indexes of a segment should say, read from its record file.
 
 One pass over the batches' headers makes the entries of all three. Offset and time index need
-nothing else. Aborted transactions may have begun in earlier segments, so their scan begins with the
-transactions that were open at the segment's base (`open_transactions`).
+nothing else. Aborted transactions may have begun in earlier segments, so a scan for them begins
+with the transactions that were open at the segment's base (`open_transactions`).
 
-It stops where the log is damaged: what it knows up to there is right, and `whole` is False.
+A scan stops where the log is damaged: its entries up to there are right, and `whole` is False.
 
-Plain values in and out: `storage.log.mending` runs it in a worker.
+A scan takes and returns plain values: `storage.log.mending` runs it in a worker.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ OpenTransactions = dict[int, int]
 
 
 class IndexScan:
-    """One pass; `run` goes on where the last one has ended. Attributes are read when it has."""
+    """One pass; each `run` continues where the one before ended. Read the attributes after it."""
 
     __slots__ = (
         "_base",
@@ -60,11 +60,12 @@ class IndexScan:
     def __init__(
         self, base_offset: int, interval: int, index_size: int, transactions: OpenTransactions
     ) -> None:
-        """`interval` and `index_size` in bytes, as the segment's."""
+        """`interval` and `index_size` are the segment's, in bytes; `transactions` are open at its
+        base."""
         self._base = base_offset
         self._interval = interval
         self._most_offsets = index_size // OFFSET_ENTRY_SIZE * OFFSET_ENTRY_SIZE
-        # One place is kept for the entry of the roll.
+        # One slot is kept for the entry that the roll appends.
         self._most_times = (index_size // TIME_ENTRY_SIZE - 1) * TIME_ENTRY_SIZE
         self._open = dict(transactions)
         self._last = base_offset - 1
@@ -72,16 +73,16 @@ class IndexScan:
         self.time_entries = bytearray()
         self.aborted: list[AbortedTxn] = []
         self.bare_aborts: set[tuple[int, int]] = set()
-        """(producer id, offset) of ABORT markers without data: compaction may have taken it."""
+        """(producer id, offset) of ABORT markers without data, which compaction may remove."""
         self.max_timestamp = NO_TIMESTAMP
         self.offset_of_max_timestamp = base_offset
         self.bytes_since_entry = 0
         self.position = 0
-        """Up to where batches were good."""
+        """The position in bytes up to which batches are good."""
         self.whole = True
 
     def begin_with(self, transactions: OpenTransactions) -> None:
-        """These are open where it begins."""
+        """Set the transactions that are open at the segment's base."""
         self._open = dict(transactions)
 
     @property
@@ -91,7 +92,7 @@ class IndexScan:
 
     @property
     def leaves_open(self) -> bool:
-        """A transaction was open at the end: later segments may tell that it was aborted."""
+        """Whether a transaction is open at the end; a later segment may hold its ABORT marker."""
         return bool(self._open)
 
     def run(self, file: File, end: int) -> None:
@@ -108,7 +109,7 @@ class IndexScan:
                 return
             self._note(position, header)
             self.position = position + header.size
-        # A file that was cut ends early, and says so by its position only.
+        # The walk of a file that was cut ends AT_END as well, but below `end`.
         self.whole = walk.ended is Ended.AT_END and self.position == end
 
     def _note(self, position: int, header: BatchHeader) -> None:
@@ -127,7 +128,7 @@ class IndexScan:
         self.bytes_since_entry += header.size
 
     def add_time_entry(self) -> None:
-        """Name the greatest timestamp so far, if that is news: also what a roll does at last."""
+        """Add the greatest timestamp so far if it is above the last entry's, as a roll does."""
         entries = self.time_entries
         known = int.from_bytes(entries[-12:-4], "big", signed=True) if entries else NO_TIMESTAMP
         relative = self.offset_of_max_timestamp - self._base
@@ -159,7 +160,7 @@ class IndexScan:
 
     @property
     def open_transactions(self) -> OpenTransactions:
-        """Those that are open where it stands."""
+        """The transactions that are open at the current position."""
         return dict(self._open)
 
 
@@ -172,9 +173,9 @@ def open_transactions(
 ) -> OpenTransactions:
     """The transactions that were open at `base_offset`. Raises OSError.
 
-    `snapshots` are (offset, path) of producer snapshots not above it, ascending; `segments` (base
-    offset, size) of the segments before it. From the newest snapshot that can be read, records are
-    read up to `base_offset`: none, mostly, as there is a snapshot at each segment's base.
+    `snapshots` are (offset, path) of producer snapshots not above it, ascending; `segments` are
+    (base offset, size in bytes) of the segments before it. Batches are read from the newest
+    readable snapshot up to `base_offset`: mostly none, as each segment's base has a snapshot.
     """
     known, start = OpenTransactions(), -1
     for offset, path in reversed(snapshots):
@@ -200,7 +201,7 @@ def open_transactions(
 def _read_through(
     fs: FileSystem, path: str, base: int, size: int, start: int, known: OpenTransactions
 ) -> OpenTransactions:
-    """What is open after a segment, of which offsets from `start` on count."""
+    """The transactions open after a segment, given those `known` at offset `start`."""
     scan = IndexScan(base, size, OFFSET_ENTRY_SIZE * 2, known)
     file = fs.open(path, writable=False)
     for _, header, chunk, at in Walk(file, 0, size, chunk=_CHUNK):

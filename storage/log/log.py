@@ -1,6 +1,6 @@
 """One partition's log on one broker (Kafka's `UnifiedLog`): appends, reads, offsets.
 
-What holds, always, between two calls
+What holds between any two calls
   1. log start offset <= last stable offset <= high watermark <= log end offset; the recovery point
      is not above the log end offset.
   2. Offsets in the log rise strictly; a batch is visible as a whole or not at all (S-READ-7).
@@ -12,19 +12,19 @@ interrupted, so it needs no lock. What may block runs elsewhere, on values: `Pen
 and the jobs of `begin_flush` and `begin_close` (`storage.jobs`). While an append is pending, only
 reads, offset moves and flushes are allowed.
 
-The log is made of parts, each with its own state, and implements none of them:
+The log consists of parts, each with its own state, and delegates to them:
 
     SegmentStore, LogSegments    the files                 LogOffsets      start, end, watermarks
-    Appender                     what is appended, how     LogReader       where a read finds what
+    Appender                     validation and appends    LogReader       reads by offset
     Roller                       a new segment             Durability      marks, flushes
     SegmentDeleter               retention                 Truncator       an earlier end
-    Replacer                     compacted segments        DiskGuard       what a failure means
-    ProducerStateManager         who may append            LeaderEpochCache
-    IndexMender                  damaged indexes           AbortedSums     what is noted of them
+    Replacer                     compacted segments        DiskGuard       disk errors
+    ProducerStateManager         sequences, transactions   LeaderEpochCache
+    IndexMender                  damaged indexes           AbortedSums     notes of aborted ones
 
-Disk trouble becomes a `StorageError` and is reported to the owner of the log directory
-(`connect`), which takes it offline; the log then refuses everything (S-REC-11).
-`broker.replication` and the log manager call this.
+A disk error becomes a `StorageError` and is reported to the owner of the log directory (`connect`),
+which takes it offline; the log then refuses everything (S-REC-11). `broker.replication`, the log
+manager and the cleaner call this.
 """
 
 from collections.abc import Callable, Sequence
@@ -69,16 +69,16 @@ from storage.producers.snapshots import SnapshotJob
 from storage.producers.state import ProducerStateManager
 
 Lowered = Callable[["Log"], None]
-"""Told (log) when its recovery point went back, before anything is cut off."""
+"""Called with (log) when its recovery point was lowered, before anything is cut off."""
 
 Rolled = Callable[["Log", int], None]
-"""Told (log, offset) when a segment ended: everything below the offset should be flushed soon."""
+"""Called with (log, offset) after a roll: everything below the offset should be flushed soon."""
 
 
 _PRODUCERS_IN_PASSING: Final = 500
-"""Of so many producers a snapshot is written in a few milliseconds."""
+"""The snapshot of at most so many producers is written in a few milliseconds."""
 InDoubt = Callable[["Log", IndexInDoubt], None]
-"""Told (log, what) of an index that `begin_index_repair` is to look at."""
+"""Called with (log, doubt) for an index that needs `begin_index_repair`."""
 
 
 class Log:
@@ -125,9 +125,9 @@ class Log:
         unsynced_from: int | None = None,
         topic_id: bytes = ZERO_UUID,
     ) -> None:
-        """Over files that the loader (`storage.recovery`) has made consistent.
+        """Open a log over files that the loader (`storage.recovery`) has made consistent.
 
-        `unsynced_from`: the base of the first segment that may not be on the disk as it is.
+        `unsynced_from`: the base of the first segment with unsynced files; None if all are synced.
         """
         tp = topic_partition
         self.topic_partition = tp
@@ -166,7 +166,7 @@ class Log:
             store, offsets, producers, leader_epochs, durability, reader, deleter
         )
         self._replacer = Replacer(store, durability, deleter)
-        # What runs for every request leads straight into its part, without a call in between.
+        # Methods that every request calls are those of the parts, which saves a call.
         self.append_as_leader = appender.append_as_leader
         self.opening = appender.opening
         self.begin_append = appender.begin_append
@@ -186,7 +186,7 @@ class Log:
         damaged: Callable[[IndexKind], None] | None = None,
         flushed: Callable[[float], None] | None = None,
     ) -> None:
-        """Tell the log whom to tell."""
+        """Set the callbacks of the log's owner; `openings` notes which segments have files open."""
         if flushed is not None:
             self._durability.flushed = flushed
         self._store.connect(openings)
@@ -197,7 +197,7 @@ class Log:
         self._roller.ended = partial(rolled, self)
         self._truncator.lowered = None if lowered is None else partial(lowered, self)
 
-    # What it is.
+    # Properties.
 
     @property
     def dir(self) -> str:
@@ -206,17 +206,17 @@ class Log:
 
     @property
     def file_system(self) -> FileSystem:
-        """Where its files are."""
+        """The file system that holds its files."""
         return self._store.fs
 
     @property
     def generation(self) -> int:
-        """What a job that works on closed segments compares: see `SegmentStore`."""
+        """Changes when segments are cut or replaced, so jobs compare it: see `SegmentStore`."""
         return self._store.generation
 
     @property
     def log_start_offset(self) -> int:
-        """Below it records are gone for readers."""
+        """The first offset that may be read; records below it count as deleted."""
         return self._offsets.start
 
     @property
@@ -241,12 +241,12 @@ class Log:
 
     @property
     def last_flush_ms(self) -> int:
-        """When a flush was complete, or the log opened."""
+        """Wall-clock milliseconds of the last complete flush, at first of opening the log."""
         return self._durability.last_flush_ms
 
     @property
     def names_are_synced(self) -> bool:
-        """Whether segments that were deleted stay so after a crash."""
+        """Whether deleted segments stay deleted after a crash."""
         return self._durability.names_are_synced
 
     @property
@@ -256,16 +256,16 @@ class Log:
 
     @property
     def segment_count(self) -> int:
-        """Segments, the active one included."""
+        """How many segments there are, the active one included."""
         return len(self.segments)
 
     @property
     def first_segment_base(self) -> int:
-        """Where the log would start if nobody had moved its start."""
+        """The lowest base offset of a segment; at most the log start offset."""
         return self.segments.first.base_offset
 
     def update_config(self, config: TopicConfig) -> None:
-        """From now on these rules hold. Open segments keep their index size and jitter."""
+        """Use this configuration from now on. Open segments keep their index size and jitter."""
         self.config = config
         self._store.config = config
         self._appender.configure(config)
@@ -291,9 +291,9 @@ class Log:
         return self._offsets.maybe_increment_high_watermark(offset)
 
     def maybe_increment_log_start_offset(self, offset: int, reason: StartOffsetReason) -> bool:
-        """Records below `offset` are gone for readers; True when that is news (S-RET-6).
+        """Raise the log start offset to `offset`; True when it moved (S-RET-6).
 
-        Raises OffsetOutOfRange above the high watermark. Segments follow at the next retention run.
+        Raises OffsetOutOfRange above the high watermark. The next retention run deletes segments.
         """
         return self._offsets.maybe_increment_log_start_offset(offset, reason)
 
@@ -305,7 +305,7 @@ class Log:
         return self._appender.append_as_follower(records)
 
     def begin_append_as_follower(self, batches: FollowerBatches) -> PendingAppend:
-        """The first third of it, of batches that were looked at elsewhere.
+        """The first step of `append_as_follower`, for batches that were checked elsewhere.
 
         Raises UnexpectedAppendOffset, RECORD_LIST_TOO_LARGE, StorageError.
         """
@@ -316,9 +316,10 @@ class Log:
     def search_timestamp(
         self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
     ) -> times.Search:
-        """The first record dated `timestamp` or later that `isolation` lets be seen (S-TS-2).
+        """Search the first record visible at `isolation` with `timestamp` or a later one (S-TS-2).
 
-        Advanced as `storage.log.times` says. Raises StorageError, CORRUPT_MESSAGE, BeingRepaired.
+        A generator to be advanced as in `storage.log.times`; returns its place, None if there is
+        none. Raises StorageError, CORRUPT_MESSAGE, BeingRepaired.
         """
         with self._guard.reading():
             return (
@@ -333,7 +334,7 @@ class Log:
             )
 
     def search_max_timestamp(self) -> times.Search:
-        """The first record with the greatest timestamp (-3), likewise (S-TS-1)."""
+        """Search the first record with the greatest timestamp (-3) (S-TS-1), likewise."""
         with self._guard.reading():
             return (yield from self._mender.search(lambda: times.latest_record(self.segments)))
 
@@ -371,13 +372,11 @@ class Log:
             return segment.read_first_timestamp()
 
     def begin_index_repair(self, doubt: IndexInDoubt) -> Job[Any] | None:
-        """The job that rebuilds an index that `in_doubt` was told of; None if it is not needed.
-
-        Completing it raises StorageError.
-        """
+        """A job that rebuilds the index of `doubt`, which `in_doubt` was called with; None if there
+        is nothing to repair. Completing it raises StorageError."""
         return self._mender.begin(doubt)
 
-    # Segments come and go.
+    # Segments.
 
     def roll(self) -> LogSegment:
         """Start a new segment at the log end offset. Raises StorageError."""
@@ -404,16 +403,17 @@ class Log:
             self._truncator.truncate_fully_and_start_at(offset, start)
 
     def delete_old_segments(self) -> list[Deleted]:
-        """Apply retention (S-RET-2 to S-RET-5): what went, and why. Raises StorageError.
+        """Apply retention (S-RET-2 to S-RET-5); returns the deleted segments with reasons.
 
-        Nothing goes while an append is pending, or out of service.
+        Deletes nothing while an append is pending or the log is out of service. Raises
+        StorageError.
         """
         if not self._appender.is_idle or self._guard.offline is not None:
             return []
         try:
             return self._mender.answer(self._deleter.delete_old_segments)
         except BeingRepaired:
-            return []  # the next run knows how old it is
+            return []  # the next run can read the segment's age from the rebuilt time index
 
     def packed_aborted(self, end: int) -> bytes:
         """Entries of the transaction indexes: all aborted transactions with data below `end`.
@@ -432,9 +432,9 @@ class Log:
     def replace_segments(
         self, new: Sequence[LogSegment], old: Sequence[LogSegment], *, generation: int
     ) -> list[Deleted]:
-        """Put `new`, which a job has written as `.cleaned` files and synced, in the place of `old`.
+        """Replace `old` by `new`, which a job has written as `.cleaned` files and synced.
 
-        `generation` is the log's of when `old` was read. Returns what was taken out. Raises
+        `generation` is the log's at the time `old` was read. Returns the segments taken out. Raises
         StaleGeneration when the segments have changed since, ValueError for the active segment or
         ranges that do not fit, StorageError.
         """
@@ -443,7 +443,7 @@ class Log:
             return self._replacer.replace_segments(new, old, generation=generation)
 
     def take_pending_deletions(self) -> list[PendingDeletion]:
-        """Renamed files to be unlinked when due; the caller is responsible from now on."""
+        """Hand over the renamed files; from now on the caller unlinks them when due."""
         return self._store.take_pending()
 
     # Disk.
@@ -456,27 +456,27 @@ class Log:
         self._durability.flush(offset)
 
     def begin_flush(self, offset: int | None = None) -> FlushJob | SnapshotJob | None:
-        """The same as a job; None when there is nothing to sync, or the log is out of service.
+        """`flush` as a job; None when there is nothing to sync, or the log is out of service.
 
-        It is complete when all below `offset` is synced, whatever was done to the log meanwhile,
-        or when the log is out of service. Completing it raises StorageError.
+        The job and those that follow it end when all below `offset` is synced, also if the log was
+        truncated or moved meanwhile, or when it is out of service. Completing raises StorageError.
         """
         return self._durability.begin_flush(offset)
 
     def lower_recovery_point(self, offset: int) -> bool:
-        """What lies above is about to be cut off; True when it was below the recovery point."""
+        """Lower the recovery point to `offset` before a truncation; True when it moved."""
         before = self.recovery_point
         self._durability.cut_to(offset)
         return self.recovery_point < before
 
     @property
     def written_down(self) -> tuple[int, int]:
-        """Changes when the recovery point does, or what is noted beside it."""
+        """Changes whenever the recovery point or `aborted_line` does."""
         return self._durability.recovery_point, self._aborted_sums.learned
 
     @property
     def aborted_line(self) -> str:
-        """What is to be written down of its aborted transactions (`storage.aborted_checkpoint`)."""
+        """The log's line for `storage.aborted_checkpoint`."""
         return self._aborted_sums.line(self.topic_id)
 
     @property
@@ -485,12 +485,13 @@ class Log:
         return self.recovery_point >= self.log_end_offset and self.names_are_synced
 
     def begin_settle(self) -> FlushJob | SnapshotJob | None:
-        """As `begin_flush`, with a snapshot of the producers at the end of the log.
+        """As `begin_flush`, with a producer snapshot at the log end if there are few producers.
 
-        So a start after a crash need not go through the batches of a segment to know them. Only for
-        a log that nobody appends to at the moment: a snapshot holds the last batch of a producer,
-        of which those that were sent side by side may be sent again. And only where there are few:
-        such snapshots are written often, and here. Raises StorageError.
+        With the snapshot, a start after a crash need not read the segment's batches to know the
+        producers. Only for a log with no appends at the moment: a snapshot holds only the last
+        batch of each producer, and a producer with several in flight may resend earlier ones. Only
+        for few producers, because these snapshots are frequent and written here, on the loop.
+        Raises StorageError.
         """
         if self._guard.offline is not None:
             return None
@@ -498,7 +499,7 @@ class Log:
         if producers.producer_count <= _PRODUCERS_IN_PASSING:
             with self._guard.writing():
                 producers.take_snapshot(sync=False)
-                # The newest but one is that of the recovery point on the disk.
+                # Keep two: the recovery point on the disk may still be that of the older one.
                 strays = [at for at in producers.snapshots.offsets if at not in self.segments]
                 for offset in strays[:-2]:
                     producers.snapshots.delete(offset)
@@ -509,7 +510,7 @@ class Log:
         perform(self.begin_close())
 
     def begin_close(self) -> Job[object] | None:
-        """The same; what has to be synced is a job. Nobody may append any more."""
+        """`close` with the syncs as a job; None if there are none. Nobody may append any more."""
         if self._guard.offline is not None:
             return None
         with self._guard.writing():
@@ -531,7 +532,7 @@ class Log:
                 segment.close()
 
     def let_go_of_files(self) -> None:
-        """Close what the next append or read opens again. Raises OSError."""
+        """Close all files; the next append or read opens them again. Raises OSError."""
         for segment in self.segments:
             segment.let_go()
 

@@ -1,6 +1,6 @@
-"""What a child process is asked: to look at batches that it reads itself.
+"""Work of a child process on batches that it reads from the file itself.
 
-Nothing of the broker is imported for it, so it starts quickly and stays small.
+This imports nothing of the broker, so the process starts quickly and stays small.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from storage.log.results import SliceElsewhere
 
 
 def look_at(batches: SliceElsewhere, look: Callable[..., Any], *values: Any) -> tuple[bool, Any]:
-    """(True, what `look(bytes, *values)` returns), or (False, None): the file is gone.
+    """Return (True, the result of `look(bytes, *values)`), or (False, None) if the file is gone.
 
     Raises OSError, and what `look` raises.
     """

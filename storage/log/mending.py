@@ -1,22 +1,22 @@
-"""Rebuilding indexes that do not say what their log holds, while the log serves on.
+"""Rebuilding indexes that contradict their log, while the log serves on.
 
-Who reads and meets one (`IndexInDoubt`, raised by `LogSegment`) goes no further: a fetch gets no
-records for the moment and is woken afterwards, other questions are told `BeingRepaired`. What is
-found damaged is told once in the log and counted by kind.
+A read that finds one (`IndexInDoubt`, raised by `LogSegment`) stops: a fetch gets no records for
+the moment and is woken after the repair, other requests get `BeingRepaired`. Each damaged index is
+logged once and counted by kind.
 
 The repair is a job: a worker reads the segment's batches (`storage.log.index_scan`) and writes the
-new files, the loop gives them their names. A segment that grew meanwhile is read on there. If the
-log was cut, moved or deleted meanwhile, the result is thrown away; whoever still meets the doubt
-begins another one. A disk that fails in it is a failed disk; a log that is itself damaged ends the
-indexes where it is.
+new files, the loop gives them their names. Batches appended meanwhile are read on the loop. If the
+log was cut, moved or deleted meanwhile, the result is dropped, and the next read that finds the
+doubt begins another repair. A disk error during the repair takes the directory offline; if the log
+itself is damaged, the indexes end before the damage.
 
-The transaction index is also read through once when nobody knows what it has to hold: a directory
-that Kafka has used, or an index that does not begin with what was noted of it when the recovery
-point was written down (`storage.aborted_checkpoint`). Only if it differs it is damaged. In a
-compacted log it may name transactions whose data is gone, or have dropped them while a producer
-snapshot tells of them still: that makes no difference to readers, and is put right in silence.
+The transaction index is also compared with the log once when its right content is not known: after
+Kafka has used the directory, or when it does not begin with what was noted of it beside the
+recovery point (`storage.aborted_checkpoint`). Only if it differs it is damaged. In a compacted log
+it may name transactions whose data is gone, or lack some that a producer snapshot still has: that
+makes no difference to readers, and is corrected without being logged as damage.
 
-A log that nobody looks after (a tool, a test) is repaired here and now. Parts of a `Log` use this.
+A log without a broker (a tool, a test) is repaired here and now. Parts of a `Log` use this.
 """
 
 import logging
@@ -44,7 +44,7 @@ from storage.producers.snapshots import SnapshotFiles
 _log = logging.getLogger(__name__)
 
 _GREW_BY: Final = 1024 * 1024
-"""More than this is read by the worker again, not on the loop."""
+"""If a segment grew by more bytes than this, the worker reads them, not the loop."""
 
 Result = TypeVar("Result")
 Step = TypeVar("Step")
@@ -53,24 +53,24 @@ Steps = Generator[Step, Sent, Result]
 
 
 def _nobody(_: IndexKind) -> None:
-    """Nobody counts."""
+    """The default for `damaged`: not counted."""
 
 
 Noted = Callable[[IndexInDoubt], None]
-"""Told that a repair waits to be begun."""
+"""Called with a doubt whose repair has to be begun."""
 
 
 @dataclass(slots=True)
 class _Scanned:
-    """What a worker brings back."""
+    """The result of a worker."""
 
     scan: IndexScan
     new_files: tuple[str | None, str | None] = (None, None)
-    """Of offset and time index, where they are written."""
+    """Paths of the new offset and time index, if the worker wrote them."""
     aborted: tuple[AbortedTxn, ...] | None = None
-    """What the transaction index has to hold, where it holds something else."""
+    """The right content of the transaction index; None if it holds that."""
     is_compaction: bool = False
-    """It differs by transactions whose data was compacted away."""
+    """Whether it differs only by transactions whose data was compacted away."""
 
 
 class IndexMender:
@@ -109,7 +109,7 @@ class IndexMender:
         self.damaged: Callable[[IndexKind], None] = _nobody
 
     def answer(self, ask: Callable[[], Result]) -> Result:
-        """What `ask` returns. Raises BeingRepaired for an index in doubt, and what `ask` raises."""
+        """Return the result of `ask`. Raises BeingRepaired for an index in doubt, and as `ask`."""
         while True:
             try:
                 return ask()
@@ -117,7 +117,7 @@ class IndexMender:
                 self.note(doubt)
 
     def search(self, begin: Callable[[], Steps[Step, Sent, Result]]) -> Steps[Step, Sent, Result]:
-        """`answer` of a question that is answered in steps; after a repair it begins anew."""
+        """`answer` for a search in steps; after a repair here and now it begins anew."""
         while True:
             try:
                 return (yield from begin())
@@ -125,7 +125,7 @@ class IndexMender:
                 self.note(doubt)
 
     def note(self, doubt: IndexInDoubt) -> None:
-        """See to the repair. Returns when it was done at once. Raises BeingRepaired if not."""
+        """Start the repair. Returns if it was done here and now, else raises BeingRepaired."""
         base = doubt.base_offset
         if base not in self._begun:
             self._begun.add(base)
@@ -170,7 +170,7 @@ class IndexMender:
         )
 
     def _settle(self, job: "RepairJob", found: _Scanned | OSError) -> Job[Any] | None:
-        """Install what was found, or read on. Raises StorageError."""
+        """Install a worker's result, or have it read on. Raises StorageError."""
         segment, store = job.segment, self._store
         stands = (
             job.generation == store.generation
@@ -226,13 +226,13 @@ class IndexMender:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RepairJob:
-    """One segment that is read through (`storage.jobs`). Made by `IndexMender` only."""
+    """Job: reads one segment through. Only `IndexMender` makes these."""
 
     settle: Callable[["RepairJob", _Scanned | OSError], Job[Any] | None]
     fs: FileSystem
     directory: str
     segment: LogSegment
-    """For the completion; `run` sees the values below."""
+    """For the completion only; `run` uses the values below."""
     kind: IndexKind
     size: int
     sealed: bool
@@ -280,14 +280,14 @@ class RepairJob:
         return open_transactions(self.fs, self.directory, base, self.snapshots, self.before)
 
     def compare(self, scan: IndexScan) -> _Scanned:
-        """Hold the transaction index against what was read. Raises OSError."""
+        """Compare the transaction index with what was read. Raises OSError."""
         if self.kind is not IndexKind.TRANSACTION:
             return _Scanned(scan)
         index = TransactionIndex(self.fs, self.txn_path, self.segment.base_offset)
         there = index.all_aborted()
         right = scan.aborted
         if not scan.whole:
-            # The log says nothing from where it is damaged on.
+            # Beyond the damage the log cannot be read, so the index keeps its entries there.
             right = [*right, *(txn for txn in there if txn.last_offset > scan.last_offset)]
         wanted = b"".join(txn.pack() for txn in right)
         if index.checksum == (len(wanted), crc32c(wanted)):
@@ -309,12 +309,12 @@ class RepairJob:
             file.close()
 
     def go_on(self, scan: IndexScan, size: int) -> "RepairJob":
-        """The same from where it has ended, up to `size`."""
+        """The same job, to continue from where the scan ended up to position `size`."""
         self.scan, self.size = scan, size
         return self
 
     def discard(self) -> None:
-        """It is not wanted any more."""
+        """Remove the files that `run` has written; ignores disk errors."""
         for name in self.written:
             with suppress(OSError):
                 self.fs.unlink(name, missing_ok=True)
@@ -330,10 +330,11 @@ def _differ_by_compaction(
     bare_aborts: Set[tuple[int, int]],
     base_offset: int,
 ) -> bool:
-    """Whether `there`, of a segment that begins at `base_offset`, may have become of `right`.
+    """Whether compaction alone may explain that an index holds `there` instead of `right`.
 
-    A transaction without data may be named or not; others are named from their first data on, which
-    may be gone. What began before the segment may have lost its data there.
+    A transaction without data may be named or not; others are named from their first offset on,
+    even if the data there is gone. Those that began before `base_offset`, the segment's base, may
+    have lost data in earlier segments.
     """
     left = {(txn.producer_id, txn.last_offset): txn.first_offset for txn in there}
     for txn in right:

@@ -1,10 +1,10 @@
-"""The offsets of a log, and what follows from their moving.
+"""The offsets of a log, and what changes when they move.
 
     log start  <=  last stable  <=  high watermark  <=  log end
 
-The log end moves with appends and truncations, the high watermark as the replication layer says,
-the log start by deletions. The first unstable offset is where the oldest transaction begins that is
-open, or decided above the high watermark (S-TXN-1).
+Appends and truncations move the log end, the replication layer the high watermark, deletions the
+log start. The first unstable offset is the first one of the oldest transaction that is open or
+whose marker lies at or above the high watermark (S-TXN-1).
 """
 
 import logging
@@ -61,7 +61,7 @@ class LogOffsets:
         """Offset of the next record to come."""
         self.high_watermark = start
         self.high_watermark_place: Place | None = None
-        """Where a reader that may see up to the high watermark has to stop, where that is known."""
+        """The place of the high watermark, where its readers stop; None if not known."""
         self._first_unstable: int | None = None
         self.refresh_first_unstable()
 
@@ -74,7 +74,7 @@ class LogOffsets:
         return self.high_watermark
 
     def visible_end(self, isolation: FetchIsolation) -> int:
-        """The offset below which a reader may see (S-READ-5): the one home of that rule."""
+        """The first offset that a reader with `isolation` may not see (S-READ-5)."""
         if isolation is FetchIsolation.HIGH_WATERMARK:
             return self.high_watermark
         if isolation is FetchIsolation.TXN_COMMITTED:
@@ -110,9 +110,9 @@ class LogOffsets:
         return offset > self.high_watermark and self.update_high_watermark(offset)
 
     def maybe_increment_log_start_offset(self, offset: int, reason: StartOffsetReason) -> bool:
-        """Records below `offset` are gone for readers; True when that is news (S-RET-6).
+        """Raise the log start offset to `offset`; True when it moved (S-RET-6).
 
-        Raises OffsetOutOfRange above the high watermark. Segments follow at the next retention run.
+        Raises OffsetOutOfRange above the high watermark. The next retention run deletes segments.
         """
         if offset > self.high_watermark:
             raise OffsetOutOfRange(
@@ -133,16 +133,16 @@ class LogOffsets:
         return True
 
     def cut(self, start: int, end: int) -> None:
-        """The log was truncated, and the producers are those of what is left."""
+        """Set the offsets of a log that was truncated; its producer state was reloaded before."""
         self.start, self.end = start, end
         if self.high_watermark >= end:
             self.update_high_watermark(end)
-        # Read back from the log, transactions seem undecided that ended below the high watermark.
+        # The reloaded state counts all completed transactions as above the high watermark.
         self._producers.on_high_watermark_updated(self.high_watermark)
         self.refresh_first_unstable()
 
     def refresh_first_unstable(self) -> None:
-        """Transactions have begun or ended."""
+        """Take over the first unstable offset after transactions began or ended."""
         first = self._producers.first_unstable_offset
         self._first_unstable = None if first is None else max(first, self.start)
 

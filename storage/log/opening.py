@@ -1,14 +1,13 @@
-"""Opening a produced batch: its records are looked at before it may have a place in the log.
+"""Opening a produced batch: checking its records before it gets a place in the log.
 
-The look needs nothing of the log but the topic's rules, so it comes before the append and anywhere:
-here and now, in a thread, in a child process. Everything it sees are values. Where there is little
-time it is given an `Effort`; `EffortSpent` means: open the batch where there is more of it.
+An opening needs nothing of the log but the topic's rules, so it can run before the append and
+anywhere, on values: here and now, in a thread, in a child process. On the event loop it gets an
+`Effort`; `EffortSpent` means that the batch has to be opened elsewhere (decision 21).
 
-It finds out whether the checksum is right, whether the records are well formed
-(`protocol.records.record_validation`) and obey the topic's rules (keys, timestamps), and what the
-greatest timestamp is. A batch that has to be stored in another form (another codec, formats 0 and
-1) is rebuilt here as well. The result never takes more than `max.message.bytes`, whatever the
-records take.
+It checks that the checksum is right, that the records are well formed
+(`protocol.records.record_validation`) and obey the topic's rules (keys, timestamps), and finds the
+greatest timestamp. A batch that has to be stored in another form (another codec, formats 0 and 1)
+is rebuilt here as well, in at most `max.message.bytes`, however large its records are.
 """
 
 import struct
@@ -47,8 +46,8 @@ _LENGTH: Final = struct.Struct(">i")
 _ATTRIBUTES: Final = struct.Struct(">h")
 _CRC: Final = struct.Struct(">I")
 _NOT_KEPT: Final = CODEC_MASK | DELETE_HORIZON_BIT
-"""Of the attributes, when a batch is made anew. A horizon is the cleaner's to set; of a batch that
-is taken as it came Kafka lets a client's stand."""
+"""Attribute bits that a rebuilt batch does not take over. Only the cleaner sets a delete horizon;
+Kafka leaves a client's in batches that are stored as they came, and so does this broker."""
 
 
 class RejectedRecords(KafkaError):
@@ -61,7 +60,7 @@ class RejectedRecords(KafkaError):
         self.record_errors = record_errors or []
 
     def __reduce__(self) -> tuple[type, tuple[ErrorCode, str | None, list[tuple[int, str]]]]:
-        """It comes back from child processes."""
+        """Pickle with all fields: child processes return it."""
         return type(self), (self.code, self.message, self.record_errors)
 
 
@@ -75,18 +74,18 @@ def code_of(error: RecordsError) -> ErrorCode:
 
 
 def refusal(error: RecordsError) -> KafkaError:
-    """The Kafka error that a complaint about record data means to the client that sent it."""
+    """The Kafka error with which a client's bad record data is answered."""
     errors = error.record_errors if isinstance(error, InvalidRecord) else []
     return RejectedRecords(code_of(error), str(error), errors)
 
 
 def bad_crc(header: BatchHeader, name: str) -> CorruptBatch:
-    """The checksum in `header` is not that of the batch."""
+    """The error for a batch whose checksum is not that of its header; `name` is the partition's."""
     return CorruptBatch(f"Record is corrupt (stored crc = {header.crc}) in topic partition {name}.")
 
 
 def too_large(size: int, name: str, limit: int) -> KafkaError:
-    """MESSAGE_TOO_LARGE, of a batch of `size` bytes."""
+    """MESSAGE_TOO_LARGE for a batch of `size` bytes in partition `name`."""
     return RejectedRecords(
         ErrorCode.MESSAGE_TOO_LARGE,
         f"The record batch size in the append to {name} is {size} bytes "
@@ -95,15 +94,15 @@ def too_large(size: int, name: str, limit: int) -> KafkaError:
 
 
 class TopicRules(NamedTuple):
-    """What a topic asks of a batch: values only, so that they can go anywhere."""
+    """A topic's rules for a batch: values only, so that any process can check them."""
 
     name: str
     """Topic and partition, for messages."""
     max_message_bytes: int
     target_codec: int | None
-    """What the topic stores; None keeps the producer's."""
+    """The codec that the topic stores; None keeps the producer's."""
     level: int | None
-    """Of that codec; None is its default."""
+    """The level of that codec; None is its default."""
     need_keys: bool
     least_timestamp: int | None
     """Milliseconds; None: no bound."""
@@ -111,35 +110,35 @@ class TopicRules(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """What was found out about a batch."""
+    """The result of opening a batch."""
 
     max_timestamp: int
-    """Of its records."""
+    """The greatest timestamp of its records, in milliseconds."""
     rebuilt: bytes | None = None
-    """The batch in another form, where the topic wants one."""
+    """The batch in the form to be stored; None if that is the form it came in."""
     valid_bytes: int | None = None
-    """Bytes of whole messages, of a set of format 0 or 1."""
+    """For a set of format 0 or 1: how many bytes its whole messages have."""
 
 
 class Opening(NamedTuple):
-    """A batch that is to be opened."""
+    """A batch to be opened, with the rules for it."""
 
     records: BytesLike
     """Exactly one batch of format 2, or a set of formats 0 and 1."""
     rules: TopicRules
 
     def run(self, effort: Effort | None = None) -> Opened:
-        """Open it; sees nothing but these values. Raises KafkaError, EffortSpent."""
+        """Open the batch; uses nothing but these values. Raises KafkaError, EffortSpent."""
         try:
             return open_batch(self.records, self.rules, effort)
         except RecordsError as error:
             raise refusal(error) from error
 
     def attempt(self, effort: Effort | None = None) -> Opened | KafkaError | None:
-        """As `run`, for threads and processes: what is wrong is a value. None: EffortSpent.
+        """As `run`, for threads and processes: returns the KafkaError, and None for EffortSpent.
 
-        An exception that is kept, or raised across threads, is part of a cycle with the frames it
-        came through, and these hold megabytes of the batch until the next garbage collection.
+        An exception that is kept, or raised across threads, forms a cycle with the frames it passed
+        through, and these hold megabytes of the batch until the next garbage collection.
         """
         try:
             return self.run(effort)
@@ -152,11 +151,11 @@ class Opening(NamedTuple):
 
     @property
     def is_old(self) -> bool:
-        """A set of format 0 or 1."""
+        """Whether `records` is a set of format 0 or 1."""
         return self.records[MAGIC_OFFSET] < 2
 
     def copied(self) -> "Opening":
-        """The same, of bytes of its own: to be kept, or sent to another process."""
+        """A copy with bytes of its own, to be kept or sent to another process."""
         return self._replace(records=bytes(self.records))
 
 
@@ -191,7 +190,7 @@ def _open(
 
 
 def _recompressed(data: BytesLike, header: BatchHeader, rules: TopicRules, target: int) -> bytes:
-    """The same records behind another codec: new payload, attributes, length, CRC (S-APP-5)."""
+    """The batch with its records in another codec: payload, attributes, length, CRC (S-APP-5)."""
     view = memoryview(data)
     limit = rules.max_message_bytes
     try:
@@ -232,7 +231,7 @@ def _convert(records: BytesLike, rules: TopicRules, effort: Effort | None) -> Op
 
 
 def client_append_time(count: int) -> KafkaError:
-    """INVALID_TIMESTAMP: dating by the log is the log's."""
+    """INVALID_TIMESTAMP for a client's batch of `count` records that claims LogAppendTime."""
     message = (
         "Invalid timestamp type in message. Producer should not set timestamp type "
         "to LogAppendTime."
@@ -242,7 +241,8 @@ def client_append_time(count: int) -> KafkaError:
 
 
 def _bad_records(found: Findings, rules: TopicRules) -> KafkaError:
-    """One error per bad record, in order; a bad time anywhere decides the code, as in Kafka."""
+    """The refusal with one error per bad record, in order. As in Kafka, a bad timestamp anywhere
+    makes it INVALID_TIMESTAMP, else it is INVALID_RECORD."""
     bounds = f"[{rules.least_timestamp}, {rules.greatest_timestamp}]"
     errors = dict.fromkeys(
         found.outside,
@@ -253,7 +253,7 @@ def _bad_records(found: Findings, rules: TopicRules) -> KafkaError:
         f"Compacted topic cannot accept message without key in topic partition {rules.name}.",
     )
     listed = sorted(errors.items())
-    # A record without key is not asked for its time.
+    # Of a record without key the timestamp does not count.
     if set(found.outside) - set(found.keyless):
         return RejectedRecords(ErrorCode.INVALID_TIMESTAMP, _BAD_TIMES, listed)
     message = (

@@ -1,8 +1,8 @@
 """From an offset to a byte position: the short walk after the index lookup.
 
-The offset index says where to start; from there batch headers are hopped over until one reaches the
-offset. The hop reads a small window at a time: with small batches one window holds them all, with
-large ones each hop reads one window.
+The offset index gives the start; from there the walk goes from batch header to batch header until a
+batch reaches the offset. It reads a small window at a time: with small batches one window holds
+them all, with large ones each step reads one window.
 """
 
 import struct
@@ -15,7 +15,7 @@ from protocol.records.header import LENGTH_OFFSET, fields_struct
 from storage.filesystem import File
 
 WINDOW: Final = 4096 + 256
-"""An index interval and a bit: the batch looked for is mostly inside."""
+"""Bytes per read, a little more than an index interval: most searches end in the first window."""
 
 _HEAD: Final = fields_struct("base_offset", "batch_length", "magic", "last_offset_delta")
 _unpack_head = _HEAD.unpack_from
@@ -32,15 +32,15 @@ _unpack_timed_head = _TIMED_HEAD.unpack_from
 _PAD: Final = bytes(_TIMED_HEAD.size)
 _INT64: Final = struct.Struct(">q")
 _TIMESTAMP_AT: Final = 18
-"""Of a message of format 1."""
+"""Position of the timestamp in a message of format 1."""
 
 
 NO_ENTRY: Final = -(1 << 63)
-"""The search begins where the segment does."""
+"""No index entry led to the start: the search begins at the segment's first byte."""
 
 
 class BatchPosition(NamedTuple):
-    """Where a batch lies."""
+    """Position and size in bytes of a batch, and its last offset."""
 
     position: int
     size: int
@@ -48,7 +48,7 @@ class BatchPosition(NamedTuple):
 
 
 class Astray(Exception):
-    """The index entry that a search began with does not say what the log holds."""
+    """The index entry that a search began with contradicts the log."""
 
 
 def find_batch(
@@ -56,9 +56,10 @@ def find_batch(
 ) -> BatchPosition | None:
     """The first batch in [start, end) whose last offset is >= `offset`; None when there is none.
 
-    `entry` is the offset that an index entry says of `start`: on the way a batch has to end exactly
-    there. (Mostly the first one; followers of older brokers indexed the first position and the last
-    offset of what one fetch brought.) With `most_reads` a longer way is no index's fault any more.
+    `entry` is the offset of the index entry that led to `start`: on the way a batch has to end
+    exactly there. (Mostly the first one; followers of older brokers indexed the first position and
+    the last offset of a whole fetch.) After `most_reads` reads, 0 for no limit, the index must lack
+    entries.
 
     Raises Astray for the index, CorruptBatch for the log, OSError.
     """
@@ -92,19 +93,19 @@ def find_batch(
 
 
 class BatchHead(NamedTuple):
-    """What a walk by time looks at. Of formats 0 and 1 it says what the outer message says."""
+    """The header fields for a walk by time; in formats 0 and 1 those of the outer message."""
 
     position: int
     size: int
     last_offset: int
     max_timestamp: int
     leader_epoch: int
-    """-1 in formats that have none."""
+    """-1 in formats 0 and 1."""
     magic: int
 
 
 def batch_heads(file: File, start: int, end: int) -> Iterator[BatchHead]:
-    """The head of each batch in [start, end); nothing else of a large one is read.
+    """The head of each batch in [start, end); of a large batch little more is read.
 
     `start` must be the beginning of a batch. Raises CorruptBatch, also for a file that was cut,
     OSError.
@@ -129,11 +130,14 @@ def batch_heads(file: File, start: int, end: int) -> Iterator[BatchHead]:
 
 
 def _window(file: File, position: int, end: int) -> tuple[bytes, int]:
-    """Bytes to hop through, and how many of them are the file's. Raises CorruptBatch, OSError."""
+    """The next bytes of the walk, maybe padded, and how many of them are the file's.
+
+    Raises CorruptBatch if the file ends before `end`, OSError.
+    """
     window = file.pread(min(WINDOW, end - position), position)
     have = len(window)
     if position + have >= end:
-        # A legacy message may be a byte shorter than the fields looked at.
+        # A legacy message may be a byte shorter than the fields that are unpacked.
         return window + _PAD, have
     if have < WINDOW:
         raise CorruptBatch(f"{file.path}: was cut to less than {position + have + 1} bytes")

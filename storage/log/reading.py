@@ -1,11 +1,11 @@
-"""How a log is read by offset: which segment, which bytes, which aborted transactions.
+"""Reading a log by offset: finds the segment, the bytes, and the aborted transactions.
 
 A consumer's next fetch mostly starts where its last one ended. The place where a read ended at the
 reader's limit is remembered (`_ends`), so that such a fetch costs no lookup at all; others cost an
 index bisection and one small read (`position`).
 
-The reader never looks past the position that stands for its limit (S-READ-7): it knows both the
-offset and the place of the limit, so a batch that is only half exposed is not returned.
+A read never goes past the file position of its limit (S-READ-7), so a batch that is only partly
+exposed is not returned.
 
 Only `Log` and its parts use this.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from storage.index.transaction_index import AbortedTxn
 
 _REMEMBERED: Final = 64
-"""Read ends kept per log: a few consumer groups at the tail. Forgotten all at once beyond that."""
+"""Read ends kept per log, for a few consumer groups at the tail; one more clears them all."""
 
 
 _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
@@ -48,7 +48,7 @@ class LogReader:
         self._ends: dict[int, Place] = {}
 
     def forget(self) -> None:
-        """Segments were cut, replaced or removed: remembered places may be wrong."""
+        """Drop remembered places: segments were cut, replaced or removed."""
         self._ends.clear()
         self._offsets.high_watermark_place = None
 
@@ -59,10 +59,10 @@ class LogReader:
         isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
         min_one_message: bool = True,
     ) -> ReadInfo:
-        """Records from the batch that holds `offset`, up to what `isolation` shows (S-READ-5).
+        """Read records from the batch that holds `offset`, up to what `isolation` shows (S-READ-5).
 
-        At least one whole batch with `min_one_message`, else at most `max_bytes`. Empty where the
-        reader has all it may see. Raises OffsetOutOfRange, StorageError, CORRUPT_MESSAGE,
+        With `min_one_message` at least one whole batch, else at most `max_bytes`. No records if the
+        reader is at its limit. Raises OffsetOutOfRange, StorageError, CORRUPT_MESSAGE,
         BeingRepaired.
         """
         offsets = self._offsets
@@ -91,11 +91,11 @@ class LogReader:
         except RecordsError as error:
             raise refusal(error) from error
         except IndexInDoubt as doubt:
-            self._mender.note(doubt)  # raises BeingRepaired, mostly
+            self._mender.note(doubt)  # raises BeingRepaired, unless repaired here and now
         return self.read(offset, max_bytes, isolation, min_one_message)
 
     def _place_of(self, limit: int) -> Place:
-        """Where a reader whose limit is this offset has to stop (S-READ-7)."""
+        """The place of the offset `limit`, where its reader has to stop (S-READ-7)."""
         offsets = self._offsets
         if limit == offsets.end:
             active = self._segments.active
@@ -111,7 +111,7 @@ class LogReader:
         return place
 
     def locate(self, offset: int) -> Place | None:
-        """Where the batch that holds `offset`, or the next one, starts; None at the log's end."""
+        """The start of the batch that holds `offset`, or of the next one; None at the log's end."""
         found = self._find(offset)
         return None if found is None else found[:2]
 
@@ -166,7 +166,7 @@ class LogReader:
         return info
 
     def _find(self, offset: int) -> tuple[LogSegment, int, int] | None:
-        """Segment, position and size (0: not known) of the batch a read at `offset` begins with."""
+        """Segment, position and size (0: not known) of the first batch of a read at `offset`."""
         known = self._ends.get(offset)
         if known is not None and known[1] < known[0].size:
             return known[0], known[1], 0
@@ -191,10 +191,10 @@ class LogReader:
         return found
 
     def packed_aborted(self, end: int) -> bytes:
-        """The index entries of aborted transactions with data below `end`, and perhaps of others.
+        """The index entries of aborted transactions with data below `end`, and perhaps of others,
+        in the order of their markers.
 
-        In the order of their markers. `end` is the base of a segment, not above the last stable
-        offset. Raises IndexInDoubt.
+        `end` is a segment's base, not above the last stable offset. Raises IndexInDoubt.
         """
         segments = self._segments.between(0, end)
         pieces = [segment.packed_aborted() for segment in segments]
@@ -210,7 +210,7 @@ class LogReader:
         return b"".join(pieces)
 
     def _upper_bound(self, segment: LogSegment, position: int, size: int, limit: int) -> int:
-        """An offset not below any in the `size` bytes at `position`."""
+        """An offset above all offsets in the `size` bytes at `position`."""
         bound = segment.bound_of(position, size)
         if bound is not None:
             return bound
@@ -237,7 +237,7 @@ def nothing(offset: int, *, with_aborted: bool) -> ReadInfo:
 
 
 def _before(segment: LogSegment, offset: int, position: int, size: int) -> FileSlice:
-    """What of the `size` bytes at `position` lies before the batch that holds `offset`."""
+    """The part of the `size` bytes at `position` before the batch that holds `offset`."""
     found = segment.find(offset)
     if found is not None:
         size = min(size, found.position - position)

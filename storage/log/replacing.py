@@ -1,4 +1,4 @@
-"""Putting other segments in the place of some of a log's: how compaction takes effect.
+"""Replacing segments of a log by others: how compaction takes effect.
 
 A job has written the new segments as `.cleaned` files and synced them; they hold no offset that the
 old ones did not span. On the loop, in Kafka's order (`LocalLog.replaceSegments`):
@@ -7,14 +7,14 @@ old ones did not span. On the loop, in Kafka's order (`LocalLog.replaceSegments`
      leaves a `.cleaned` file, which tells the next start to undo: the old segments are whole.
   2. From then on a start finishes the replacement (`storage.leftovers`). The old segments become
      `.deleted`, and are unlinked later; so do the producer snapshots of bases that vanish.
-  3. `.swap` becomes final.
+  3. `.swap` is taken off the new segments' names.
 
-Nothing is synced here: directories keep the order of renames, so a power loss leaves one of these
-moments. The mark at the lowest new segment sees to the rest. What readers were handed stays
-readable: their slices hold the old files.
+Nothing is synced here: directories keep the order of renames, so a power loss leaves the state
+after one of them. The lowest new segment is marked, so the next flush syncs the names. Slices that
+readers hold stay readable, because they hold the old files.
 
-A failure in the middle leaves the log as the disk has it: its directory goes offline, and the next
-start finishes or undoes (S-REC-2).
+A disk error in the middle takes the directory offline, and the next start finishes or undoes the
+replacement (S-REC-2).
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from storage.log.store import SegmentStore
 
 
 class Replacer:
-    """Puts segments that a job has written in the place of others of the log."""
+    """Replaces segments of the log by those that a job has written."""
 
     __slots__ = ("_deleter", "_durability", "_store")
 
@@ -43,10 +43,11 @@ class Replacer:
     def replace_segments(
         self, new: Sequence[LogSegment], old: Sequence[LogSegment], *, generation: int
     ) -> list[Deleted]:
-        """Returns the segments that were taken out. Raises StaleGeneration, ValueError, OSError.
+        """Replace `old` by `new`; returns the segments taken out. Raises OSError.
 
-        `generation` is the log's when `old` was read: if it has moved on, or any of `old` is gone,
-        nothing is done; the `.cleaned` files are the caller's to remove.
+        `generation` is the log's at the time `old` was read. If it has changed, or any of `old` is
+        gone, raises StaleGeneration before anything is changed, and ValueError for segments that do
+        not fit; the caller then removes the `.cleaned` files.
         """
         store = self._store
         new = sorted(new, key=lambda segment: segment.base_offset)
@@ -66,7 +67,7 @@ class Replacer:
 def _check_places(
     segments: LogSegments, new: Sequence[LogSegment], old: Sequence[LogSegment]
 ) -> None:
-    """Raises ValueError: a bug of the caller."""
+    """Check that `new` fits in the place of `old`. Raises ValueError: a bug of the caller."""
     if not new or not old:
         raise ValueError("segments are replaced by segments")
     if old[-1] is segments.active:

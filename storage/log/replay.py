@@ -1,8 +1,8 @@
-"""Telling the producer state what is in the log: batch by batch, at append and when it is rebuilt.
+"""Updating the producer state from batches, at an append and when the state is rebuilt.
 
 The same function serves a live append, recovery after a crash and a truncation, so that the state
-read back is the state that was built (S-TXN-6); `remember_again` says where that is not enough.
-Only a marker's batch is opened: it holds one small record.
+rebuilt is the state before (S-TXN-6); `remember_again` handles the one case that differs. Only
+control batches are opened, for their one small record.
 
 `Log` and the loader call this. Raises OSError, and what `iter_records` raises for a damaged marker.
 """
@@ -21,7 +21,7 @@ from storage.producers.state import ProducerStateManager
 def remember(
     producers: ProducerStateManager, header: BatchHeader, buf: Bytes, at: int
 ) -> CompletedTxn | None:
-    """Add a batch with a producer id to the state; the transaction it has ended, if any."""
+    """Add a batch with a producer id to the state; returns the transaction that it ended."""
     marker, timestamp = None, header.max_timestamp
     if header.attributes & CONTROL_BIT:
         marker, timestamp = marker_of(buf, at)
@@ -33,9 +33,9 @@ def remember_again(
 ) -> CompletedTxn | None:
     """`remember` a batch that is read back from the log.
 
-    One that begins at sequence 0 is the first of a producer that was unknown then, though what it
-    sent before may still be found: it had expired. It must not be remembered, or the sequences to
-    come would be taken for repetitions. (Kafka remembers it.)
+    A batch that begins at sequence 0 was appended when its producer was unknown. If earlier batches
+    of it are still in the log, it had expired, so they are forgotten here: otherwise the sequences
+    that follow would count as duplicates. (Kafka keeps them.)
     """
     if header.base_sequence == 0:
         entry = producers.entry(header.producer_id)
@@ -51,7 +51,7 @@ def remember_again(
 def settle(
     producers: ProducerStateManager, segment: LogSegment | None, completed: CompletedTxn
 ) -> None:
-    """A transaction ended: index it if it was aborted (in `segment`, when given), then close it."""
+    """Close a transaction that ended; if it was aborted, index it in `segment`, if given."""
     if segment is not None and completed.is_aborted:
         segment.add_aborted(
             AbortedTxn(
@@ -72,14 +72,14 @@ def rebuild(
     *,
     clean: bool = False,
 ) -> None:
-    """Make the state that of a log up to `end_offset`, with a snapshot there (S-REC-5).
+    """Rebuild the state of a log that ends at `end_offset`, and snapshot it there (S-REC-5).
 
-    From the newest snapshot on, batches are replayed. The log start does not matter: whatever is
-    left of the first segment counts, and so does the snapshot at its base, which alone knows the
-    producers whose records went with earlier segments (S-IDEM-3).
+    Batches are replayed from the newest snapshot on. The log start does not matter: all of the
+    first segment counts, and so does the snapshot at its base, which alone knows the producers
+    whose records were deleted with earlier segments (S-IDEM-3, decision 16).
 
-    `clean` and no snapshot at all: the directory was closed by a version that kept none, so nobody
-    is remembered; empty snapshots say so.
+    `clean` without any snapshot: the directory was closed by a version that kept none, so no
+    producer is remembered, and empty snapshots are written.
     """
     wanted = _snapshot_offsets(segments, end_offset)
     if clean and producers.latest_snapshot_offset is None:
@@ -103,7 +103,7 @@ def rebuild(
 
 
 def _snapshot_offsets(segments: LogSegments, end_offset: int) -> list[int]:
-    """The bases of the last two segments and the end: where truncations are likely to go to."""
+    """The bases of the last two segments and the end: the likeliest targets of a truncation."""
     offsets = []
     if len(segments):
         last = segments.active.base_offset

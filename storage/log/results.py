@@ -1,8 +1,8 @@
-"""What a `Log` answers, and the enums that say how it was asked and why it acted.
+"""Results of a `Log`, and the enums for isolation levels and for the reasons of its decisions.
 
 Values of the produce and fetch path (`AppendInfo`, `ReadInfo`, `FileSlice`) are slotted but not
 frozen: a frozen dataclass costs two microseconds to build. Nobody changes one after it was handed
-out. Decisions come back as enums, which logs, metrics and tests read alike.
+out. Reasons are enums, which logs, metrics and tests read alike.
 
 Any room above storage may import this module.
 """
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from storage.index.transaction_index import AbortedTxn
 
 LOADED_AT_ONCE = 256 * 1024
-"""Bytes that `FileSlice.load` reads at a time: what it reads is thrown away."""
+"""Bytes that `FileSlice.load` reads, and drops, at a time."""
 
 MOST_ABORTED = 2000
-"""ABORT markers in one committed read, which is shorter where there would be more: a megabyte may
+"""The most ABORT markers in one committed read, which is cut before the next one: a megabyte may
 hold seven thousand, and each is an object on the event loop. Kafka has no such limit."""
 
 
@@ -30,9 +30,9 @@ class FetchIsolation(Enum):
     """How far a reader may see (S-READ-5)."""
 
     LOG_END = "log_end"
-    """Followers: all that is in the log."""
+    """Followers: up to the log end offset."""
     HIGH_WATERMARK = "high_watermark"
-    """Consumers with read_uncommitted: what every in-sync replica has."""
+    """Consumers with read_uncommitted: below the high watermark."""
     TXN_COMMITTED = "txn_committed"
     """Consumers with read_committed: below the last stable offset."""
 
@@ -90,11 +90,11 @@ class FileSlice:
         return self.file.pread(self.size, self.position)
 
     def is_cached(self) -> bool:
-        """Whether `read` would not wait for the disk, as far as can be told."""
+        """Whether `read` would not wait for the disk; True if unknown."""
         return self.file.is_cached(self.size, self.position)
 
     def load(self) -> None:
-        """Bring the bytes into the page cache. Waits for the disk: not for the event loop.
+        """Bring the bytes into the page cache. Waits for the disk, so not on the event loop.
 
         Returns early when the file ends before the slice does. Raises OSError.
         """
@@ -103,7 +103,7 @@ class FileSlice:
             position += LOADED_AT_ONCE
 
     def elsewhere(self) -> "SliceElsewhere | None":
-        """For a child process; None where it cannot read the file. Raises OSError."""
+        """The slice for a child process; None if that cannot read the file. Raises OSError."""
         file = self.file.elsewhere()
         return None if file is None else SliceElsewhere(file, self.position, self.size)
 
@@ -116,20 +116,20 @@ class FileSlice:
 
 
 class SliceElsewhere(NamedTuple):
-    """A `FileSlice` that another process reads itself: large batches are not sent to it."""
+    """A `FileSlice` that another process reads itself, so that large batches are not sent to it."""
 
     file: FileElsewhere
     position: int
     size: int
 
     def read(self) -> bytes | None:
-        """The bytes; None when the file is not found any more. Raises OSError."""
+        """The bytes; None if the path does not lead to the file any more. Raises OSError."""
         return self.file.read(self.size, self.position)
 
 
 @dataclass(slots=True)
 class AppendInfo:
-    """What became of an append (`LogAppendInfo`)."""
+    """The result of an append (`LogAppendInfo`)."""
 
     first_offset: int
     """Offset of the first record; -1 when nothing was appended."""
@@ -161,7 +161,7 @@ class ReadInfo:
     segment_base: int = -1
     """Base offset of the segment `records` lies in; -1 when nothing was read."""
     position: int = -1
-    """Where in that segment's file."""
+    """Position of `records` in that segment's file; -1 when nothing was read."""
     first_entry_incomplete: bool = False
     """Even the first batch did not fit into max_bytes (only without minOneMessage)."""
     aborted: "list[AbortedTxn] | None" = None

@@ -1,6 +1,7 @@
-"""Which segments retention takes: pure decisions over a log's segments, oldest first.
+"""Which segments retention deletes: pure decisions over a log's segments, oldest first.
 
-Three rules, each asked in turn (`Log.delete_old_segments`), each taking a prefix of the log:
+Three rules in this order (`SegmentDeleter.delete_old_segments`), each of which deletes a prefix of
+the log:
 
   * LOG_START_OFFSET: the next segment starts at or below the log start offset; whatever the policy
     (S-RET-4, KAFKA-7400).
@@ -17,13 +18,13 @@ from collections.abc import Callable, Iterable
 from storage.log.segment import LogSegment
 
 Expired = Callable[[LogSegment, LogSegment | None], bool]
-"""(segment, the one after it) -> whether a rule wants it gone."""
+"""(segment, the next one or None) -> whether a rule deletes it."""
 
 
 def deletable(
     segments: Iterable[LogSegment], expired: Expired, *, high_watermark: int, log_end_offset: int
 ) -> list[LogSegment]:
-    """The longest prefix of `segments` that a rule wants gone and that may go."""
+    """The longest prefix of `segments` that the rule `expired` deletes and that may be deleted."""
     taken: list[LogSegment] = []
     remaining = list(segments)
     for at, segment in enumerate(remaining):
@@ -46,7 +47,7 @@ def older_than(retention_ms: int, now_ms: int) -> Expired:
 
 
 def beyond_size(retention_bytes: int, log_size: int) -> Expired:
-    """Rule RETENTION_SIZE. Ask oldest first: each yes uses up a part of the surplus."""
+    """Rule RETENTION_SIZE. Ask once per segment, oldest first: each yes reduces the surplus."""
     surplus = log_size - retention_bytes
 
     def expired(segment: LogSegment, _following: LogSegment | None) -> bool:

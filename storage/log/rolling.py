@@ -1,7 +1,7 @@
 """Ending the active segment and starting the next one (S-ROLL-3, S-ROLL-4).
 
-Nothing is synced here: a roll happens in the middle of an append. What it leaves unsynced is marked
-(`storage.log.durability`), and `ended` is told, so that somebody flushes soon.
+Nothing is synced here: a roll happens in the middle of an append. The old segment is marked as
+unsynced (`storage.log.durability`), and `ended` is called, so that the flusher syncs it soon.
 """
 
 import logging
@@ -45,12 +45,11 @@ class Roller:
         self._producers = producers
         self._durability = durability
         self.ended: Callable[[int], None] | None = None
-        """Told the offset below which everything should be flushed soon."""
+        """Called with the offset below which everything should be flushed soon."""
 
     def roll(self, first_offset: int, reason: RollReason) -> LogSegment:
-        """Start a segment for the batch to come, whose offset may lie beyond the log end when it
-        is a follower's. Raises OSError.
-        """
+        """Start a segment for a batch that begins at `first_offset`, which on a follower may lie
+        beyond the log end. Raises OSError."""
         store, offsets = self._store, self._offsets
         old = store.segments.active
         base = max(first_offset, offsets.end)

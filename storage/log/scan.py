@@ -1,11 +1,11 @@
 """Walking a record file batch by batch, in large reads.
 
-Everything that has to look at many batches goes through here: recovery, producer state rebuilding,
-timestamp search, the offline reader. One `pread` brings a megabyte; headers are unpacked from it
-one after the other; a batch that straddles the end of a chunk is read again whole.
+Readers of many whole batches go through here: recovery, rebuilding of indexes and producer state,
+the cleaner, the offline reader. One `pread` reads a megabyte; headers are unpacked from it one
+after the other; a batch that crosses the end of a chunk is read again whole.
 
-Reading damaged data does not raise: the walk ends and says why (`Walk.ended`), so that the caller
-has the good part and its length (S-REC-9).
+Damaged data does not raise: the walk ends, and `Walk.ended` and `Walk.position` give the caller the
+reason and the length of the good part (S-REC-9).
 """
 
 from collections.abc import Iterator
@@ -37,10 +37,10 @@ class Ended(Enum):
 
 
 class Walk:
-    """One pass over `file`, [start, end). Iterate it once; then `position` and `ended` hold.
+    """One pass over bytes [start, end) of `file`: iterate once, then read `position` and `ended`.
 
-    Yields (position in the file, header, chunk, position in the chunk). The chunk holds the batch
-    whole, so checksum and records can be taken from it. Checksums are not looked at here.
+    Yields (position in the file, header, chunk, position in the chunk). The chunk holds the whole
+    batch, its records included. Checksums are not checked here. Raises OSError.
     """
 
     __slots__ = ("_chunk_size", "_end", "_file", "ended", "position")
@@ -50,7 +50,7 @@ class Walk:
         self._end = end
         self._chunk_size = chunk
         self.position = start
-        """Where the next batch starts: after the last one yielded once its turn is over."""
+        """Position of the next batch: while one is being yielded, still that batch's own."""
         self.ended: Ended | None = None
 
     def __iter__(self) -> Iterator[tuple[int, BatchHeader, memoryview, int]]:
@@ -60,7 +60,7 @@ class Walk:
             asked = min(want, self._end - base)
             chunk = memoryview(self._file.pread(asked, base))
             have = len(chunk)
-            # A file shorter than it was said to be ends where it ends.
+            # If the file is shorter than `end`, it ends where the read did.
             end = self._end if have == asked else base + have
             want = self._chunk_size
             at = 0

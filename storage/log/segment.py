@@ -7,13 +7,13 @@ maps offsets to positions, `.timeindex` timestamps to offsets, `.txnindex` abort
 What holds
   1. `size` counts whole, exposed batches only. A write that failed half-way left bytes beyond it;
      nobody reads there (S-READ-7) and recovery cuts them off.
-  2. Index entries never lie ahead of `size`. They are a shortcut: all that they say can be rebuilt
-     from the record file (`storage.recovery`), so they are not synced on append.
+  2. Index entries never lead beyond `size`. They can all be rebuilt from the record file
+     (`storage.recovery`), so they are not synced on append.
   3. Files are opened at first use: ten thousand idle partitions cost no descriptors.
-  4. An index entry is held against the log where it leads, in the read that is made there anyway:
-     a batch has to end at its offset, or bear its timestamp. Which aborted transactions there are
-     is known by a checksum (`aborted_sum`). What does not agree raises IndexInDoubt, is not used
-     any more, and is rebuilt (`storage.log.mending`).
+  4. An index entry is compared with the log where it leads, in the read that is made there anyway:
+     a batch has to end at its offset, or have its timestamp. The transaction index is compared with
+     a checksum (`aborted_sum`). An index that does not agree raises IndexInDoubt, is not used any
+     more, and is rebuilt (`storage.log.mending`).
   5. Deleting drops the reference to the file and does not close it: slices handed out before stay
      readable (S-RET-7).
 
@@ -48,38 +48,38 @@ from storage.paths import TEMPORARY_SUFFIX, index_file, log_file, time_index_fil
 from storage.syncing import sync_files
 
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
-"""What an index entry's four bytes can hold."""
+"""The greatest relative offset that an index entry's four bytes can hold."""
 
 _END_CHUNK: Final = 64 * 1024
-"""From the last index entry to the end: an index interval, mostly."""
+"""Bytes per read from the last index entry to the end: mostly one index interval."""
 
 _LONG_WAY: Final = 512
-"""Reads of a search, after which it is the index that is asked why: ten milliseconds at most."""
+"""A search that takes so many reads, ten milliseconds at most, means that the index has gaps."""
 
 _LOOKED_AT: Final = 1024 * 1024
-"""How far behind the last time index entry a later timestamp is looked for. Where records come in
-the order of their times, the next batch has one if an entry is missing."""
+"""Bytes after the last time index entry in which a later timestamp is looked for. If timestamps
+rise with offsets and an entry is missing, the next batch has one."""
 
 _MOST_REPAIRS: Final = 3
-"""Of one segment: what is found wrong after that is not the index."""
+"""Repairs of one segment's indexes, after which contradictions mean that the log is damaged."""
 
 _UNKNOWN: Final = -2
-"""`max_timestamp` of a segment whose time index was not asked yet."""
+"""`max_timestamp` before the time index was read."""
 
 
 class Openings(Protocol):
-    """Told which segments have files open (`storage.open_files`)."""
+    """Notes which segments have files open (`storage.open_files`)."""
 
     def note(self, segment: "LogSegment") -> None:
-        """It is about to open some."""
+        """Note that `segment` is about to open files."""
         ...
 
     def forget(self, segment: "LogSegment") -> None:
-        """It has none."""
+        """Note that `segment` has no files open."""
         ...
 
     def make_room(self) -> None:
-        """No descriptor was left: some segments let go of theirs."""
+        """Have some segments let go of their files: no descriptor is left."""
         ...
 
 
@@ -132,9 +132,9 @@ class LogSegment:
         self._state = state
         self._index_size = index_size
         self.opened_file: File | None = None
-        """`file`, without the price of a property, where it is open."""
+        """`file` if it is open, as a plain attribute, which is cheaper than the property."""
         self.openings: Openings | None = None
-        """Set when the log is in service."""
+        """Set while the log is in service."""
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._txn_index: TransactionIndex | None = None
@@ -145,20 +145,21 @@ class LogSegment:
         self.jitter_ms = jitter_ms
         self.bytes_since_index_entry = 0
         self._free_entries = 0
-        """Entries that both indexes take for sure, so that not each append asks them; 0: ask."""
+        """How many entries both indexes have room for, so that appends need not ask; 0: ask."""
         self.first_timestamp: int | None = None
-        """Max timestamp of the first batch: what time-based rolling counts from (S-ROLL-1)."""
+        """Max timestamp of the first batch, from which time-based rolling counts (S-ROLL-1)."""
         self._max_timestamp = _UNKNOWN if size else NO_TIMESTAMP
         self._offset_of_max_timestamp = base_offset if size else -1
         self._suspect: IndexInDoubt | None = None
-        """Why offset and time index are not used until they are rebuilt."""
+        """Why offset and time index are not used until they are rebuilt; None: they are used."""
         self._repairs = 0
         self.aborted_sum: Checksum | None = None if size else NO_ABORTED
-        """What the transaction index has to hold (`TransactionIndex.checksum`); None: not known."""
+        """The right checksum of the transaction index (`TransactionIndex.checksum`); None: not
+        known."""
         self.leaves_open = True
-        """A transaction may be open at the segment's end, and a later one tell that it aborted."""
+        """Whether a transaction may be open at the end, with an ABORT marker in a later segment."""
 
-    # Parts, opened when first asked for.
+    # Parts, opened at first use.
 
     @property
     def file(self) -> File:
@@ -173,7 +174,7 @@ class LogSegment:
             self.openings.note(self)
 
     def connect(self, openings: Openings | None) -> None:
-        """It belongs to a log in service: whoever counts open files is told from now on."""
+        """Note opened files with `openings` from now on: the segment is in service."""
         self.openings = openings
         if self.opened_file is not None or self._offset_index is not None:
             self._note_opening()
@@ -196,7 +197,7 @@ class LogSegment:
 
     @property
     def offset_index(self) -> OffsetIndex:
-        """Raises CorruptIndex when the file contradicts itself."""
+        """The offset index. Raises CorruptIndex when the file contradicts itself."""
         if self._offset_index is None:
             self._note_opening()
             path = index_file(self._directory, self.base_offset, self._state)
@@ -205,7 +206,7 @@ class LogSegment:
 
     @property
     def time_index(self) -> TimeIndex:
-        """Raises CorruptIndex when the file contradicts itself."""
+        """The time index. Raises CorruptIndex when the file contradicts itself."""
         if self._time_index is None:
             self._note_opening()
             path = time_index_file(self._directory, self.base_offset, self._state)
@@ -214,7 +215,7 @@ class LogSegment:
 
     @property
     def txn_index(self) -> TransactionIndex:
-        """Its file is made at the first abort."""
+        """The transaction index, whose file is made at the first abort."""
         if self._txn_index is None:
             path = txn_index_file(self._directory, self.base_offset, self._state)
             self._txn_index = TransactionIndex(self._fs, path, self.base_offset)
@@ -231,13 +232,13 @@ class LogSegment:
 
     @property
     def offset_of_max_timestamp(self) -> int:
-        """Last offset of the batch that bears `max_timestamp`."""
+        """Last offset of the batch that has `max_timestamp`."""
         if self._max_timestamp == _UNKNOWN:
             self._load_max_timestamp()
         return self._offset_of_max_timestamp
 
     def largest_timestamp(self) -> int:
-        """`max_timestamp`, or when the file was last written where there is none (S-TS-4)."""
+        """`max_timestamp`, or if there is none, when the file was last written (S-TS-4)."""
         known = self.max_timestamp
         return known if known >= 0 else self._fs.mtime_ms(self.path)
 
@@ -246,7 +247,7 @@ class LogSegment:
         return self._fs.mtime_ms(self.path)
 
     def _load_max_timestamp(self) -> None:
-        """From the last entry of the time index, which is held against the log first.
+        """Load it from the last entry of the time index, which is compared with the log first.
 
         Raises IndexInDoubt.
         """
@@ -260,7 +261,7 @@ class LogSegment:
                     IndexKind.TIME, f"ends with {timestamp}, but there is {header.max_timestamp}"
                 )
         if not was_open:
-            # Who asks ten thousand segments for their age must not leave their files open.
+            # A retention run reads the age of ten thousand segments and must not keep them open.
             self.release()
         self._max_timestamp = timestamp
         self._offset_of_max_timestamp = offset
@@ -274,7 +275,7 @@ class LogSegment:
             raise self._doubt(IndexKind.TIME, error.reason) from error
 
     def _position_of_time(self, timestamp: int, offset: int) -> int:
-        """Where the batch lies of which a time index entry speaks. Raises IndexInDoubt."""
+        """Position of the batch that a time index entry names. Raises IndexInDoubt."""
         found = self.find(offset)
         if found is not None:
             head = Walk(self.file, found.position, found.position + found.size, chunk=_END_CHUNK)
@@ -284,7 +285,7 @@ class LogSegment:
         raise self._doubt(IndexKind.TIME, f"says {timestamp} of offset {offset}")
 
     def _doubt(self, kind: IndexKind, reason: str) -> Exception:
-        """The index is not used any more. Returns what is to be raised."""
+        """Stop using both indexes until a repair; returns the exception to raise."""
         path = self.paths[{IndexKind.OFFSET: 1, IndexKind.TIME: 2}[kind]]
         if self._repairs >= _MOST_REPAIRS:
             return CorruptBatch(f"{path}: {reason}, although it was rebuilt")
@@ -304,11 +305,11 @@ class LogSegment:
     # Appending.
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Put bytes after the last batch; `note_batch` makes them count."""
+        """Write bytes after the last batch; `note_batch` then exposes them."""
         self.file.pwrite(data, self.size)
 
     def note_batch(self, size: int, last_offset: int, max_timestamp: int) -> None:
-        """The next `size` bytes that were written are one batch: index and expose it (S-IDX-1).
+        """Index and expose the next `size` bytes that were written, as one batch (S-IDX-1).
 
         Index entry: last offset of the batch, position of its start; only when more than
         `index.interval.bytes` were written since the last entry, so never for the first batch.
@@ -325,11 +326,11 @@ class LogSegment:
             self._add_entries(last_offset, position)
             self.bytes_since_index_entry = 0
         self.bytes_since_index_entry += size
-        self.leaves_open = True  # whatever was known of an end that is not the end any more
+        self.leaves_open = True  # what was known of the former end no longer holds
         self.size = position + size
 
     def _trust_max_timestamp(self) -> None:
-        """As `_load_max_timestamp`, where an append needs some answer."""
+        """As `_load_max_timestamp`, but -1 if that is in doubt: an append must go on."""
         try:
             self._load_max_timestamp()
         except (IndexInDoubt, CorruptBatch):
@@ -337,7 +338,7 @@ class LogSegment:
             self._offset_of_max_timestamp = self.base_offset
 
     def _add_entries(self, last_offset: int, position: int) -> None:
-        """Index a batch; while the indexes are being rebuilt, that reads the batch as well."""
+        """Index a batch, unless the indexes wait for a rebuild, which reads the batch as well."""
         if self._suspect is not None:
             return
         try:
@@ -346,11 +347,11 @@ class LogSegment:
             self._doubt(IndexKind.OFFSET, str(error))
 
     def _append_entries(self, last_offset: int, position: int) -> None:
-        """Index a batch. What does not fit is left out: a sparser index is still right.
+        """Index a batch; leave out an entry that does not fit, as a sparser index is still right.
 
-        The log rolls before that; only a follower's append of many batches may fill an index, and
-        only segments of old logs (KAFKA-6264), until recovery has split them, hold offsets too far
-        from their base. And no entry is worth a refusal when no descriptor is left for its index.
+        Mostly the log rolls first. But a follower's append of many batches may fill an index,
+        segments of old logs (KAFKA-6264) hold offsets too far from their base until recovery splits
+        them, and without a free descriptor an index cannot be opened: no reason to fail an append.
         """
         try:
             self._try_to_add_entries(last_offset, position)
@@ -392,7 +393,7 @@ class LogSegment:
             if waited > segment_ms - self.jitter_ms:
                 return RollReason.TIME
         if not self._free_entries and self._suspect is None:
-            # Counted anew: this append fits, and so do that many after it.
+            # Count again: this append fits, and so do as many later ones.
             self._free_entries = min(self.offset_index.free, self.time_index.free)
             if not self._free_entries:
                 full = self.offset_index.is_full
@@ -404,10 +405,10 @@ class LogSegment:
     # Reading.
 
     def find(self, offset: int) -> BatchPosition | None:
-        """Where the batch lies that holds `offset`, or the next higher one (S-READ-2, S-READ-3).
+        """Find the batch that holds `offset`, or the next higher one (S-READ-2, S-READ-3).
 
-        None when every batch ends below it. Raises CorruptBatch when the bytes make no sense,
-        IndexInDoubt when the index does not.
+        None when every batch ends below it. Raises CorruptBatch for damaged records, IndexInDoubt
+        for a wrong index.
         """
         size = self.size
         if size <= self.index_interval:
@@ -431,7 +432,7 @@ class LogSegment:
             raise self._doubt(IndexKind.OFFSET, str(error)) from None
 
     def find_for_sure(self, offset: int) -> BatchPosition | None:
-        """`find`, for who cannot wait: what is in doubt is rebuilt here and now.
+        """`find`, for callers that cannot wait: indexes in doubt are rebuilt here and now.
 
         Raises CorruptBatch, OSError.
         """
@@ -442,7 +443,7 @@ class LogSegment:
             return self.find(offset)
 
     def start_for(self, timestamp: int, start_offset: int) -> int:
-        """A position from which on every batch lies that reaches `timestamp` and `start_offset`.
+        """A position at or before every batch that reaches both `timestamp` and `start_offset`.
 
         Raises IndexInDoubt, CorruptBatch.
         """
@@ -458,7 +459,7 @@ class LogSegment:
         return self.size if found is None else found.position
 
     def bound_of(self, position: int, size: int) -> int | None:
-        """An offset above all in the `size` bytes at `position`, where an entry tells one.
+        """An offset above all in the `size` bytes at `position`, from an index entry; else None.
 
         Raises IndexInDoubt.
         """
@@ -480,10 +481,10 @@ class LogSegment:
         return offset
 
     def read_end(self) -> tuple[int, bool]:
-        """The offset after the last batch (the base offset without one), and whether all is whole.
+        """The offset after the last batch (the base offset without one), and whether it is sure.
 
-        Read from the last indexed batch on. False: what follows makes no sense up to `size`, or
-        the index leads astray.
+        Read from the last indexed batch on. False: the index leads to no batch, or what follows is
+        not whole batches up to `size`.
         """
         if not self.size:
             return self.base_offset, True
@@ -502,21 +503,19 @@ class LogSegment:
         return after, met and walk.ended is Ended.AT_END
 
     def aborted_in(self, offset: int, upper: int) -> tuple[list[AbortedTxn], bool]:
-        """Transactions that touch [offset, upper), and whether these are all there can be.
+        """Aborted transactions that overlap [offset, upper), and whether later segments have none.
 
-        Raises IndexInDoubt when the index is not what it has to be, or nobody knows.
+        Raises IndexInDoubt when the index is wrong or was not compared with the log yet.
         """
         return self._trusted_aborted().collect_aborted(offset, upper)
 
     def marker_after(self, offset: int, count: int) -> int | None:
-        """The offset of the ABORT marker here that follows the first `count` at or above `offset`.
-
-        Raises IndexInDoubt.
-        """
+        """The offset of the ABORT marker after the first `count` at or above `offset`; None if this
+        segment has no more. Raises IndexInDoubt."""
         return self._trusted_aborted().marker_after(offset, count)
 
     def packed_aborted(self) -> bytes:
-        """The entries of all transactions whose ABORT marker lies here. Raises IndexInDoubt."""
+        """The entries of all transactions with an ABORT marker in here. Raises IndexInDoubt."""
         return self._trusted_aborted().packed
 
     def _trusted_aborted(self) -> TransactionIndex:
@@ -527,17 +526,17 @@ class LogSegment:
         return index
 
     def add_aborted(self, txn: AbortedTxn) -> None:
-        """An ABORT marker was appended: index it. Raises OSError."""
+        """Index an ABORT marker that was appended. Raises OSError."""
         index = self.txn_index
         known = self.aborted_sum == index.checksum
         try:
             index.append(txn)
         except InvalidIndexAppend:
-            known = False  # the next reader has it rebuilt
+            known = False  # the next committed read has the index rebuilt
         self.aborted_sum = index.checksum if known else None
 
     def aborted_below(self, offset: int) -> Checksum | None:
-        """What of `aborted_sum` is of markers below `offset`; None: not known. Raises OSError."""
+        """The checksum of the entries of markers below `offset`; None: unknown. Raises OSError."""
         known = self.aborted_sum
         if known is None or known == NO_ABORTED:
             return known
@@ -547,9 +546,9 @@ class LogSegment:
     # Repairing.
 
     def know_aborted(self, *, leaves_open: bool) -> None:
-        """The transaction index was held against the log: what it holds is right. Raises OSError.
+        """Take the transaction index as right: it was compared with the log. Raises OSError.
 
-        `leaves_open`: a transaction was open at the end.
+        `leaves_open`: whether a transaction was open at the end.
         """
         self.aborted_sum = self.txn_index.checksum
         self.leaves_open = leaves_open
@@ -565,19 +564,19 @@ class LogSegment:
         self._txn_index = None
 
     def rebuild_indexes(self) -> None:
-        """Offset and time index from the log, here and now. Raises OSError."""
+        """Rebuild offset and time index from the log, here and now. Raises OSError."""
         scan = self.new_scan({})
         scan.run(self.file, self.size)
         self.install_indexes(scan, (None, None))
 
     def new_scan(self, transactions: dict[int, int]) -> IndexScan:
-        """One that has read nothing yet."""
+        """A new scan of this segment; `transactions` are open at its base."""
         return IndexScan(self.base_offset, self.index_interval, self._index_size, transactions)
 
     def install_indexes(self, scan: IndexScan, written: tuple[str | None, str | None]) -> None:
-        """Put what a scan has found in the place of offset and time index. Raises OSError.
+        """Replace offset and time index by what a scan has found. Raises OSError.
 
-        `written` are files that hold it already and only need the names, where there are some.
+        `written` are the paths of files that hold it already and are renamed; None: write it here.
         """
         contents = (scan.offset_entries, scan.time_entries)
         self._offset_index = self._time_index = None
@@ -627,9 +626,9 @@ class LogSegment:
         self.time_index.truncate_to(offset)
 
     def clear(self) -> None:
-        """Empty the files; this object is of no use afterwards.
+        """Empty the files; do not use this object afterwards.
 
-        The indexes first: what they say of a record file that was cut would be nonsense.
+        The indexes first: after a crash they must not lead beyond the end of the record file.
         """
         for index in (self.offset_index, self.time_index):
             index.truncate()
@@ -640,7 +639,7 @@ class LogSegment:
         self.release()
 
     def _reload_max_timestamp(self) -> None:
-        """After a truncation: the last time index entry, or what the batches after it say."""
+        """Find the max timestamp after a truncation: the last time index entry's or a later one."""
         timestamp, offset = self.time_index.last_entry
         start = self.offset_index.lookup(offset)[1] if self.size else 0
         for _, header, _, _ in Walk(self.file, start, self.size):
@@ -657,7 +656,7 @@ class LogSegment:
         return all(header.max_timestamp <= timestamp for _, header, _, _ in walk)
 
     def restart(self) -> None:
-        """Forget what is known of the content: recovery notes every batch anew."""
+        """Forget the content, before recovery notes every batch again."""
         self.size = 0
         self.first_timestamp = None
         self.bytes_since_index_entry = 0
@@ -668,30 +667,30 @@ class LogSegment:
         self.leaves_open = True
 
     def restart_from(self, position: int) -> None:
-        """As `restart`, from the batch on that the last index entry leads to, at `position`.
+        """As `restart`, but keep what lies below `position`, where the last index entry leads.
 
-        Both indexes end with that batch: the last time entry is the greatest timestamp up to it.
-        Of the batches before it, nobody knows what the transaction index has to hold.
+        Both indexes end with the batch there: the last time entry is the greatest timestamp up to
+        it. The right checksum of the transaction index is not known for batches before it.
         """
         self.restart()
         self.size = position
         self.aborted_sum = None
         self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
 
-    # Life.
+    # Files.
 
     def preallocate(self, size: int) -> None:
         """Give the record file its final length now (`preallocate=true`); `size` stays."""
         self.file.allocate(size)
 
     def become_inactive(self) -> None:
-        """Rolled: last time index entry even if full, files cut to what they hold (S-ROLL-4)."""
+        """Finish a rolled segment: add the last time index entry, trim the files (S-ROLL-4)."""
         self._finish_indexes()
         if self.file.size() > self.size:
             self.file.truncate(self.size)
 
     def add_last_time_entry(self) -> None:
-        """Name the greatest timestamp in the time index, even if that is full."""
+        """Add the greatest timestamp to the time index, even if that is full."""
         if self._max_timestamp == _UNKNOWN:
             self._trust_max_timestamp()
         offset = self._offset_of_max_timestamp
@@ -702,14 +701,14 @@ class LogSegment:
                 self._doubt(IndexKind.TIME, str(error))
 
     def _finish_indexes(self) -> bool:
-        self._free_entries = 0  # the entry that comes now may take the last place
+        self._free_entries = 0  # the next entry may take the last slot
         before = self.time_index.entries
         self.add_last_time_entry()
         trimmed = self.offset_index.trim_to_valid_size()
         return self.time_index.trim_to_valid_size() or trimmed or self.time_index.entries > before
 
     def finish(self) -> bool:
-        """Bring opened files into the form of a closed segment; True when that changed any."""
+        """Trim opened files and add the last time index entry; True when that changed any."""
         changed = False
         if self._offset_index is not None or self._time_index is not None:
             changed = self._finish_indexes()
@@ -719,38 +718,37 @@ class LogSegment:
         return changed
 
     def write_index_entries(self) -> None:
-        """Entries that wait in memory are in the files. Never raises: a sparser index is right."""
+        """Write entries held in memory to the files. Never raises: a sparser index is right."""
         for index in (self._offset_index, self._time_index):
             if index is not None:
                 with suppress(OSError):  # a disk that failed shows when the records are synced
                     index.write_entries()
 
     def flush(self) -> None:
-        """Records and indexes are on the disk when this returns. May block for long.
+        """Sync records and indexes. May block for long.
 
-        By path: what a recovery has read, or an earlier process has written, is not open.
+        By path, because files that recovery read or an earlier process wrote may not be open.
         """
         self.write_index_entries()
         sync_files(self._fs, self.paths)
 
     def ensure_files(self) -> None:
-        """Make the record file and empty indexes, so that the directory is complete."""
+        """Make the record file and both indexes if they are missing."""
         self.file  # noqa: B018  (opening creates)
         self.offset_index.ensure_exists()
         self.time_index.ensure_exists()
 
     def close(self) -> None:
-        """Trim and close what was opened, slices in use included; it may be opened again."""
+        """Trim and close opened files, also under slices in use; they may be opened again."""
         self.finish()
         if self.opened_file is not None:
             self.opened_file.close()
         self.release()
 
     def let_go(self) -> None:
-        """Close what the next question opens again; slices that were handed out stay readable.
+        """Close the files until the next use; slices that were handed out stay readable.
 
-        The indexes of an active segment are cut to what they hold, as by a clean stop. Raises
-        OSError.
+        The indexes of an active segment are trimmed, as by a clean stop. Raises OSError.
         """
         for index in (self._offset_index, self._time_index):
             if index is not None:
@@ -758,9 +756,9 @@ class LogSegment:
         self.release()
 
     def release(self) -> None:
-        """Let go of all files without writing; slices that were handed out stay readable.
+        """Drop all files without writing; slices that were handed out stay readable.
 
-        Index entries that were not written yet are lost: the index is sparser.
+        Index entries that were not written yet are lost, which makes the index sparser.
         """
         if self.openings is not None:
             self.openings.forget(self)
@@ -783,7 +781,7 @@ class LogSegment:
         return moved
 
     def moved_to(self, directory: str) -> None:
-        """The partition directory was renamed; open files stay open, indexes are opened again."""
+        """Note that the partition directory was renamed; all files are opened again when used."""
         self.release()
         self._directory = directory
 

@@ -1,9 +1,9 @@
 """The segments of one log, ordered by base offset (Kafka's `LogSegments`).
 
-A `SortedDict`: lookups by offset are a bisection, adding at the end is cheap, and a fetch that
-walks on takes the next key. The active segment, which every append asks for, is kept at hand. Who
-goes through them sees the tuple of the moment, renewed at every change: changes come once per
-segment, so this costs nothing.
+A `SortedDict`: a lookup by offset is a bisection, adding at the end is cheap, and a fetch that goes
+on to the next segment takes the next key. The active segment, which every append needs, is an
+attribute. Iteration uses a tuple, which every change replaces: changes come once per segment, so
+that costs little.
 
 Only `Log` and its loader change it.
 """
@@ -48,7 +48,7 @@ class LogSegments:
 
     @property
     def base_offsets(self) -> list[int]:
-        """Ascending."""
+        """The base offsets, ascending."""
         return list(self._by_base)
 
     @property
@@ -57,13 +57,13 @@ class LogSegments:
         return sum(segment.size for segment in self._by_base.values())
 
     def add(self, segment: LogSegment) -> None:
-        """Put a segment in its place; replaces one with the same base offset."""
+        """Add a segment; replaces one with the same base offset."""
         self._by_base[segment.base_offset] = segment
         self.active = self._by_base.peekitem(-1)[1]
         self._snapshot = tuple(self._by_base.values())
 
     def add_all(self, segments: Iterable[LogSegment]) -> None:
-        """`add` for many: one renewal of the snapshot, not one per segment."""
+        """`add` for many: the tuple is replaced once, not once per segment."""
         self._by_base.update((segment.base_offset, segment) for segment in segments)
         if self._by_base:
             self.active = self._by_base.peekitem(-1)[1]
@@ -107,7 +107,7 @@ class LogSegments:
         return [self._by_base[base] for base in self._by_base.irange(first, end, (True, False))]
 
     def snapshot_from(self, offset: int) -> tuple[LogSegment, ...]:
-        """As `from_offset`, a tuple that later changes do not touch; quick where few are left."""
+        """As `from_offset`, as a tuple that never changes; fast if `offset` is near the end."""
         segments = self._snapshot
         at = len(segments)
         while at > 0:

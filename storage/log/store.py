@@ -1,15 +1,15 @@
-"""The segment files of one log: made, rolled, cut, renamed away, removed later (`LocalLog`).
+"""The segment files of one log: made, rolled, cut, replaced, deleted (`LocalLog`).
 
-Deleting is in two steps (S-RET-7): the files get the suffix `.deleted` at once and leave the list
-of segments, so nobody finds them; the log manager unlinks them `file.delete.delay.ms` later
-(`take_pending`). A crash in between leaves `.deleted` files, which the loader removes.
+Deleting takes two steps (S-RET-7): the files get the suffix `.deleted` at once and the segment
+leaves the table, so no read finds it; the log manager unlinks the files `file.delete.delay.ms`
+later (`take_pending`). A crash in between leaves `.deleted` files, which the loader removes.
 
-`generation` tells jobs whether what they have seen of the files still stands: it changes whenever
-segments are cut, replaced or renamed as a whole. Retention leaves it: it takes whole segments, and
-what it has taken needs no sync.
+`generation` changes whenever segments are cut or replaced or their directory is renamed, so that a
+job can tell whether the files it has seen are still those of the log. Retention does not change it:
+it deletes whole segments, which need no sync any more.
 
-Offsets, producers and epochs are not known here. Only the parts of a `Log` and the loader call
-this; everything raises OSError.
+This knows nothing of offsets, producers and epochs. Only the parts of a `Log` and the loader call
+it; everything raises OSError.
 """
 
 import logging
@@ -28,8 +28,9 @@ from storage.paths import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 _log = logging.getLogger(__name__)
 
 LEAST_INDEX_SIZE: Final = 24
-"""Bytes of an index, whatever segment.index.bytes says: an entry of the time index and the one that
-a roll adds. Kafka accepts 4, and fails when it opens the log; here such a topic has short segments.
+"""The least size of an index in bytes, for one entry of the time index and the one that a roll
+adds. Kafka accepts `segment.index.bytes=4` and then fails to open the log; here such a topic has
+short segments.
 """
 
 
@@ -66,12 +67,12 @@ class SegmentStore:
         self._random = random
         self._pending: list[PendingDeletion] = []
         self.dir_is_synced = False
-        """The directory itself is found after a crash."""
+        """Whether the directory's own name was synced, so that it survives a power loss."""
         self.generation = 0
         self.openings: Openings | None = None
 
     def connect(self, openings: Openings | None) -> None:
-        """The log is in service: its segments tell of the files that they open."""
+        """Have all segments note opened files with `openings`: the log is in service."""
         self.openings = openings
         for segment in self.segments:
             segment.connect(openings)
@@ -83,7 +84,7 @@ class SegmentStore:
     def open_segments(
         self, found: Iterable[tuple[int, int]], *, state: str = ""
     ) -> Iterator[LogSegment]:
-        """`open_segment` for many: of each the base offset and the bytes of its record file."""
+        """`open_segment` for many, given (base offset, size of the record file in bytes)."""
         config, now_ms = self.config, self.clock.wall_ms()
         index_size = max(config.segment_index_bytes, LEAST_INDEX_SIZE)
         jitter = min(config.segment_jitter_ms, config.segment_ms)
@@ -114,7 +115,7 @@ class SegmentStore:
         return self._begin(segment)
 
     def _begin(self, segment: LogSegment) -> LogSegment:
-        """Complete the files of an empty segment; it is the log's from now on."""
+        """Make the files of an empty segment and add it to the log."""
         segment.connect(self.openings)
         segment.ensure_files()
         if self.config.preallocate:
@@ -123,10 +124,10 @@ class SegmentStore:
         return segment
 
     def _renew(self, old: LogSegment) -> LogSegment:
-        """Begin `old` again, without its content and with the configuration of now.
+        """Empty `old` and open it with the current configuration.
 
-        Its record file stays: without one, even for a moment, a crash would leave a log that ends
-        before it. (Kafka renames the files away and makes new ones.)
+        Its record file stays: if it were missing for a moment, a crash then would leave a log that
+        ends before it. (Kafka renames the files away and makes new ones.)
         """
         old.clear()
         return self._begin(self.open_segment(old.base_offset, size=0))
@@ -149,7 +150,7 @@ class SegmentStore:
         return self.create(base_offset)
 
     def delete(self, segments: Iterable[LogSegment], reason: DeletionReason) -> list[Deleted]:
-        """Take segments out of the log; their files go later."""
+        """Take segments out of the log and rename their files, to be unlinked later."""
         due = self.clock.wall_ms() + self.config.file_delete_delay_ms
         gone = []
         for segment in segments:
@@ -164,7 +165,7 @@ class SegmentStore:
         self._pending.append(PendingDeletion(path=path, due_ms=due_ms))
 
     def take_pending(self) -> list[PendingDeletion]:
-        """Hand over what is to be unlinked; the caller is responsible from now on."""
+        """Hand over the renamed files; from now on the caller unlinks them when due."""
         taken, self._pending = self._pending, []
         return taken
 
@@ -177,7 +178,7 @@ class SegmentStore:
         self.fs.fsync_dir(self.directory)
         active = self.segments.active
         if active.truncate_to(offset, self.clock.wall_ms()):
-            # What was cut off must not come back behind what is appended next.
+            # After a power loss the bytes cut off must not come back behind the next append.
             active.file.fsync()
         return gone
 
@@ -186,8 +187,8 @@ class SegmentStore:
         self.generation += 1
         later = [segment for segment in self.segments if segment.base_offset > offset]
         earlier = [segment for segment in self.segments if segment.base_offset < offset]
-        # From the end, as in `truncate_to`; and never a moment without the segment that is to be
-        # left, or a crash would leave a log that begins at 0.
+        # Delete from the end, as in `truncate_to`, and never be without the segment at `offset`
+        # once others are gone: a crash then would leave a log that begins at 0.
         gone = self.delete(reversed(later), DeletionReason.TRUNCATION)
         stays = self.segments.get(offset)
         if stays is None:
@@ -202,8 +203,8 @@ class SegmentStore:
     def open_cleaned(self, base_offset: int, *, size: int | None = None) -> LogSegment:
         """A segment over `.cleaned` files, to be filled or already filled; not added to the list.
 
-        `size`: bytes of one that is filled, and be it with nothing. None: what an earlier attempt
-        has left under these names is removed.
+        `size`: bytes of a filled one, maybe 0. None: files that an earlier attempt left under these
+        names are removed.
         """
         segment = self.open_segment(base_offset, size=size or 0, state=CLEANED_SUFFIX)
         if size is None:
@@ -214,20 +215,20 @@ class SegmentStore:
     def replace(
         self, new: Sequence[LogSegment], old: Sequence[LogSegment], reason: DeletionReason
     ) -> list[Deleted]:
-        """Put `new`, whose files are `.cleaned`, in the place of `old`. Both in ascending order."""
+        """Replace `old` by `new`, whose files are `.cleaned`; both ascending by base offset."""
         self.generation += 1
         for segment in reversed(new):
             segment.rename(SWAP_SUFFIX)
         gone = self.delete(old, reason)
         for segment in new:
             segment.rename("")
-            segment.aborted_sum = None  # nobody has held it against the log
+            segment.aborted_sum = None  # its transaction index was not compared with the log yet
             segment.connect(self.openings)
             self.segments.add(segment)
         return gone
 
     def moved_to(self, directory: str) -> None:
-        """The partition directory has a new name."""
+        """Note that the partition directory was renamed to `directory`."""
         self.generation += 1
         self.directory = directory
         self.dir_is_synced = False

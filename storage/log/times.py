@@ -1,21 +1,21 @@
-"""From a time to an offset (ListOffsets): a record, not a batch, is the answer.
+"""From a time to an offset (ListOffsets): finds a record, not a batch.
 
-Each segment is asked in order, from the first whose largest timestamp reaches the time (S-TS-2).
-Inside, both indexes give a place to start, and the heads of batches are walked from there until one
-reaches the time; only that one is opened (S-TS-3: also when timestamps are out of order the answer
-is the first by offset).
+Segments are searched in order, those whose largest timestamp reaches the time (S-TS-2). In a
+segment the search starts where both indexes lead and walks the heads of batches until one reaches
+the time; only that batch is opened. If timestamps are out of order, the first record by offset is
+found (S-TS-3).
 
-That may be long work, so a search is a generator (`Search`), advanced on the event loop:
+A search may take long, so it is a generator (`Search`), advanced on the event loop:
 
-* it yields None when others may have their turn: between two segments, and between some heads;
-* it yields an `OpenBatch` that is more than a small one: whoever advances it has it opened in a
-  worker, and sends the answer (or throws what was raised).
+* it yields None to let other tasks have their turn: between two segments, and between some heads;
+* it yields an `OpenBatch` for a batch that is not small: the caller has it opened in a worker, and
+  sends the result (or throws what was raised).
 
-What it holds across a yield stays readable, whatever becomes of the log meanwhile: files that were
-opened. Indexes and segments are looked up again.
+Across a yield a search holds only opened files, which stay readable whatever happens to the log.
+Indexes and segments are looked up again.
 
-Positions and offsets as in `LogSegment`. Raises OSError, and the records errors for damaged
-batches.
+Positions and offsets are those of `LogSegment`. Raises OSError, IndexInDoubt, and RecordsError for
+damaged batches.
 """
 
 from collections.abc import Generator, Sequence
@@ -32,28 +32,28 @@ from storage.log.segments import LogSegments
 
 _FUTURE: Final = 2**63 - 1
 _SMALL_BATCH: Final = 64 * 1024
-"""Read and searched at once; its records may be more than that is granted (`search`)."""
+"""A batch of up to so many bytes is searched on the loop, as far as `search` allows."""
 _HEADS_A_TURN: Final = 128
 
 
 class OpenBatch(NamedTuple):
-    """A batch in which the first record dated `timestamp` or later is to be found."""
+    """A batch to search for the first record at or after `timestamp` and `start_offset`."""
 
     batch: FileSlice
     timestamp: int
     start_offset: int
 
     def run(self) -> Found | None:
-        """Here and now. Raises OSError and the records errors."""
+        """Search it here and now. Raises OSError, RecordsError."""
         return first_at_or_after(self.batch.read(), 0, self.timestamp, self.start_offset)
 
 
 Search = Generator[OpenBatch | None, Found | None, TimestampOffset | None]
-"""A search under way: it yields batches to be opened, and None for a turn of others."""
+"""A search in progress: yields batches to be opened, and None to let others have their turn."""
 
 
 def perform(search: Search) -> TimestampOffset | None:
-    """Begin to end, here and now."""
+    """Run a search to its end, here and now. Raises OSError, IndexInDoubt, RecordsError."""
     found = None
     try:
         while True:
@@ -67,7 +67,7 @@ def perform(search: Search) -> TimestampOffset | None:
 def first_record_from(
     segments: LogSegments, timestamp: int, start_offset: int, end_offset: int
 ) -> Search:
-    """The first record dated `timestamp` or later in [start_offset, end_offset), if any."""
+    """Find the first record in [start_offset, end_offset) with `timestamp` or a later one."""
     segment: LogSegment | None = segments.first
     while segment is not None:
         if segment.size and segment.largest_timestamp() >= timestamp:
@@ -106,9 +106,9 @@ def _search(file: File, head: BatchHead, timestamp: int, start_offset: int) -> S
 
 
 def latest_record(segments: LogSegments) -> Search:
-    """The first record with the greatest timestamp of the log (-3); None in an empty log (S-TS-1).
+    """Find the first record with the greatest timestamp (-3); None in an empty log (S-TS-1).
 
-    Records without timestamps count as dated -1, as in Kafka, but not those of format 0.
+    A record without timestamp counts as -1, as in Kafka; records of format 0 do not count.
     """
     best: LogSegment | None = None
     segment: LogSegment | None = segments.first

@@ -1,8 +1,7 @@
-"""Making a log end earlier, or start over: what a follower does that has other records than its
-leader.
+"""Cutting a log back, or emptying it, as a follower does whose records differ from its leader's.
 
-The one thing that syncs on the event loop: it is rare, and what was cut must not come back behind
-what is appended next.
+This is the only operation that syncs on the event loop: it is rare, and after a power loss the
+records cut off must not come back behind the next append.
 """
 
 from collections.abc import Callable
@@ -50,20 +49,20 @@ class Truncator:
         self._reader = reader
         self._deleter = deleter
         self.lowered: Callable[[], None] | None = None
-        """Called when the recovery point went back, before anything is cut off."""
+        """Called when the recovery point was lowered, before anything is cut off."""
 
     def truncate_to(self, offset: int) -> bool:
         """Drop all batches from the one that holds `offset` on; True when there were any."""
         offsets = self._offsets
         if offset >= offsets.end:
-            # A leader that was never heard may have left an epoch without records.
+            # A leader that wrote no records may have left an epoch at the log end.
             self._epochs.truncate_from_end(offsets.end)
             return False
         if self._store.segments.first.base_offset > offset:
             self.truncate_fully_and_start_at(offset, offset)
             return True
         self._lower_recovery_point(offset)
-        # Before the segments: none may come back once these are cut, and the names are synced.
+        # Before the segments: cutting them syncs the names, so no snapshot comes back after it.
         self._producers.snapshots.delete_above(offset)
         self._deleter.forget(self._store.truncate_to(offset))
         self._epochs.truncate_from_end(offset)
@@ -80,7 +79,7 @@ class Truncator:
         self._offsets.update_high_watermark(offset)
 
     def _lower_recovery_point(self, offset: int) -> None:
-        """What is appended at `offset` next must not be taken for synced after a crash."""
+        """Lower the recovery point, so that after a crash the next appends do not look synced."""
         before = self._durability.recovery_point
         if before <= offset:
             return
@@ -90,7 +89,7 @@ class Truncator:
         try:
             self.lowered()
         except OutOfResources:
-            # Nothing is cut. Who tries again must find the point that is still on the disk.
+            # Nothing is cut. The next attempt must start from the point that is still on the disk.
             self._durability.recovery_point = before
             raise
 

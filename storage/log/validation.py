@@ -1,26 +1,27 @@
 """What a leader checks and changes in a batch before it is written (Kafka's `LogValidator`).
 
-Every batch of a client is held against its records before it is stored: a batch whose header lies
-about them (their number, their greatest timestamp) would stop the consumers of its partition, and
-2^31-1 claimed records in ninety bytes begin a segment each. Where that is done depends on its cost:
+The header of every client's batch is compared with its records before it is stored (decision 19): a
+header with a wrong number of records or greatest timestamp would stop the consumers of its
+partition, and a batch that claims 2^31-1 records in ninety bytes begins a new segment. Where the
+comparison is done depends on its cost:
 
-  a. here and now (`prepare`): plain batches of up to `IN_WRITER_FROM` bytes, most of which are seen
-     to be sound at a glance (`protocol.records.runs`), and small compressed ones;
+  a. here and now (`prepare`): plain batches below `IN_WRITER_FROM` bytes, most of which take only a
+     few array operations (`protocol.records.runs`), and small compressed ones;
   b. by the writer, with the checksum (`storage.log.appending`): larger plain batches, which are
      written in a thread;
-  c. before the append (`opening`, `storage.log.opening`): what `prepare` has no `Effort` for.
-     `EffortSpent` says so before anything has changed; the broker opens it in a thread or a child
-     process and comes back with what was found.
+  c. before the append (`opening`, `storage.log.opening`): batches that need more than the `Effort`
+     of `prepare`. It raises `EffortSpent` before anything has changed; the broker opens the batch
+     in a thread or a child process and calls again with the result.
 
-What the broker's own coordinators append was made by `protocol.records.builder` in this process and
-is not opened, unless it has to be recompressed.
+Batches of the broker's own coordinators were made by `protocol.records.builder` in this process and
+are not opened, unless they have to be recompressed.
 
-Besides, records are looked at for what the topic asks: a key in each (compacted topics, S-APP-3),
-timestamps within bounds (S-APP-4), another codec (recompressed, S-APP-5), and formats 0 and 1 are
-converted to that of the log (S-APP-7). The max timestamp in a header is corrected from the records.
+The topic's rules are checked as well: a key in each record (compacted topics, S-APP-3), timestamps
+within bounds (S-APP-4), another codec (recompressed, S-APP-5); formats 0 and 1 are converted to the
+log's (S-APP-7). The max timestamp in a header is corrected from the records.
 
-Errors leave this module as `KafkaError` only, beside `EffortSpent`; `opening.refusal` is the one
-place that says which code a records error means.
+This module raises only `KafkaError` and `EffortSpent`; `opening.refusal` alone maps record errors
+to codes.
 """
 
 import sys
@@ -81,25 +82,25 @@ if TYPE_CHECKING:
 Bytes = bytes | bytearray | memoryview
 
 LATEST_PRODUCE: Final = 13
-"""Request version assumed where no request is behind an append."""
+"""The request version assumed for an append without a request."""
 
 FIRST_V2_PRODUCE: Final = 3
 FIRST_ZSTD_PRODUCE: Final = 7
 
 IN_WRITER_FROM: Final = 256 * 1024
-"""From here on checksum and records of a plain batch are left to the writer, which is in a thread
-then; below they cost some ten microseconds, less than the way there."""
+"""From so many bytes on, checksum and records of a plain batch are checked by the writer, in its
+thread; smaller ones take some ten microseconds here, less than the way to a thread."""
 
 IN_WRITER_MOST_RECORDS: Final = 16 * 1024
-"""More of them (of the odd kind) would take the interpreter from the loop for too long, and hold up
-the partition."""
+"""More records than this, if numpy cannot take them together, would hold the interpreter lock for
+too long in the writer's thread, and delay the partition."""
 
 INLINE_BYTES: Final = 128 * 1024
 """Uncompressed bytes of a compressed batch that may be inflated here and now."""
 INLINE_STEPS: Final = 2048
-"""Records, or headers, that may be gone through one by one here and now: half a millisecond."""
+"""Records, or headers, that may be checked one by one here and now: half a millisecond."""
 INLINE_MESSAGES: Final = 256
-"""The same of messages of formats 0 and 1, each of which takes six microseconds."""
+"""Messages of formats 0 and 1, at six microseconds each, that may be converted here and now."""
 
 _NOT_PLAIN: Final = TIMESTAMP_TYPE_BIT | CODEC_MASK
 _NO_BATCH: Final = (
@@ -126,13 +127,13 @@ class Prepared:
         log_append_time: int = NO_TIMESTAMP,
     ) -> None:
         self.data = data
-        """Exactly the batch; writable."""
+        """The bytes of the batch alone; writable."""
         self.header = header
-        """As in `data`."""
+        """The header in `data`."""
         self.valid_bytes = valid_bytes
         """Bytes of whole batches in what the client sent."""
         self.opening = opening
-        """What the writer has to do before: neither checksum nor records were looked at yet."""
+        """The checks left to the writer, checksum and records; None if they are done."""
         self.log_append_time = log_append_time
 
 
@@ -167,8 +168,7 @@ class LeaderValidator:
             CompressionType.ZSTD: config.compression_zstd_level,
         }
         self._target_level = None if target is None else levels.get(CompressionType(target))
-        # What is the same for each batch of a topic is decided here, once: most topics ask for
-        # nothing.
+        # Decided here once, as it is the same for each batch: most topics have no special rules.
         self._special = (
             self._need_keys
             or self._log_append_time
@@ -189,9 +189,9 @@ class LeaderValidator:
     ) -> Prepared | None:
         """Check the batch a client or coordinator sent and give it its offsets.
 
-        None when there is no whole batch (old clients may send such; S-APP-6). `opened` is what
-        `opening` of the same batch has found. `bounded`: as far as little effort goes. Raises
-        KafkaError, EffortSpent.
+        None when there is no whole batch (old clients may send such; S-APP-6). `opened` is the
+        result of the same batch's `opening`. `bounded`: with little effort, else raises
+        EffortSpent. Raises KafkaError.
         """
         try:
             if len(records) < BATCH_OVERHEAD or records[MAGIC_OFFSET] != 2 or request_version < 3:
@@ -215,7 +215,7 @@ class LeaderValidator:
                 return self._finish(
                     records, header, base_offset, leader_epoch, opened, bounded=bounded
                 )
-            # Plain, as most are.
+            # A plain batch, as most are.
             size = len(records)
             opening = None
             if size >= IN_WRITER_FROM:
@@ -244,9 +244,9 @@ class LeaderValidator:
     def opening(
         self, records: Bytes, *, origin: AppendOrigin, request_version: int
     ) -> Opening | None:
-        """What is left to be found out about a batch that `prepare` had no effort for.
+        """The opening of a batch for which `prepare` raised EffortSpent; None without whole batch.
 
-        Raises KafkaError for a header that is wrong.
+        Raises KafkaError for a wrong header.
         """
         try:
             magic = self._first_magic(records, request_version)
@@ -261,7 +261,8 @@ class LeaderValidator:
     # Headers.
 
     def _first_magic(self, records: Bytes, request_version: int) -> int | None:
-        """The format of what was sent, if a client of this version may send it."""
+        """The format of the first batch or message; None if there is none and the version allows
+        that. Raises InvalidRecord for a format that the request version does not allow."""
         first = next(frames(records), None)
         if first is None:
             if request_version >= FIRST_V2_PRODUCE:
@@ -277,7 +278,7 @@ class LeaderValidator:
     def _check_header(
         self, records: Bytes, header: BatchHeader, origin: AppendOrigin, request_version: int
     ) -> Bytes:
-        """The batch alone, when its header agrees with itself. Raises KafkaError, RecordsError."""
+        """The batch alone, if its header is consistent. Raises KafkaError, RecordsError."""
         size = header.batch_length + LOG_OVERHEAD
         if size != len(records):
             records = self._only_batch(records, size, request_version)
@@ -300,7 +301,8 @@ class LeaderValidator:
         return records
 
     def _only_batch(self, records: Bytes, size: int, request_version: int) -> memoryview:
-        """The first batch, when what follows it is at most a torn tail (S-APP-1, S-APP-6)."""
+        """The first batch, if at most a partial one follows it (S-APP-1, S-APP-6). Raises
+        InvalidRecord."""
         if size > len(records):
             raise InvalidRecord(_NO_BATCH.format(request_version))
         view = memoryview(records)
@@ -314,7 +316,7 @@ class LeaderValidator:
     # Records.
 
     def _rules(self) -> TopicRules:
-        """What is asked of a batch that comes now."""
+        """The topic's rules at this moment, as values."""
         least = greatest = None
         if not self._log_append_time:
             now = self._clock.wall_ms()
@@ -342,8 +344,8 @@ class LeaderValidator:
         *,
         bounded: bool,
     ) -> Prepared:
-        """The end of `prepare` for a batch that has to be opened, or was. `header` is None for
-        formats 0 and 1."""
+        """Finish `prepare` for a batch that has to be opened or was; `header` is None for formats 0
+        and 1."""
         if opened is None:
             effort = None
             if bounded:
@@ -360,7 +362,7 @@ class LeaderValidator:
             header = read_header(data)
         else:
             data = _writable(records)
-        assert header is not None  # what has none was rebuilt
+        assert header is not None  # sets of formats 0 and 1 were rebuilt
         return self._placed(
             data, header, valid_bytes, opened.max_timestamp, base_offset, leader_epoch
         )
@@ -368,7 +370,7 @@ class LeaderValidator:
     def _prepare_own(
         self, records: Bytes, header: BatchHeader, base_offset: int, leader_epoch: int
     ) -> Prepared:
-        """A coordinator's batch."""
+        """`prepare` for a coordinator's batch."""
         if not verify_crc(records, 0, header):
             raise bad_crc(header, self._name)
         is_control = header.attributes & CONTROL_BIT
@@ -393,7 +395,7 @@ class LeaderValidator:
         base_offset: int,
         leader_epoch: int,
     ) -> Prepared:
-        """The fields that the leader sets."""
+        """Set the header fields that are the leader's."""
         stamped = NO_TIMESTAMP
         if self._log_append_time:
             # One timestamp for the whole batch; records stay untouched (S-APP-4).
@@ -441,14 +443,14 @@ def check_codec(codec: int, request_version: int) -> None:
 
 
 def _needs_import(header: BatchHeader) -> bool:
-    """Whether opening the batch would load a library: a tenth of a second, once, elsewhere."""
+    """Whether opening the batch would import a library, which takes a tenth of a second."""
     if header.attributes & CODEC_MASK == _ZSTD and "zstandard" not in sys.modules:
         return True
     return header.record_count > NUMPY_FROM and "numpy" not in sys.modules
 
 
 def _writable(records: Bytes) -> bytearray | memoryview:
-    """The same bytes where they may be patched: a copy if need be."""
+    """The same bytes, copied if they are read-only."""
     if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
         return bytearray(records)
     return records

@@ -1,20 +1,19 @@
 """Checkpoint files of the log directories: recovery points, log starts, high watermarks (S-FL-3).
 
-A checkpoint is begun on the loop, where the offsets are read, a few hundred logs at a time; it is
-encoded, written and synced elsewhere, and takes its name on the loop. What is begun later wins,
-whatever its disk does (`storage.replaced_file`), so a file never goes back in time.
+A checkpoint begins on the loop, where the offsets are read, a few hundred logs at a time; it is
+encoded, written and synced elsewhere, and gets its name on the loop. Content that is begun later
+wins, however slow the disk (`storage.replaced_file`), so a file never goes back in time.
 
-What the transaction indexes have to hold below the recovery points
-  (`storage.aborted_checkpoint`) is written in front of them, of the same moment, and no recovery
-  point is written that could not have it in front: a higher one would make an older note untrue.
+Notes of aborted transactions below the recovery points
+  (`storage.aborted_checkpoint`) are written first, from the same moment; if that fails, no recovery
+  points are written: a point above that of an older note would make the note untrue.
 
-A checkpoint must not say too much
-  A recovery point is believed, even in the middle of a segment (`storage.segment_recovery`). So one
-  that a truncation will make untrue is written down, lower, before anything is cut. One of a log
-  that was deleted or moved away does no harm until there is a new log of that name in the
-  directory: a task writes it out soon, and who makes such a log at once (`before_new_log`). With
-  it goes what was noted of aborted transactions.
-  An old log start does harm at once: whoever deletes or empties such a log writes it out
+A checkpoint must not name too high an offset
+  A recovery point is believed, even in the middle of a segment (`storage.segment_recovery`). So
+  before a truncation cuts anything, the lower point is written. The point of a log that was deleted
+  or moved away does no harm until the directory has a new log of that name: a task removes it from
+  the file soon, and `before_new_log` does at once. The note of aborted transactions goes with it.
+  An old log start does harm at once: whoever deletes or empties such a log removes it from the file
   (`write_now`), if the file may name it (`may_name`).
 """
 
@@ -48,12 +47,12 @@ from storage.replaced_file import Content, ReplacedFile, ReplaceJob
 _log = logging.getLogger(__name__)
 
 _LOGS_A_TURN: Final = 250
-"""Asked for their offsets before others have their turn: about half a millisecond, and a few where
-the small index of a log's end has to be read."""
+"""Logs asked for their offsets before other tasks have their turn: about half a millisecond, or a
+few if the transaction index at a log's end has to be read."""
 
 Offsets = list[tuple[TopicPartition, int]]
 Ask = Callable[[Log], int | None]
-"""The offset of a log that goes into a file; None: the file need not name it."""
+"""The offset of a log for a checkpoint; None: the file need not name the log."""
 
 
 def _recovery_point(log: Log) -> int:
@@ -61,7 +60,7 @@ def _recovery_point(log: Log) -> int:
 
 
 def _log_start(log: Log) -> int | None:
-    """Where it does not follow from the files, or from files that a crash may bring back."""
+    """The log start, unless it is the first segment's base and a crash cannot change that."""
     start = log.log_start_offset
     if start > log.first_segment_base or (start > 0 and not log.names_are_synced):
         return start
@@ -80,7 +79,7 @@ HIGH_WATERMARKS: Final[Mapping[str, Ask]] = {HIGH_WATERMARK_CHECKPOINT: _high_wa
 
 @dataclass(slots=True)
 class _Written:
-    """What became of files that are written one after the other."""
+    """Whether writing one of several files has failed."""
 
     failed: bool = False
 
@@ -102,14 +101,14 @@ class Checkpoints:
         self._named: dict[str, set[TopicPartition]] = {}
         """Log directory to the partitions that its recovery point or log start file may name."""
         self._gone: dict[str, dict[TopicPartition, object]] = {}
-        """Log directory to partitions that lie there no more, but may in its recovery point file
-        or the notes beside it, each with a mark of its own: a file that was begun earlier takes no
-        later mark off."""
+        """Log directory to partitions that are gone from it, but which its recovery point file or
+        the notes beside it may name. The value is unique per removal, so that a file begun before
+        a later removal does not clear that one."""
 
-    # What is on the disk.
+    # Reading.
 
     def read(self, name: str) -> dict[TopicPartition, int]:
-        """The offsets of that file in all live directories."""
+        """The offsets in the checkpoint `name` of all live directories."""
         found: dict[TopicPartition, int] = {}
         for log_dir in list(self._directories.live):
             try:
@@ -123,7 +122,7 @@ class Checkpoints:
         return topic_partition in self._named.get(log_dir, ())
 
     def note_named(self, log_dir: str, partitions: Iterable[TopicPartition]) -> None:
-        """A start has found these there."""
+        """Note the partitions that a start found in the files of `log_dir`."""
         self._named.setdefault(log_dir, set()).update(partitions)
 
     # Writing.
@@ -150,7 +149,7 @@ class Checkpoints:
         named = self._named.setdefault(log_dir, set())
         for count, log in enumerate(self._table.everything(), start=1):
             if self._table.holds(log) and parent_dir(log.dir) == log_dir:
-                # Named before it is written: who deletes the topic meanwhile must write it out.
+                # Noted before the write: if the topic is deleted meanwhile, the file is rewritten.
                 named.add(log.topic_partition)
                 for ask, offsets in begun:
                     offset = ask(log)
@@ -166,9 +165,9 @@ class Checkpoints:
     def steps_of(
         self, log_dir: str, points: Mapping[TopicPartition, int], lines: Iterable[str]
     ) -> Steps:
-        """Write these recovery points, whatever the logs say: they are not loaded yet.
+        """Write these recovery points of logs that are not loaded yet.
 
-        `lines`: what is noted of their aborted transactions.
+        `lines`: the logs' lines of `storage.aborted_checkpoint`.
         """
         written = _Written()
         jobs = [
@@ -179,7 +178,7 @@ class Checkpoints:
         return None
 
     def _one_by_one(self, log_dir: str, jobs: Iterable[ReplaceJob], written: "_Written") -> Steps:
-        """As long as all goes well."""
+        """Run the jobs in order, up to the first that fails."""
         for job in jobs:
             if log_dir in self._directories.live and not written.failed:
                 yield job
@@ -233,26 +232,26 @@ class Checkpoints:
             self._directories.report_failure(log_dir, error)
 
     def write_now(self, *log_dirs: str, files: Mapping[str, Ask] = BOTH) -> None:
-        """The same here and now; what was begun before and is not written yet is superseded."""
+        """`steps`, here and now; supersedes content that was begun before and is not in place."""
         perform_all(self.steps(log_dirs, files))
 
-    # What the recovery point file says too much.
+    # Partitions that are gone, and lower recovery points.
 
     def note_gone(self, log_dir: str, topic_partition: TopicPartition) -> None:
-        """It lies there no more: what the file says of it must not be said of another log."""
+        """Note that the partition left `log_dir`, whose recovery point file may still name it."""
         self._gone.setdefault(log_dir, {})[topic_partition] = object()
 
     def before_new_log(self, log_dir: str, topic_partition: TopicPartition) -> None:
-        """The file must not name the recovery point of another log of that name."""
+        """Remove the recovery point of an earlier log of that name from the file, if need be."""
         if topic_partition in self._gone.get(log_dir, ()):
             self.write_now(log_dir, files=RECOVERY_POINTS)
 
     def write_lowered(self, log: Log) -> None:
-        """Its recovery point went back: the file says so before anything is cut off."""
+        """Write the lower recovery point of `log` before anything is cut off."""
         self.write_now(parent_dir(log.dir), files=RECOVERY_POINTS)
 
     def update_outdated(self) -> Steps:
-        """Write the checkpoints of directories whose files may name what is gone."""
+        """Write the checkpoints of directories whose files may name partitions that are gone."""
         for log_dir in [log_dir for log_dir, gone in self._gone.items() if gone]:
             yield from self.steps((log_dir,))
         return None

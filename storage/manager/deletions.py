@@ -1,7 +1,7 @@
-"""Removing what was renamed out of the way: partition directories and segment files, when due.
+"""Removing renamed partition directories and segment files when they are due.
 
-Renaming is what deletes them for everybody else (S-RET-7, S-RET-8); this only gives the space back.
-A crash before it leaves names that the next start recognises.
+The renames have deleted them already (S-RET-7, S-RET-8); this frees the space. After a crash the
+next start recognises the names.
 """
 
 import heapq
@@ -28,7 +28,7 @@ Failures = list[tuple[str, OSError]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveJob:
-    """Calls `remove` with each path; `failed` is told what could not be removed."""
+    """Job: calls `remove` with each path, and `failed` with each path and error."""
 
     paths: tuple[str, ...]
     remove: Callable[[str], None]
@@ -41,7 +41,7 @@ class RemoveJob:
             try:
                 self.remove(path)
             except FileNotFoundError:
-                continue  # its directory was renamed or removed with it
+                continue  # its directory was renamed or removed
             except OSError as error:
                 failures.append((path, error))
             else:
@@ -77,22 +77,22 @@ class Deletions:
         """Both are heaps of (when due, path)."""
 
     def add_log(self, directory: str) -> None:
-        """The `-delete` directory of a log that is out of service."""
+        """Take over the `-delete` directory of a log that is out of service."""
         heapq.heappush(self._directories, (self._clock.wall_ms() + self.delay_ms, directory))
 
     def add_leftovers(self, directories: Iterable[str]) -> None:
-        """`-delete` directories of an earlier life: due at once."""
+        """Take over `-delete` directories that a start has found: due at once."""
         now = self._clock.wall_ms()
         for directory in directories:
             heapq.heappush(self._directories, (now, directory))
 
     def collect(self, log: Log) -> None:
-        """Take over what the log has renamed."""
+        """Take over the files that the log has renamed."""
         for pending in log.take_pending_deletions():
             heapq.heappush(self._files, (pending.due_ms, pending.path))
 
     def remove_due(self) -> Steps:
-        """Remove what is due; asks to be called again when the next one is."""
+        """Remove what is due; returns the milliseconds until the next is, at most `delay_ms`."""
         for count, log in enumerate(self._table.everything(), start=1):
             self.collect(log)
             if count % _LOGS_A_TURN == 0:
@@ -116,7 +116,7 @@ class Deletions:
 
 
 def _pop_due(waiting: list[tuple[int, str]], now_ms: int, most: int) -> tuple[str, ...]:
-    """Out of a heap of (when due, path)."""
+    """Take up to `most` due paths out of a heap of (when due, path)."""
     due: list[str] = []
     while waiting and waiting[0][0] <= now_ms and len(due) < most:
         due.append(heapq.heappop(waiting)[1])

@@ -1,9 +1,8 @@
 """The directories of `log.dirs`: which are in service, and what happens when one fails.
 
 A directory is live or offline. The first disk error of anything in it takes the whole directory
-offline (S-REC-11); nothing brings it back but a restart. A failure may be seen in the middle of an
-append, where nobody can do without the log yet: so it is reported, and its consequence comes as an
-action of its own (`defer`).
+offline (S-REC-11); only a restart brings it back. A failure may be met in the middle of an append,
+which still needs its log: so it is reported, and `defer` takes the directory offline later.
 """
 
 import logging
@@ -25,13 +24,13 @@ class LiveDir:
 
     log_dir: LogDir
     was_clean: bool = False
-    """Found with the marker of a clean shutdown."""
+    """The start found the clean-shutdown marker."""
     loaded: bool = False
-    """All its logs were opened, so a clean stop may be promised."""
+    """All its logs were opened, so an orderly stop may write the marker."""
 
 
 def run_at_once(action: Callable[[], None]) -> None:
-    """The `defer` of a manager with nobody to disturb."""
+    """A `defer` that does not defer: for a manager without an event loop."""
     action()
 
 
@@ -44,13 +43,13 @@ class LogDirectories:
     """All of `log.dirs`."""
     defer: Callable[[Callable[[], None]], None]
     failed: Callable[[str, OSError], None]
-    """What a failure leads to: told (log directory, cause), once a directory."""
+    """Called with (log directory, cause), once per directory, to take it offline."""
     live: dict[str, LiveDir] = field(default_factory=dict)
     offline: dict[str, OSError] = field(default_factory=dict)
     cordoned: frozenset[str] = frozenset()
-    """Directories that get nothing new (`cordoned.log.dirs`, KIP-1066)."""
+    """Directories that get no new partitions (`cordoned.log.dirs`, KIP-1066)."""
     make_room: Callable[[], None] = lambda: None
-    """Called when no descriptor was left."""
+    """Called when no descriptor is left."""
     _reported: set[str] = field(default_factory=set)
 
     def lock_and_check(self) -> None:
@@ -83,14 +82,14 @@ class LogDirectories:
             )
 
     def unlock_all(self) -> None:
-        """Give all of them up."""
+        """Release the locks of all live directories."""
         for state in self.live.values():
             state.log_dir.unlock()
 
     def report_failure(self, log_dir: str, error: OSError) -> None:
-        """A disk error in `log_dir`; the first one counts.
+        """Note a disk error in `log_dir`; the first one takes it offline.
 
-        A shortage of the process is only told: whoever met it tries again.
+        A shortage of descriptors or memory is only logged: the caller tries again later.
         """
         if is_shortage(error):
             _log.error("Could not work in %s, which stays in service: %s", log_dir, error)
@@ -101,12 +100,12 @@ class LogDirectories:
             self.defer(lambda: self.failed(log_dir, error))
 
     def report_failure_in(self, directory: str, error: OSError) -> None:
-        """The same, seen in a partition directory."""
+        """`report_failure` for an error in a partition directory."""
         self.report_failure(parent_dir(directory), error)
 
     @contextmanager
     def writing(self, directory: str) -> Iterator[None]:
-        """An OSError inside is one of that partition directory: reported. Raises StorageError."""
+        """Report an OSError inside for that partition directory, and raise StorageError for it."""
         try:
             yield
         except OSError as error:
@@ -114,7 +113,7 @@ class LogDirectories:
             raise storage_error(directory, error) from error
 
     def take_offline(self, log_dir: str, error: OSError) -> bool:
-        """Out of service, without its lock; False when it was already."""
+        """Take the directory out of service and release its lock; False if it was offline."""
         self._reported.add(log_dir)
         state = self.live.pop(log_dir, None)
         if state is None:
@@ -129,8 +128,8 @@ class LogDirectories:
     def emptiest_first(self, logs_in: Callable[[], Mapping[str, int]]) -> list[str]:
         """Live directories by how many logs `logs_in` counts; ties in the order of `log.dirs`.
 
-        Those that are cordoned are left out; when all are, the first one has to do for what was
-        promised before (a partition that was assigned by hand, the log of a known topic).
+        Cordoned ones are left out. If all are cordoned, the first live directory takes what must be
+        placed anyway (a partition that was assigned by hand, the log of a known topic).
         """
         open_ones = self.uncordoned or list(self.live)[:1]
         if len(open_ones) == 1:

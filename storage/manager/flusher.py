@@ -1,6 +1,6 @@
-"""Syncing logs in the background: what was rolled, soon (S-ROLL-4), and by `flush.ms` (S-FL-1).
+"""Syncing logs in the background: soon after a roll (S-ROLL-4), and by `flush.ms` (S-FL-1).
 
-One log after the other: syncs side by side would only make appends wait longer for the disk.
+Logs are synced one after the other: parallel syncs would only make appends wait for the disk.
 """
 
 import logging
@@ -17,7 +17,7 @@ from storage.manager.log_table import LogTable
 _log = logging.getLogger(__name__)
 
 _LOGS_A_TURN: Final = 1000
-"""Asked whether they are due before others have their turn: a few hundred microseconds."""
+"""Logs checked before other tasks have their turn: a few hundred microseconds."""
 
 
 class Flusher:
@@ -27,30 +27,33 @@ class Flusher:
         self._table = table
         self._clock = clock
         self._rolled: deque[tuple[Log, int]] = deque()
-        """Logs, and the offset below which each is to be synced."""
+        """(log, offset below which it is to be synced)."""
 
     def note_rolled(self, log: Log, offset: int) -> None:
-        """A segment ended there."""
+        """Note that a segment was started at `offset`: everything below is to be synced."""
         self._rolled.append((log, offset))
 
     def forget(self, log: Log) -> None:
-        """It was deleted or replaced."""
+        """Drop a log that was deleted or replaced."""
         self._rolled = deque(entry for entry in self._rolled if entry[0] is not log)
 
     @property
     def rolled(self) -> int:
-        """How many ended segments wait for their sync."""
+        """How many rolls wait for their sync."""
         return len(self._rolled)
 
     def flush_rolled(self) -> Steps:
-        """Sync what lies below the segments that were started until now."""
+        """Sync the logs that rolled, each up to its new segment."""
         while self._rolled:
             log, offset = self._rolled.popleft()
             yield self._flush(log, offset)
         return None
 
     def settle(self, log: Log, *, is_idle: bool) -> Steps:
-        """Sync all of a log, so that a start need not read it; then what was rolled meanwhile."""
+        """Sync a whole log, so that a start need not read it, then the logs that rolled meanwhile.
+
+        `is_idle`: nothing is appended to it at the moment (`Log.begin_settle`).
+        """
         try:
             job = log.begin_settle() if is_idle else log.begin_flush()
         except StorageError as error:
@@ -77,9 +80,8 @@ class Flusher:
 
 
 def logged(what: str, log: Log) -> Callable[[StorageError], None]:
-    """For the failure of one log that must not keep a task from the others: its directory is
-    reported by the log itself.
-    """
+    """A callback that logs one log's failure, so that a task goes on with the others; the log has
+    reported its directory already."""
 
     def failed(error: StorageError) -> None:
         _log.error("%s %s: %s", what, log.topic_partition, error)

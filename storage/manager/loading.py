@@ -1,4 +1,4 @@
-"""Opening all logs at start: what there is, as jobs (`storage.log_loading`), and taking it over."""
+"""Opening all logs at start: makes the jobs (`storage.log_loading`) and takes over their logs."""
 
 import logging
 from random import Random
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class LogLoader:
-    """Between `start` and `finish` the jobs are run, by whoever has hands for it."""
+    """Opens all logs. Between `start` and `finish` the caller runs the jobs, in threads or not."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class LogLoader:
         return sum(not job.is_done for job in self._loading.jobs)
 
     def start(self, topic_configs: TopicConfigs, *, producer_expiration_ms: int) -> Loading:
-        """What has to be opened. Takes the clean-shutdown markers away first (S-REC-1)."""
+        """Return the jobs, after removing the clean-shutdown markers (S-REC-1)."""
         everything = Loading()
         for path, state in self._directories.live.items():
             try:
@@ -86,12 +86,12 @@ class LogLoader:
         return everything
 
     def checkpoint(self) -> Steps:
-        """Write down how far the jobs have come: as far as the files said, or farther."""
+        """Write the recovery points that the jobs have reached."""
         points: dict[str, dict[TopicPartition, int]] = {}
         lines: dict[str, list[str]] = {}
         for job in () if self._loading is None else self._loading.jobs:
             points.setdefault(job.log_dir, {})[job.topic_partition] = job.synced_to
-            # Asked after the offset, so it reaches as far as that does, or farther.
+            # Read after the offset, so that the line's recovery point is not below it.
             line = job.line if job.log is None else job.log.aborted_line
             lines.setdefault(job.log_dir, []).append(line)
         for log_dir, offsets in points.items():
@@ -126,6 +126,6 @@ class LogLoader:
             for job in loading.jobs
             if job.log is not None and job.log.recovery_point < job.recovery_point
         }
-        # What is appended next must not be taken for synced after another crash.
+        # After another crash the next appends must not look synced.
         self._checkpoints.write_now(*lowered, files=RECOVERY_POINTS)
         self._moves.adopt_orphans()

@@ -1,4 +1,4 @@
-"""Making logs that are not there yet: a partition's directory, and the copy of one that moves."""
+"""Making new logs: of a new partition, and the copy of one that is being moved."""
 
 import logging
 from collections import Counter
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class LogMaker:
-    """Makes the directories and logs of new partitions, and of copies that move."""
+    """Makes the directories and logs of new partitions, and of copies for moves."""
 
     def __init__(
         self,
@@ -36,20 +36,20 @@ class LogMaker:
         producer_expiration_ms: int,
         before_new: Callable[[str, TopicPartition], None],
     ) -> None:
-        """`before_new` is told the log directory and the partition before a log is made there."""
+        """`before_new` is called with the log directory and the partition before a log is made."""
         self._fs = fs
         self._clock = clock
         self._random = random
         self._directories = directories
         self._table = table
         self._counts: Counter[str] = Counter()
-        """Logs by log directory as they were when a log was made last."""
+        """Logs by log directory, cached by `_logs_in`."""
         self._before_new = before_new
         self.producer_expiration_ms = producer_expiration_ms
         """`producer.id.expiration.ms`; may be changed at any time."""
 
     def unique_name(self, topic_partition: TopicPartition, state: DirState) -> str:
-        """Of a directory in this state."""
+        """A new name for a partition directory in `state`."""
         return state_dir_name(topic_partition, state, f"{self._random.getrandbits(128):032x}")
 
     def get_or_create(
@@ -77,7 +77,7 @@ class LogMaker:
         return log
 
     def _logs_in(self) -> dict[str, int]:
-        """Logs by log directory, counted anew when others than this part added or removed some."""
+        """Logs by log directory, counted again if another part has added or removed logs."""
         total = len(self._table.logs) + len(self._table.future)
         if total != self._counts.total():
             self._counts = Counter(parent_dir(log.dir) for log in self._table.everything())
@@ -95,8 +95,8 @@ class LogMaker:
                     raise OutOfResources(directory, error) from error
                 self._directories.report_failure(log_dir, error)
             else:
-                # It is there from now on, whatever happens: a second one in another log directory
-                # would not let the next start know which of them is the partition.
+                # Whatever fails now, no other log directory is tried: with a second directory the
+                # next start would not know which of them is the partition.
                 try:
                     log = self._fill(directory, topic_partition, topic_id, config)
                 except OutOfResources:
@@ -110,7 +110,7 @@ class LogMaker:
         )
 
     def _unmake(self, directory: str) -> None:
-        """The partition could not be opened for want of descriptors: nothing of it stays."""
+        """Remove a new directory whose log could not be opened for lack of descriptors."""
         with suppress(OSError):
             self._fs.remove_tree(directory)
 
@@ -141,7 +141,7 @@ class LogMaker:
         """A log in a new partition directory. Raises StorageError."""
         options = LoadOptions(
             config=config,
-            clean=False,  # should there be files, they are not taken on trust
+            clean=False,  # if the directory has files, recover them
             log_start_offset=log_start_offset,
             topic_id=topic_id,
             producer_expiration_ms=self.producer_expiration_ms,
@@ -155,7 +155,10 @@ class LogMaker:
         return log
 
     def _insist_on_topic_id(self, log: Log, topic_id: bytes) -> None:
-        """A log of before topic ids is given one. Raises INCONSISTENT_TOPIC_ID, StorageError."""
+        """Give a log from before topic ids the id; raise INCONSISTENT_TOPIC_ID if it has another.
+
+        Raises StorageError.
+        """
         if log.topic_id == ZERO_UUID:
             with self._directories.writing(log.dir):
                 write_partition_metadata(self._fs, log.dir, topic_id, sync=False)

@@ -1,22 +1,22 @@
-"""Logs on their way from one log directory to another (Kafka's future logs).
+"""Moving logs from one log directory to another (Kafka's future logs).
 
 A partition that is moved has two logs for a while: the one that is served, and its *future log* in
-the target directory, `<topic>-<partition>.<32 hex>-future`, which a copier (`broker.replication`)
+the target directory, `<topic>-<partition>.<32 hex>-future`, which `broker.replication.log_mover`
 fills from the first. When it holds the same, the two change places: the served one becomes a
 `-delete` directory, the future log gets its name.
 
     moves.create_future_log(tp, target)         the empty copy
     ...                                         the copier appends to it and flushes it
     moves.retire_source(tp)                     the served log becomes -delete, and is still used
-    moves.sync_dir_of(source)                   a job: that is durable
+    moves.sync_dir_of(source)                   a job: makes that rename durable
     moves.promote_future(tp)                    the future log takes its place
-    moves.checkpoint(both log directories)      steps: what lies where
+    moves.checkpoint(both log directories)      steps: write both directories' checkpoints
 
 In this order a crash leaves either both, and the move goes on after the start, or the future log
-alone: then it is complete, as nothing is retired before its copy was synced, and takes the place
-when logs are loaded (`adopt_orphans`). Never are there two logs of one name. (Kafka renames the
-future log first.) An append between `retire_source` and `promote_future` would be lost in a crash;
-the caller lets none happen.
+alone: then it is complete, because the source is retired only after its copy was synced, and it
+takes the place when logs are loaded (`adopt_orphans`). There are never two logs of one name. (Kafka
+renames the future log first.) An append between `retire_source` and `promote_future` would be lost
+in a crash; the caller prevents it.
 """
 
 import logging
@@ -50,18 +50,18 @@ _STATE_SUFFIX_LENGTH = 1 + 32 + len(FUTURE_DIR_SUFFIX)
 
 
 class MoveFollower(Protocol):
-    """Who has to know of moves beside those who serve the logs: the cleaner."""
+    """Another part that has to know of moves: the cleaner."""
 
     def copy_begun(self, log: Log) -> None:
-        """A copy of it is going to be made."""
+        """Called when copying of `log` is about to begin."""
         ...
 
     def pause(self, topic_partition: TopicPartition) -> None:
-        """Its log is about to change places with the copy."""
+        """Called when the log is about to change places with its copy."""
         ...
 
     def moved(self, source: Log, target: Log) -> None:
-        """They have."""
+        """Called when the copy `target` has taken the place of `source`."""
         ...
 
     def resume(self, topic_partition: TopicPartition) -> None:
@@ -70,7 +70,7 @@ class MoveFollower(Protocol):
 
 
 class LogMoves:
-    """The logs that are on their way to another directory, and the steps of their moves."""
+    """The steps that move logs to another log directory."""
 
     def __init__(
         self,
@@ -93,11 +93,11 @@ class LogMoves:
         self._checkpoints = checkpoints
 
     def check(self, topic_partition: TopicPartition, target: str) -> None:
-        """May this partition be told to lie in `target`?
+        """Check that the partition may be moved to `target`.
 
         Raises KafkaError: INVALID_TOPIC_EXCEPTION when the name leaves no room for the suffix of a
-        future log, LOG_DIR_NOT_FOUND for what is not in `log.dirs`, KAFKA_STORAGE_ERROR when it is
-        offline.
+        future log, LOG_DIR_NOT_FOUND if `target` is not in `log.dirs`, KAFKA_STORAGE_ERROR if it is
+        offline, INVALID_REPLICA_ASSIGNMENT if it is cordoned.
         """
         if len(partition_dir_name(topic_partition)) + _STATE_SUFFIX_LENGTH > MAX_NAME_LENGTH:
             raise KafkaError(
@@ -115,14 +115,14 @@ class LogMoves:
             )
 
     def create_future_log(self, topic_partition: TopicPartition, target: str) -> Log:
-        """An empty log in `target` that begins where the served one does. Raises StorageError."""
+        """Make an empty log in `target` with the served one's log start. Raises StorageError."""
         source = self._table.logs[topic_partition]
         future = self._maker.create_future(source, target)
         self._follower.copy_begun(source)
         return future
 
     def cancel(self, topic_partition: TopicPartition) -> None:
-        """Give the copy up; its directory is removed later. No error when there is none.
+        """Give the copy up, if there is one; its directory is removed later.
 
         Raises StorageError.
         """
@@ -136,7 +136,7 @@ class LogMoves:
             self._checkpoints.write_now(log_dir)
 
     def retire_source(self, topic_partition: TopicPartition) -> None:
-        """Name the served log `-delete`. It is served on until `promote_future`.
+        """Rename the served log `-delete`. It stays in service until `promote_future`.
 
         Raises StorageError.
         """
@@ -144,10 +144,7 @@ class LogMoves:
         self._follower.pause(topic_partition)
 
     def restore_source(self, topic_partition: TopicPartition) -> None:
-        """The opposite of `retire_source`: the move failed at the last moment.
-
-        Raises StorageError.
-        """
+        """Undo `retire_source`, after a move that failed then. Raises StorageError."""
         source = self._table.logs[topic_partition]
         name = partition_dir_name(topic_partition)
         if source.dir != join(parent_dir(source.dir), name):
@@ -165,7 +162,7 @@ class LogMoves:
         log.moved_to(directory)
 
     def sync_dir_of(self, log: Log) -> SyncDirectory:
-        """A job: the name of `log` is durable. Completing it raises StorageError."""
+        """A job that makes the name of `log` durable. Completing it raises StorageError."""
         directory = log.dir
 
         def done(error: OSError | None) -> None:
@@ -176,16 +173,17 @@ class LogMoves:
         return SyncDirectory(self._fs, parent_dir(directory), done)
 
     def promote_future(self, topic_partition: TopicPartition) -> Log:
-        """The future log takes the place of the retired one, which is let go of. Returns it.
+        """Put the future log in the place of the retired one, which goes out of service.
 
-        Both must end at the same offset. Raises StorageError: then the source is as it was.
+        Returns the future log. Raises ValueError if they end at different offsets, StorageError;
+        then the source is as it was.
         """
         table = self._table
         source, future = table.logs[topic_partition], table.future[topic_partition]
         if future.log_end_offset != source.log_end_offset:
             raise ValueError(f"{future!r} does not end where {source!r} does")
         for epoch, start in source.leader_epochs.entries:
-            # Epochs without records are in no batch.
+            # Epochs without records are in no batch that was copied.
             future.leader_epochs.assign(epoch, start)
         self._rename(future, partition_dir_name(topic_partition))
         future.update_config(source.config)
@@ -199,20 +197,20 @@ class LogMoves:
         return future
 
     def _let_go(self, log: Log) -> None:
-        """It lies in a `-delete` directory by now."""
+        """Take a log out of service whose directory was renamed `-delete`."""
         self._flusher.forget(log)
         self._checkpoints.note_gone(parent_dir(log.dir), log.topic_partition)
         log.take_out_of_service()
         self._deletions.add_log(log.dir)
 
     def checkpoint(self, *log_dirs: str) -> Steps:
-        """After a swap: both directories' checkpoints name what lies there now."""
+        """Write the checkpoints of these directories, after a swap."""
         return self._checkpoints.steps(log_dirs)
 
     def adopt_orphans(self) -> None:
-        """After loading: a future log whose source was retired before a crash takes its place.
+        """After loading, finish moves whose source was retired before a crash.
 
-        Not while a directory is offline: the source may be there.
+        Does nothing while a directory is offline, because the source may be there.
         """
         if self._directories.offline:
             return

@@ -1,4 +1,4 @@
-"""All logs by partition: those that are served, and the copies of those on their way (moves)."""
+"""All logs by partition: those in service, and the copies of those that are being moved."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,19 +11,19 @@ from storage.paths import parent_dir
 
 @dataclass(slots=True)
 class LogTable:
-    """The logs of a broker by partition. Its parts are read freely."""
+    """The logs of a broker by partition. Any part of the manager may read both dicts."""
 
     connect: Callable[[Log], None]
-    """Tells a log whom to tell; called before it is in the table."""
+    """Sets a log's callbacks; called before the log is in the table."""
     logs: dict[TopicPartition, Log] = field(default_factory=dict)
     future: dict[TopicPartition, Log] = field(default_factory=dict)
 
     def adopt(self, log: Log) -> None:
-        """A log that is to be served. Raises StorageError when there is one of that name."""
+        """Add a log to be served. Raises StorageError when there is one of that name."""
         self._add(self.logs, log)
 
     def adopt_future(self, log: Log) -> None:
-        """A copy that is to be filled. Raises StorageError when there is one of that name."""
+        """Add a copy to be filled. Raises StorageError when there is one of that name."""
         self._add(self.future, log)
 
     def _add(self, where: dict[TopicPartition, Log], log: Log) -> None:
@@ -43,7 +43,7 @@ class LogTable:
         return [*self.logs.values(), *self.future.values()]
 
     def holds(self, log: Log) -> bool:
-        """Whether it is still one of these, not deleted or replaced meanwhile."""
+        """Whether `log` is still in the table, not deleted or replaced."""
         name = log.topic_partition
         return self.logs.get(name) is log or self.future.get(name) is log
 
@@ -52,7 +52,7 @@ class LogTable:
         return [log for log in self.everything() if parent_dir(log.dir) == log_dir]
 
     def take_offline(self, log_dir: str, error: OSError) -> list[TopicPartition]:
-        """The directory has failed: its logs are let go. The partitions that are lost by it."""
+        """Take the logs of a failed directory offline; returns the partitions lost with it."""
         lost = [tp for tp, log in self.logs.items() if parent_dir(log.dir) == log_dir]
         copies = [tp for tp, log in self.future.items() if parent_dir(log.dir) == log_dir]
         for topic_partition in lost:
@@ -62,6 +62,6 @@ class LogTable:
         return lost
 
     def clear(self) -> None:
-        """Nothing is served any more."""
+        """Remove all logs."""
         self.logs.clear()
         self.future.clear()

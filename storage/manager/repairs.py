@@ -1,7 +1,7 @@
-"""Indexes that were found damaged: they wait here, are rebuilt one after another, and are counted.
+"""The queue of indexes in doubt, which are rebuilt one after another, and a count of damaged ones.
 
-A log reports an index in doubt (`storage.log.mending`), and so wakes the background task that has a
-worker rebuild it, and then wakes the requests that wait for the records.
+A log reports an index in doubt (`storage.log.mending`), which wakes the background task. The task
+has a worker rebuild the index, and then wakes the requests that wait for the records.
 """
 
 import logging
@@ -32,20 +32,20 @@ class Repairs:
         return dict(self._found)
 
     def hurry(self, begin_soon: Callable[[], None]) -> None:
-        """Have `begin_soon` called when there is something to repair: somebody waits for it."""
+        """Call `begin_soon` from now on whenever a repair is noted, as requests may wait for it."""
         self._begin_soon = begin_soon
 
     def note(self, log: Log, doubt: IndexInDoubt) -> None:
-        """An index of `log` has to be held against it."""
+        """Queue an index of `log` that has to be compared with the log."""
         self._waiting.append((log, doubt))
         self._begin_soon()
 
     def count(self, kind: IndexKind) -> None:
-        """An index was damaged."""
+        """Count a damaged index."""
         self._found[kind.value] += 1
 
     def repair(self) -> Steps:
-        """Rebuild all that wait, in steps."""
+        """Rebuild all queued indexes, in steps."""
         while self._waiting:
             log, doubt = self._waiting.popleft()
             job = log.begin_index_repair(doubt)
@@ -61,8 +61,8 @@ class Repairs:
 
 
 def _nothing() -> None:
-    """Nobody is in a hurry."""
+    """The default of `_begin_soon`."""
 
 
 def _nobody(_: TopicPartition) -> None:
-    """Nobody waits."""
+    """The default of `repaired`."""

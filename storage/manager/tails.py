@@ -1,14 +1,12 @@
 """Syncing the ends of logs in the background, so that a start after a crash has little to read.
 
 A start reads the records above the recovery points that are on the disk. Kafka syncs a segment
-when it was rolled, leaves the active one to the operating system, and writes recovery points down
-once a minute, so its start may have to read whole active segments. Here the end of a log is synced
-when nothing was appended for `IDLE_S`, or when it has had unsynced records for `OLD_S`. Recovery
-points that have moved are written down soon after. So a start has to read only what the last
-seconds brought.
+when it was rolled, leaves the active one to the operating system, and writes recovery points once a
+minute, so its start may have to read whole active segments. Here the end of a log is synced when
+nothing was appended for `IDLE_S`, or when it has had unsynced records for `OLD_S`. Recovery points
+that have moved are written soon after, so a start has to read only the records of the last seconds.
 
-Logs are synced one after the other: syncs side by side would only make appends wait longer for the
-disk.
+Logs are synced one after the other: parallel syncs would only make appends wait for the disk.
 """
 
 from dataclasses import dataclass
@@ -23,17 +21,17 @@ from storage.manager.log_table import LogTable
 from storage.paths import parent_dir
 
 IDLE_S: Final = 2.0
-"""Between two looks at all logs; a log to which nothing was appended meanwhile is synced."""
+"""Seconds between two checks of all logs; one with no appends between them is synced."""
 
 OLD_S: Final = 10.0
-"""A log that is written all the time is synced after so long. Not more often: each sync writes a
-page that is not full yet again."""
+"""Seconds after which a log with steady appends is synced. Not sooner, because each sync writes a
+partly filled page, which the next one writes again."""
 
 _LOGS_A_TURN: Final = 500
-"""Looked at before others have their turn."""
+"""Logs checked before other tasks have their turn."""
 
 _LOGS_A_SECOND: Final = 2000
-"""Bounds how often recovery points are written: two seconds apart, more above 4,000 logs."""
+"""Bounds how often recovery points are written: every two seconds, less often above 4,000 logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class _Tail:
 
     since: float
     end: int
-    """Where the log ended when it was looked at last."""
+    """The log end offset at the last check."""
 
 
 class Tails:
@@ -61,12 +59,12 @@ class Tails:
         self._flusher = flusher
         self._tails: dict[Log, _Tail] = {}
         self._written: dict[Log, tuple[int, int]] = {}
-        """What was written down last of each log (`Log.written_down`), or later."""
+        """`Log.written_down` of each log when its checkpoint was last begun."""
         self._next_look = 0.0
         self._next_write = 0.0
 
     def steps(self) -> Steps:
-        """Look at all logs, if it is time to, and sync those that have waited long enough."""
+        """Check all logs if `IDLE_S` has passed, and sync those that have waited long enough."""
         now = self._clock.monotonic()
         if now < self._next_look:
             return None
@@ -86,10 +84,8 @@ class Tails:
         return None
 
     def _write_down(self) -> Steps:
-        """Write the recovery points of directories in which any has moved, but not all the time.
-
-        Or where more is known of aborted transactions than was noted beside them.
-        """
+        """Write the recovery points of directories where one has moved, or where more is known of
+        aborted transactions than was noted; at most every `IDLE_S`."""
         now = self._clock.monotonic()
         if now < self._next_write:
             return None

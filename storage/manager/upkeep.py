@@ -1,7 +1,6 @@
-"""What grows old in logs: segments, by retention (S-RET-1), and producers that are silent
-(S-IDEM-2).
+"""Expiry in all logs: of segments by retention (S-RET-1), and of silent producers (S-IDEM-2).
 
-Both change what appends and reads rely on, so they run on the loop, some logs a turn.
+Both change state that appends and reads use, so they run on the loop, a few logs at a time.
 """
 
 import logging
@@ -19,12 +18,12 @@ from storage.manager.log_table import LogTable
 _log = logging.getLogger(__name__)
 
 _RETENTION_A_TURN: Final = 16
-"""Logs: each may open a time index, a few ten microseconds."""
+"""Logs per turn: each may open a time index, which takes a few ten microseconds."""
 _EXPIRATION_A_TURN: Final = 64
 
 
 class Upkeep:
-    """Retention and the expiry of producers, over all logs in turns."""
+    """Retention and the expiry of producers, over all logs, in turns."""
 
     def __init__(self, table: LogTable, deletions: Deletions, clock: Clock) -> None:
         self._table = table
@@ -32,9 +31,9 @@ class Upkeep:
         self._clock = clock
 
     def apply_retention(self, concerns: Callable[[Log], bool]) -> Steps:
-        """To every log that is one of these: what its cleanup.policy lets go (`SegmentDeleter`).
+        """Delete old segments of every log for which `concerns` is true (`SegmentDeleter`).
 
-        As in Kafka compacted logs are the cleaner's, and all others those of the retention task.
+        As in Kafka, the cleaner threads do this for compacted logs, the retention task for others.
         """
         for count, log in enumerate(self._table.logs.copy().values(), start=1):
             if count % _RETENTION_A_TURN == 0:

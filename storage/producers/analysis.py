@@ -1,19 +1,20 @@
-"""Whether a batch may follow what a partition knows of its producer: checks without state.
+"""Whether a batch may be appended, given its producer's state: checks that change nothing.
 
 Rules (Kafka 4.3's ProducerAppendInfo):
 
-1. A repetition of one of the last five batches of a producer (same epoch, same first and last
+1. A duplicate of one of the last five batches of a producer (same epoch, same first and last
    sequence) is answered with the offsets of the first time (S-IDEM-1, S-APP-10).
 2. A client's batch must continue the producer's sequence, 0 following 2147483647; a new epoch
-   begins at 0; an older epoch is fenced. A producer the partition knows nothing of may begin
-   anywhere: its history may have been deleted (S-IDEM-3).
-3. Coordinators' batches have no sequences: only the epoch is checked. What was replicated or is
-   read back at recovery was checked by the leader and never comes here.
-4. A transaction opens with its first batch, closes with a marker. While it is open, other batches
-   of that producer are refused (S-TXN-1). Markers of a deposed coordinator are refused (S-TXN-2).
+   begins at 0; an older epoch is fenced. A producer that the partition does not know may begin
+   anywhere: its records may have been deleted (S-IDEM-3).
+3. Coordinators' batches have no sequences: only the epoch is checked. Replicated batches and those
+   replayed by recovery were checked by the leader and never come here.
+4. A transaction opens with its first batch and closes with a marker. While it is open, the
+   producer's other batches are refused (S-TXN-1). Markers of a deposed coordinator are refused
+   (S-TXN-2).
 
-Whether a transaction may write to the partition at all was asked before (KIP-890,
-`broker.api.transaction_gate`). Called by `storage.producers.state` only.
+`broker.api.transaction_gate` has asked before whether the transaction may write to the partition at
+all (KIP-890). Called by `storage.producers.state` only.
 """
 
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ _MAX_EPOCH: Final = 2**15 - 1
 
 
 class ProducerDecision(Enum):
-    """Why a batch may be appended, or need not be."""
+    """Why a batch may be appended, or is not appended again."""
 
     IN_SEQUENCE = "it continues the producer's sequence"
     UNKNOWN_PRODUCER = "nothing is known of the producer, so any sequence is accepted"
@@ -47,14 +48,14 @@ class ProducerDecision(Enum):
 
 @dataclass(slots=True, eq=False)
 class Verdict:
-    """What was decided about a batch that was not refused."""
+    """The decision about a batch that was not refused."""
 
     decision: ProducerDecision
     duplicate_of: BatchMetadata | None = None
-    """What to answer instead of appending."""
+    """The batch appended the first time, to be answered with instead of appending."""
 
 
-# Shared: a verdict without a batch says the same each time.
+# Shared: verdicts without a duplicate never differ.
 IN_SEQUENCE: Final = Verdict(ProducerDecision.IN_SEQUENCE)
 UNKNOWN_PRODUCER: Final = Verdict(ProducerDecision.UNKNOWN_PRODUCER)
 NEW_EPOCH: Final = Verdict(ProducerDecision.NEW_EPOCH)
@@ -63,7 +64,7 @@ REPLICATED: Final = Verdict(ProducerDecision.REPLICATED)
 
 
 class Refused(Exception):
-    """A check failed; the caller, who knows the partition, raises `error` with its text."""
+    """A check failed; the caller adds the partition to the message and raises `error`."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class Refused(Exception):
 
 
 def analyze_data(entry: ProducerStateEntry, header: BatchHeader, *, is_client: bool) -> Verdict:
-    """Rules 1 to 4 for a data batch. Raises Refused."""
+    """Check a data batch by rules 1 to 4. Raises Refused."""
     verdict = NOT_SEQUENCED
     if header.producer_epoch != entry.producer_epoch:
         verdict = _analyze_epoch(entry, header, is_client)
@@ -108,7 +109,7 @@ def analyze_data(entry: ProducerStateEntry, header: BatchHeader, *, is_client: b
 def check_marker(
     entry: ProducerStateEntry, epoch: int, marker: EndTransactionMarker, transaction_version: int
 ) -> None:
-    """Fencing of an end-of-transaction marker (rule 4). Raises Refused."""
+    """Check the epochs of an end-of-transaction marker (rule 4). Raises Refused."""
     current = entry.producer_epoch
     if epoch < current:
         raise Refused(InvalidProducerEpoch, _epoch_message(entry, epoch, "smaller than"))
@@ -125,8 +126,8 @@ def check_marker(
 def has_raised_epoch(entry: ProducerStateEntry, epoch: int) -> bool:
     """Whether a marker's epoch is above that of the open transaction it ends (KIP-890, rule 4).
 
-    A repeated marker of a transaction that is closed already does no harm; nor is there a higher
-    epoch to ask for at the last one.
+    Also true without an open transaction, as a repeated marker does no harm, and at the greatest
+    epoch, above which there is none.
     """
     is_open = entry.current_txn_first_offset >= 0
     return epoch != entry.producer_epoch or not is_open or epoch == _MAX_EPOCH

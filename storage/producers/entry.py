@@ -16,21 +16,21 @@ NO_OFFSET: Final = -1
 
 
 def decrement_sequence(sequence: int, by: int) -> int:
-    """`sequence - by`, going on at 2147483647 below 0."""
+    """`sequence - by`, where 2147483647 comes before 0."""
     if sequence < by:
         return MAX_SEQUENCE - (by - sequence) + 1
     return sequence - by
 
 
 class BatchMetadata(NamedTuple):
-    """One appended batch, as far as recognising its repetition needs it."""
+    """One appended batch: the fields by which a duplicate is recognised and answered."""
 
     last_sequence: int
     last_offset: int
     offset_delta: int
     """Last offset minus first offset."""
     timestamp: int
-    """Largest of the batch."""
+    """The greatest of the batch, in milliseconds."""
 
     @property
     def first_sequence(self) -> int:
@@ -50,13 +50,13 @@ class CompletedTxn:
     producer_id: int
     first_offset: int
     last_offset: int
-    """Of the marker."""
+    """Offset of the marker."""
     is_aborted: bool
 
 
 _FIELDS: Final = len(BatchMetadata._fields)
 _KEPT: Final = _FIELDS * (BATCHES_TO_RETAIN - 1)
-"""Numbers that stay when one more batch comes."""
+"""How many numbers of `recent` stay when a batch is added."""
 
 
 class ProducerStateEntry:
@@ -87,19 +87,19 @@ class ProducerStateEntry:
         current_txn_first_offset: int = NO_OFFSET,
         recent: tuple[int, ...] = (),
     ) -> None:
-        """`recent`: the fields of the remembered batches, one batch after the other."""
+        """`recent`: the fields of up to five `BatchMetadata`, one batch after the other."""
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.coordinator_epoch = coordinator_epoch
         self.last_timestamp = last_timestamp
-        """Of the last batch or marker, milliseconds: expiry counts from here (S-IDEM-2)."""
+        """Of the last batch or marker, in milliseconds: expiry counts from it (S-IDEM-2)."""
         self.current_txn_first_offset = current_txn_first_offset
-        """Where the open transaction began; -1 when there is none."""
+        """First offset of the open transaction; -1 when there is none."""
         self._recent = recent
         self.last_sequence = recent[-_FIELDS] if recent else NO_SEQUENCE
         """Of the last batch in this epoch; -1 when there is none."""
         self.is_changed = False
-        """`ProducerTable` has yet to write down what it says."""
+        """Whether `ProducerTable` has yet to update the row of this entry."""
 
     def __repr__(self) -> str:
         return (
@@ -146,25 +146,25 @@ class ProducerStateEntry:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no batch of this epoch is remembered (only a marker was seen)."""
+        """Whether no batch of this epoch is remembered, as when only a marker was appended."""
         return not self._recent
 
     def restore(self, recent: tuple[int, ...]) -> None:
-        """Remember these batches, as `recent` has said them."""
+        """Set the remembered batches to those of another entry's `recent`, which is not empty."""
         self._recent = recent
         self.last_sequence = recent[-_FIELDS]
 
     def find_duplicate(self, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
         """The remembered batch with exactly these sequences."""
         if last_sequence not in self._recent[::_FIELDS]:
-            return None  # Most batches: no loop for those that are no repetition.
+            return None  # Most batches are no duplicates: no loop for them.
         for batch in self.batches:
             if batch.last_sequence == last_sequence and batch.first_sequence == first_sequence:
                 return batch
         return None
 
     def start_epoch(self, producer_epoch: int) -> None:
-        """Another incarnation of the producer: its sequences begin anew."""
+        """Set the producer epoch and forget the batches: sequences begin again at 0."""
         self.producer_epoch = producer_epoch
         self._recent = ()
         self.last_sequence = NO_SEQUENCE
@@ -190,7 +190,7 @@ class ProducerStateEntry:
         self.last_timestamp = timestamp
 
     def end_transaction(self, producer_epoch: int, coordinator_epoch: int, timestamp: int) -> None:
-        """A marker was appended; it may carry a newer epoch, which fences the old one (S-TXN-2)."""
+        """Note an appended marker; if its epoch is newer, that fences the old one (S-TXN-2)."""
         if producer_epoch != self.producer_epoch:
             self.start_epoch(producer_epoch)
         self.coordinator_epoch = coordinator_epoch

@@ -1,8 +1,8 @@
-"""All producers of a partition at one moment, on their way into a snapshot file.
+"""All producers of a partition at one moment, to be written into a snapshot file.
 
-A partition of half a million producers has 23 MB of them. Taking the image costs microseconds,
-because it shares its rows with the table, which copies what it changes afterwards; making the
-file's bytes of it takes a tenth of a second, which a large image has to spend in a thread.
+Half a million producers take 23 MB. Taking the image costs microseconds, because it shares its rows
+with the table, which copies a block before it changes it. Encoding it takes a tenth of a second, so
+a large image is encoded in a thread.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ from storage.producers.snapshot import (
 )
 
 LARGE: Final = 4096
-"""Rows from which an image is large: encoding so many takes the event loop two milliseconds."""
+"""The most rows of an image that is not large: encoding these takes two milliseconds."""
 
 
 class ProducerImage:
-    """Rows in the order in which producers came. Nobody changes them any more: for any thread."""
+    """Rows in the order in which producers were added. Immutable, so any thread may use it."""
 
     __slots__ = ("_largest_size", "count", "pieces")
 
     def __init__(self, pieces: Sequence[bytes | bytearray], largest_size: int) -> None:
-        """`largest_size`: the most producers that were known at a time."""
+        """`pieces`: blocks of rows. `largest_size`: the most producers ever known at a time."""
         self.pieces = tuple(pieces)
         self._largest_size = largest_size
         self.count = sum(map(len, self.pieces)) // ENTRY_SIZE
@@ -35,7 +35,7 @@ class ProducerImage:
 
     @property
     def is_large(self) -> bool:
-        """Whether `encode` is nothing for the event loop."""
+        """Whether `encode` takes too long for the event loop."""
         return self.count > LARGE
 
     def encode(self) -> bytearray:
@@ -53,9 +53,9 @@ class ProducerImage:
         return sealed(file)
 
     def _encode_bulk(self, rows: bytes) -> bytearray:
-        """The same with numpy, which leaves the interpreter to others meanwhile.
+        """`encode` with numpy, which releases the interpreter lock meanwhile.
 
-        Imported here: a broker with few producers per partition needs none.
+        Imported here: a broker with few producers per partition does not need it.
         """
         import numpy
 

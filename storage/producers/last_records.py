@@ -1,14 +1,14 @@
-"""Where each producer of a partition wrote last: what a cleaning must not lose (S-CMP-7).
+"""The last batch of each producer of a partition, which a cleaning must keep (S-CMP-7).
 
-The last batch of a producer tells the next start which sequence comes next, so compaction keeps
-its header even when all its records go. A cleaning of some segments needs to know of those
-producers only whose last data lies in them, or who have no data at all: of these the marker stays.
+The next start learns from a producer's last batch which sequence comes next, so compaction keeps
+its header even when all its records are removed. A cleaning of some segments needs only the
+producers whose last data lies in them, and those without any data, whose last marker it keeps.
 
-    image = log.producers.image()                   on the loop: it costs nothing
+    image = log.producers.image()                   on the loop, in microseconds
     last_records_in(image, first, end)              anywhere
 
-A partition may know half a million producers. Of many, the answer is three columns and not a table
-of tuples: building and pickling that would hold the interpreter for half a second.
+A partition may know half a million producers. For many of them the result is three columns and not
+a dict of tuples: building and pickling that would take half a second under the interpreter lock.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,14 +20,14 @@ from storage.producers.image import ProducerImage
 from storage.producers.snapshot import ENTRY_SIZE
 
 LastRecord = tuple[int, int]
-"""(producer epoch, offset of the last data in it; -1: only a marker was seen)."""
+"""(producer epoch, last offset of the last data batch in it; -1: only a marker was appended)."""
 
 _LAST: Final = Struct(">qh4xq24x")
-"""Of a row: producer id, epoch, last offset."""
+"""Producer id, epoch and last offset of a row."""
 
 
 def last_records_in(image: ProducerImage, first: int, end: int) -> Mapping[int, LastRecord]:
-    """By producer id, those of producers whose last data lies in [first, end), or nowhere."""
+    """Last records by producer id, of producers with last data in [first, end) or no data."""
     if image.is_large:
         return _columns_of(image, first, end)
     return {
@@ -39,7 +39,7 @@ def last_records_in(image: ProducerImage, first: int, end: int) -> Mapping[int, 
 
 
 def _columns_of(image: ProducerImage, first: int, end: int) -> "LastRecords":
-    import numpy  # where there are few producers, nobody needs it
+    import numpy  # here, as only large images need it
 
     row: Any = numpy.dtype(
         {
@@ -62,7 +62,7 @@ def _columns_of(image: ProducerImage, first: int, end: int) -> "LastRecords":
 
 
 class LastRecords(Mapping[int, LastRecord]):
-    """The same as columns, by ascending producer id. Pickles as quickly as its bytes."""
+    """Last records by producer id, as sorted columns, which pickle as fast as their bytes copy."""
 
     __slots__ = ("_epochs", "_ids", "_offsets")
 

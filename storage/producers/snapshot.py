@@ -1,6 +1,6 @@
-"""Producer snapshots: the state of all producers of a partition as of an offset.
+"""Producer snapshots: the state of all producers of a partition at an offset.
 
-File `<20-digit offset>.snapshot`; it holds everything below that offset. All big endian:
+File `<20-digit offset>.snapshot`, which covers the batches below that offset. All big endian:
 
     int16   version                    1
     uint32  CRC-32C                    over everything after it
@@ -14,11 +14,11 @@ File `<20-digit offset>.snapshot`; it holds everything below that offset. All bi
         int32  coordinator epoch             -1: none
         int64  current txn first offset      -1: no open transaction
 
-Only the last batch of each producer is kept, so after a restart only its repetition is recognised.
-A snapshot is a shortcut: what is damaged or missing is replayed from the log (S-REC-5). It is
-written in place, as in Kafka; the CRC tells a torn one.
+Only the last batch of each producer is kept, so after a restart only a duplicate of that one is
+recognised. If a snapshot is damaged or missing, the log is replayed (S-REC-5). It is written in
+place, as in Kafka; the CRC reveals a torn one.
 
-Used by this package and by tools that show a snapshot.
+Used by this package, `storage.log.index_scan`, and tools that show a snapshot.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,9 +38,9 @@ _CRC: Final = Struct(">I")
 _COUNT: Final = Struct(">i")
 _ENTRY: Final = Struct(">qhiqiqiq")
 PRODUCER_ID: Final = Struct(">q38x")
-"""Of a row, nothing else."""
+"""Producer id of a row."""
 IDLE_SINCE: Final = Struct(">q18xq4xq")
-"""Of a row: producer id, timestamp, current txn first offset."""
+"""Producer id, timestamp and current txn first offset of a row."""
 _CRC_START: Final = _VERSION.size
 _COUNT_START: Final = _CRC_START + _CRC.size
 HEADER_SIZE: Final = _COUNT_START + _COUNT.size
@@ -48,7 +48,7 @@ ENTRY_SIZE: Final = _ENTRY.size
 
 
 def sealed(file: bytearray) -> bytearray:
-    """`file` itself, whose rows begin at `HEADER_SIZE`, with the header written before them."""
+    """Write the header before the rows, which begin at `HEADER_SIZE`; returns `file` itself."""
     _COUNT.pack_into(file, _COUNT_START, (len(file) - HEADER_SIZE) // ENTRY_SIZE)
     _VERSION.pack_into(file, 0, VERSION)
     _CRC.pack_into(file, _CRC_START, crc32c(memoryview(file)[_COUNT_START:]))
@@ -119,12 +119,12 @@ def java_map_capacity(largest_size: int) -> int:
 
 
 def pack_row_into(rows: bytearray, at: int, entry: ProducerStateEntry) -> None:
-    """Write an entry's row, its bytes in a snapshot, at `at`."""
+    """Write an entry as a snapshot's row of `ENTRY_SIZE` bytes at byte `at`."""
     _ENTRY.pack_into(rows, at, *_row_fields(entry))
 
 
 def row_fields(rows: bytes | bytearray, at: int) -> tuple[int, ...]:
-    """What `unpack_row` takes, of the row there."""
+    """The fields of the row at byte `at`, as arguments of `unpack_row`."""
     return _ENTRY.unpack_from(rows, at)
 
 

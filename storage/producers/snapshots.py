@@ -1,11 +1,11 @@
-"""The snapshot files of one partition directory: which there are, and removing them.
+"""The snapshot files of one partition directory: listing, writing and removing them.
 
-Kept apart from `storage.producers.state` because this is about files and that about producers.
-Offsets stand for files (`storage.paths.snapshot_file`). Every method may raise OSError.
+This knows files; `storage.producers.state` knows producers. A snapshot is named by its offset
+(`storage.paths.snapshot_file`). Every method may raise OSError.
 
-A large snapshot (`storage.producers.image`) is not written by the append that has to roll the log:
-it is `pending`, in memory, until the next flush has it written by a job before it syncs the rest
-(`storage.log.durability`). A crash before that loses it as it loses one that was not synced.
+The append that rolls the log does not write a large snapshot (`storage.producers.image`): it is
+`pending`, in memory, until a job of the next flush writes it, before the rest is synced
+(`storage.log.durability`). A crash before that loses it, as it may lose an unsynced one.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -28,19 +28,19 @@ from storage.producers.image import ProducerImage
 from storage.producers.snapshot import write_snapshot
 
 MOST_PENDING: Final = 2
-"""A log that rolls faster than its snapshots can be written keeps the newest ones only: each may
-hold tens of megabytes, and recovery goes on from an older one. So no segment is deleted before a
+"""If a log rolls faster than its snapshots are written, only the newest ones are kept: each may
+take tens of megabytes, and recovery can start from an older one. So no segment is deleted before a
 snapshot above it is in its file (`storage.log.deleting`)."""
 
 Written = Callable[[OSError | None], Job[Any] | None]
-"""Told, on the loop, the error or None. May return what is to be run next."""
+"""Called on the loop with the error or None. May return the job to run next."""
 
 
 class SnapshotFiles:
     """Sorted offsets of the snapshot files in `directory`.
 
-    `names` are the directory's file names where the caller has listed it already. `random` is for
-    the names of temporary files; without it all snapshots are written at once.
+    `names` are the directory's file names, if the caller has listed it already. `random` is for the
+    names of temporary files; without it large snapshots are written at once, too.
     """
 
     __slots__ = ("_fs", "_offsets", "_pending", "_random", "_unsynced", "_writes", "directory")
@@ -58,12 +58,12 @@ class SnapshotFiles:
         self._pending: dict[int, ProducerImage] = {}
         self._offsets: list[int] = []
         self._unsynced: dict[int, int] = {}
-        """Offset -> which write it was, of snapshots that a crash may still take."""
+        """Offset -> number of the write, for snapshots that a crash may still lose."""
         self._writes = 0
         self.reload(names)
 
     def reload(self, names: Iterable[str] | None = None) -> None:
-        """Look again which files there are."""
+        """List the snapshot files again, or take them from `names`."""
         if names is None:
             names = self._fs.list_dir(self.directory)
         found = []
@@ -93,7 +93,7 @@ class SnapshotFiles:
         return index < len(self._offsets) and self._offsets[index] == offset
 
     def write(self, offset: int, image: ProducerImage, *, sync: bool) -> None:
-        """Make a snapshot of `image`: durable on return if `sync`, else by the next flush."""
+        """Make a snapshot of `image`: durable on return if `sync`, else after the next flush."""
         if sync or self._random is None or not image.is_large:
             write_snapshot(self._fs, self.path(offset), image.encode(), sync=sync)
             self._pending.pop(offset, None)
@@ -104,7 +104,7 @@ class SnapshotFiles:
         self.add(offset, is_synced=sync)
 
     def add(self, offset: int, *, is_synced: bool = True) -> None:
-        """There is a snapshot, or will be when it was written."""
+        """Note a snapshot at `offset` that is in its file or pending."""
         if offset not in self:
             insort(self._offsets, offset)
         if not is_synced:
@@ -123,13 +123,13 @@ class SnapshotFiles:
         return next(written, None)
 
     def pending(self, offset: int) -> ProducerImage | None:
-        """What the snapshot at `offset` says, if it is not in a file yet."""
+        """The image of the snapshot at `offset`, if that is not in a file yet."""
         return self._pending.get(offset)
 
     def begin_write(self, end_offset: int, written: Written) -> "SnapshotJob | None":
-        """A job that gives those up to there, which are pending, their files; None: there are none.
+        """A job that writes the pending snapshots up to `end_offset`; None: there are none.
 
-        What was deleted or written anew meanwhile is left alone.
+        Snapshots that are deleted or written again meanwhile are left alone.
         """
         due = [
             PendingSnapshot(
@@ -151,7 +151,7 @@ class SnapshotFiles:
                     self._fs.unlink(temporary, missing_ok=True)
 
     def delete(self, offset: int) -> None:
-        """Remove a snapshot if it is there."""
+        """Remove a snapshot, if it exists."""
         if offset in self:
             self._forget(offset)
             self._fs.unlink(self.path(offset), missing_ok=True)
@@ -172,7 +172,7 @@ class SnapshotFiles:
             self.delete(candidate)
 
     def delete_outside(self, first_offset: int, log_end_offset: int) -> None:
-        """Remove what a log of these offsets cannot use: below the first, above the end."""
+        """Remove the snapshots below `first_offset` and above `log_end_offset`."""
         for candidate in self.offsets:
             if candidate > log_end_offset or candidate < first_offset:
                 self.delete(candidate)
@@ -180,7 +180,7 @@ class SnapshotFiles:
     def delete_strays(self, segment_base_offsets: Collection[int]) -> None:
         """Remove snapshots that belong to no segment (Kafka's removeStraySnapshots).
 
-        The newest of them stays if it lies above all segments: a clean shutdown wrote it.
+        The newest of them stays if it is above all base offsets: a clean shutdown wrote it.
         """
         strays = [offset for offset in self._offsets if offset not in segment_base_offsets]
         if strays and strays[-1] >= max(segment_base_offsets, default=-1):
@@ -189,9 +189,9 @@ class SnapshotFiles:
             self.delete(offset)
 
     def mark_deleted(self, offset: int) -> str | None:
-        """Rename the snapshot at `offset` to `.deleted`; the new path, to be unlinked later.
+        """Rename the snapshot at `offset` to `.deleted`; returns the path to be unlinked later.
 
-        None when there is none, or when it is gone already.
+        None when there is none, or when it has no file.
         """
         if offset not in self:
             return None
@@ -204,16 +204,14 @@ class SnapshotFiles:
         return renamed
 
     def unsynced(self, end_offset: int) -> tuple[tuple[int, int], ...]:
-        """(offset, which write) of the snapshots up to there that a flush has to sync.
-
-        Those that are pending have to be written before.
-        """
+        """(offset, number of the write) of the snapshots up to `end_offset` that a flush has to
+        sync; pending ones have to be written before."""
         return tuple(
             (offset, write) for offset, write in self._unsynced.items() if offset <= end_offset
         )
 
     def mark_synced(self, snapshots: Iterable[tuple[int, int]]) -> None:
-        """These, as `unsynced` has named them, are durable; not what was written since."""
+        """Note that these, as `unsynced` returned them, are durable, unless written again since."""
         for offset, write in snapshots:
             if self._unsynced.get(offset) == write:
                 del self._unsynced[offset]
@@ -231,7 +229,7 @@ class SnapshotFiles:
 
 
 class PendingSnapshot:
-    """One that a job writes."""
+    """A pending snapshot that a job writes."""
 
     __slots__ = ("image", "offset", "temporary")
 
@@ -239,11 +237,11 @@ class PendingSnapshot:
         self.offset = offset
         self.image = image
         self.temporary = temporary
-        """Path of the file that is written. On the loop it gets its name, if it is still wanted."""
+        """Path of the file to write, which the loop then renames if the snapshot still exists."""
 
 
 class SnapshotJob:
-    """Job: see `SnapshotFiles.begin_write`."""
+    """Job: writes pending snapshots; see `SnapshotFiles.begin_write`."""
 
     __slots__ = ("_fs", "_install", "_snapshots", "_written")
 

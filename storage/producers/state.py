@@ -1,8 +1,8 @@
-"""Who writes to a partition: idempotence, fencing and open transactions, seen from the log.
+"""The producer state of a partition: idempotence, fencing and open transactions.
 
 Two steps per batch, with the write to the file between them:
 
-    verdict = producers.analyze(header, origin)     refuse, recognise a repetition, or let pass
+    verdict = producers.analyze(header, origin)     refuse, recognise a duplicate, or accept
     …append…
     completed = producers.update(header, first, last, timestamp)    remember
 
@@ -18,12 +18,13 @@ Rules (Kafka 4.3's ProducerStateManager and ProducerAppendInfo), besides those o
    transaction is open (S-IDEM-2).
 3. Deleting a producer's records does not forget the producer (S-IDEM-3).
 
-In memory everything, in few bytes each (`storage.producers.table`); on disk the snapshots of
-`storage.producers.snapshot`. The log is the truth: after a crash the newest usable snapshot is read
-and the log replayed from there (S-REC-5).
+All producers are in memory, in few bytes each (`storage.producers.table`), and on disk in snapshots
+(`storage.producers.snapshot`). The log is the truth: after a crash the newest usable snapshot is
+read and the log replayed from there (S-REC-5).
 
-Not here: asking a transaction's coordinator before its first append (KIP-890,
-`TransactionCoordinator.verify_partition`). Only `storage.log` calls this; not thread-safe.
+Another place asks a transaction's coordinator before its first append (KIP-890,
+`TransactionCoordinator.verify_partition`). Only `storage` changes a state; the broker reads it. Not
+thread-safe.
 """
 
 import logging
@@ -53,7 +54,8 @@ from storage.producers.snapshots import SnapshotFiles
 from storage.producers.table import ProducerTable
 
 LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
-"""How long past its allowed time a transaction is called late: the coordinator gets that long."""
+"""How long after its greatest timeout a transaction counts as late: the coordinator's time to end
+it."""
 DEFAULT_EXPIRATION_MS: Final = 86_400_000
 
 _log = logging.getLogger(__name__)
@@ -62,9 +64,9 @@ _log = logging.getLogger(__name__)
 class ProducerStateManager:
     """The producers of one partition, as its log knows them.
 
-    `directory` is the partition's. `names` are its file names where the caller has listed it
-    already; otherwise it is listed here (OSError). `random`: see `SnapshotFiles`. Nothing is loaded
-    before `truncate_and_reload`.
+    `directory` is the partition's. `names` are its file names, if the caller has listed it already;
+    otherwise it is listed here (OSError). `random`: see `SnapshotFiles`. `truncate_and_reload`
+    loads the state.
     """
 
     __slots__ = (
@@ -97,27 +99,27 @@ class ProducerStateManager:
         """`producer.id.expiration.ms`; may be changed at any time."""
         self.snapshots = SnapshotFiles(fs, directory, names, random)
         self.map_end_offset = 0
-        """Everything below this offset is accounted for; the log sets it after each append."""
+        """The state covers all batches below this offset; the log sets it after each append."""
         self._last_snapshot_offset = 0
         self._table = ProducerTable()
-        # Asked for each batch: `at_hand.get(id) or fetch(id)`.
+        # Used for each batch: `at_hand.get(id) or fetch(id)`.
         self._at_hand = self._table.at_hand
         self._fetch = self._table.fetch
         # First offset -> producer id. Transactions begin at rising offsets, so insertion order is
         # offset order.
         self._ongoing: dict[int, int] = {}
-        # First offset -> offset of the marker, of transactions above the high watermark.
+        # First offset -> offset of the marker, of transactions that end above the high watermark.
         self._unreplicated: dict[int, int] = {}
 
-    # --- questions
+    # --- queries
 
     @property
     def producers(self) -> Mapping[int, ProducerStateEntry]:
-        """Producer id to state, of all that are remembered; to be read, and at once."""
+        """Producer id to state, of all producers; to be read only, and before the next change."""
         return self._table
 
     def entry(self, producer_id: int) -> ProducerStateEntry | None:
-        """What is known of one producer."""
+        """The state of one producer; None if it is unknown."""
         return self._at_hand.get(producer_id) or self._fetch(producer_id)
 
     @property
@@ -127,12 +129,12 @@ class ProducerStateManager:
 
     @property
     def is_empty(self) -> bool:
-        """No producer is remembered and no transaction waits for the high watermark."""
+        """Whether no producer is remembered and no transaction waits for the high watermark."""
         return not self._table and not self._unreplicated
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """First offset a committed reader must not see yet (rule 1); None when all is decided."""
+        """First offset a committed reader must not see yet (rule 1); None if there is none."""
         if not self._unreplicated:
             return next(iter(self._ongoing), None)
         first = min(self._unreplicated)
@@ -146,13 +148,13 @@ class ProducerStateManager:
         return next(iter(self._ongoing.items()), None)
 
     def image(self) -> ProducerImage:
-        """All producers as they are now, for any thread; taking it is nothing (see the class)."""
+        """All producers at this moment, for any thread; takes microseconds (`ProducerImage`)."""
         return self._table.image()
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
-        """The log's last stable offset once `completed` is: for its `.txnindex` entry.
+        """The log's last stable offset once `completed` is stable, for its `.txnindex` entry.
 
-        To be asked before `complete_txn`.
+        Call it before `complete_txn`.
         """
         for first_offset, producer_id in self._ongoing.items():
             if producer_id != completed.producer_id:
@@ -186,8 +188,8 @@ class ProducerStateManager:
     ) -> Verdict:
         """Whether a batch that carries a producer id may be appended. Changes nothing.
 
-        `marker` is the parsed content of a control batch. `transaction_version` 2 (KIP-890) wants
-        markers to carry a higher epoch than the transaction's data.
+        `marker` is the parsed content of a control batch. With `transaction_version` 2 (KIP-890)
+        markers must carry a higher epoch than the transaction's data.
 
         Raises OutOfOrderSequence, InvalidProducerEpoch, InvalidTransactionState,
         TransactionCoordinatorFenced.
@@ -227,15 +229,15 @@ class ProducerStateManager:
     ) -> CompletedTxn | None:
         """Remember an appended (or replayed) batch that carries a producer id.
 
-        `timestamp` is the largest of the batch as stored, or the marker's. Returns the transaction
-        a marker has closed, unless that had no data here: then nothing has to become visible.
+        `timestamp` is the greatest of the batch as stored, or the marker's, in milliseconds.
+        Returns the transaction that a marker has closed, if it has data in this partition.
         """
         producer_id = header.producer_id
         entry = self._at_hand.get(producer_id) or self._fetch(producer_id)
         attributes = header.attributes
         if attributes & CONTROL_BIT:
             if marker is None:
-                return None  # compaction has emptied the batch: nothing left to learn
+                return None  # compaction has removed the batch's record
             if entry is None:
                 entry = ProducerStateEntry(producer_id)
                 self._table.add(entry)
@@ -294,7 +296,8 @@ class ProducerStateManager:
         )
 
     def complete_txn(self, completed: CompletedTxn) -> None:
-        """The marker is in the log (and in the `.txnindex`): wait for the high watermark only.
+        """Close a transaction whose marker is in the log (and in the `.txnindex`): from now on it
+        only waits for the high watermark.
 
         Raises ValueError when no such transaction is open: a bug.
         """
@@ -303,7 +306,7 @@ class ProducerStateManager:
         self._unreplicated[completed.first_offset] = completed.last_offset
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
-        """Transactions whose marker is below `high_watermark` are stable now."""
+        """Forget completed transactions whose marker is below `high_watermark`: they are stable."""
         if self._unreplicated:
             self._forget_replicated(high_watermark)
 
@@ -313,7 +316,7 @@ class ProducerStateManager:
         }
 
     def start_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        """A producer that is known begins anew in the log that is read back."""
+        """Forget the batches of a known producer, and set its epoch, during a replay."""
         entry = self.entry(producer_id)
         if entry is not None:
             entry.start_epoch(producer_epoch)
@@ -324,35 +327,35 @@ class ProducerStateManager:
     def expire(self, now_ms: int) -> Iterator[int]:
         """Forget producers that were idle for `expiration_ms` (rule 2), in steps of a thousand.
 
-        Each step returns how many went.
+        Yields after each step how many were forgotten. `now_ms` is wall-clock milliseconds.
         """
         return self._table.forget(self._is_expired(now_ms))
 
     def _is_expired(self, now_ms: int) -> Callable[[int, int], bool]:
-        """Of (timestamp, current txn first offset)."""
+        """A predicate on (timestamp, current txn first offset)."""
         latest = now_ms - self.expiration_ms
         return lambda timestamp, first_offset: timestamp <= latest and first_offset < 0
 
     def _clear(self) -> None:
         self._table.clear()
         self._ongoing.clear()
-        # A log is cut at or below the high watermark, so nothing waits for it any more.
+        # Completed transactions are found again by the replay that follows.
         self._unreplicated.clear()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """The log starts anew at `offset`: forget all, delete all snapshots. Raises OSError."""
+        """Forget all and delete all snapshots: the log is empty at `offset`. Raises OSError."""
         self._clear()
         self.snapshots.delete_all()
         self._last_snapshot_offset = 0
         self.map_end_offset = offset
 
     def truncate_and_reload(self, first_offset: int, log_end_offset: int, now_ms: int) -> None:
-        """Fit the state to a log that ends there, from the newest usable snapshot (S-REC-5).
+        """Load the newest usable snapshot of a log that ends at `log_end_offset` (S-REC-5).
 
-        `first_offset` is where what is left of the log begins, whatever its start offset: the
-        snapshot there holds those producers whose records are all gone (S-IDEM-3). Snapshots
-        outside the range are deleted. If the state already ends at `log_end_offset` it stays.
-        Otherwise `map_end_offset` tells from where the log must be replayed. Raises OSError.
+        `first_offset` is the first segment's base, whatever the log start: the snapshot there holds
+        the producers whose records are all gone (S-IDEM-3). Snapshots outside the range are
+        deleted. A state that already ends at `log_end_offset` stays. Otherwise the caller replays
+        the log from `map_end_offset` on. Raises OSError.
         """
         self.snapshots.delete_outside(first_offset, log_end_offset)
         if log_end_offset == self.map_end_offset:
@@ -378,7 +381,7 @@ class ProducerStateManager:
         self.map_end_offset = offset
 
     def _read_snapshot(self, offset: int) -> Sequence[bytes | bytearray]:
-        """Its rows. Raises CorruptSnapshot, OSError."""
+        """The rows of a snapshot, in blocks. Raises CorruptSnapshot, OSError."""
         pending = self.snapshots.pending(offset)
         if pending is not None:
             return pending.pieces
@@ -386,7 +389,7 @@ class ProducerStateManager:
         return (snapshot_rows(self._fs.read_bytes(path), path),)
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
-        """Records below `log_start_offset` are gone; producers stay known (S-IDEM-3)."""
+        """Forget completed transactions below `log_start_offset`; producers stay (S-IDEM-3)."""
         self._forget_replicated(log_start_offset)
         self.map_end_offset = max(self.map_end_offset, log_start_offset)
         latest = self.snapshots.latest
@@ -397,8 +400,8 @@ class ProducerStateManager:
     def take_snapshot(self, *, sync: bool = True) -> int | None:
         """Make a snapshot at `map_end_offset`, unless nothing was appended since the last one.
 
-        Returns its offset. Without `sync`, a flush of the log syncs it later, and has a large one
-        written. Raises OSError.
+        Returns its offset. Without `sync`, the next flush of the log syncs it, and writes it if it
+        is large. Raises OSError.
         """
         offset = self.map_end_offset
         if offset <= self._last_snapshot_offset:
@@ -421,7 +424,7 @@ class ProducerStateManager:
         return self.snapshots.mark_deleted(offset)
 
     def update_parent_dir(self, directory: str) -> None:
-        """The partition directory was renamed."""
+        """Note that the partition directory was renamed to `directory`."""
         self.snapshots.directory = directory
 
     def _check(self) -> None:

@@ -1,19 +1,19 @@
-"""The producers of a partition: a few at hand as objects, all of them as rows.
+"""The producers of a partition: all of them as rows, recently used ones as objects, too.
 
-Anybody may write under a new producer id with every batch, and each must be known for a day: half
-a million of them in a partition are one client's doing. So a producer costs 46 bytes, in the form
-that its snapshot has (`storage.producers.snapshot`), and an entry of an index. Only those that were
-used last are `ProducerStateEntry` objects, which an append reads and changes quickly.
+A client may use a new producer id for every batch, and each must be remembered for a day: one
+client can make half a million producers in a partition. So a producer takes 46 bytes, as in a
+snapshot (`storage.producers.snapshot`), and a dict entry. Only recently used ones are
+`ProducerStateEntry` objects, which an append reads and changes quickly.
 
-    producer id -> place      every producer, in the order in which they came
-    place -> row              in blocks of `ROWS`; beside a row that does not say all, because more
-                              than one batch is remembered, or a marker is younger: those batches
-    producer id -> entry      at most `AT_HAND`; what is changed is written down in its row when an
-                              image is taken, or when it leaves the hand
+    producer id -> place      every producer, in the order in which they were added
+    place -> row              in blocks of `ROWS`. A row holds one batch: if more are remembered, or
+                              a marker is newer than the last one, the block has the batches, too
+    producer id -> entry      at most `AT_HAND`. A changed one is written into its row when an image
+                              is taken, or when it is no longer kept as an object
 
-An image (`ProducerImage`) shares the blocks: a block that is in one is copied before it is changed.
-Whoever changes an entry calls `note_changed`. Used by `storage.producers.state` only; event loop
-(or the one thread that loads a log).
+An image (`ProducerImage`) shares the blocks: a shared block is copied before it is changed. Whoever
+changes an entry calls `note_changed`. Used by `storage.producers.state` only, on the event loop (or
+in the one thread that loads a log).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ from storage.producers.snapshot import (
 )
 
 ROWS: Final = 1024
-"""Rows of a block: copying one takes some microseconds, going through one 0.2 ms."""
+"""Rows per block: copying a block takes some microseconds, a loop over its rows 0.2 ms."""
 AT_HAND: Final = 1024
 """Entries kept as objects: some hundred KB per partition at most."""
 
@@ -47,7 +47,7 @@ class _Block:
     def __init__(self, rows: bytearray, batches: list[bytes | None]) -> None:
         self.rows = rows
         self.batches = batches
-        """Packed, one for each row that does not say all."""
+        """Per row its packed batches, if the row does not hold them all; else None."""
         self.is_shared = False
 
     def writable(self) -> bytearray:
@@ -60,7 +60,7 @@ class _Block:
 class ProducerTable(Mapping[int, ProducerStateEntry]):
     """The producers of one partition by id.
 
-    As a mapping it is for reading: the entries that it gives are not to be changed.
+    Entries read through the mapping must not be changed; `at_hand` and `fetch` give those that may.
     """
 
     __slots__ = (
@@ -74,9 +74,9 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
 
     def __init__(self) -> None:
         self.at_hand: dict[int, ProducerStateEntry] = {}
-        """The entries that are objects: whoever is not in here may be in `fetch`."""
+        """The entries that are kept as objects; for other producers call `fetch`."""
         self._places: dict[int, int] = {}
-        # By ascending number; numbers of blocks that have gone are not used again.
+        # By ascending number.
         self._blocks: dict[int, _Block] = {}
         self._next_block = 0
         self._changed: list[ProducerStateEntry] = []
@@ -88,7 +88,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
         return len(self._places)
 
     def __iter__(self) -> Iterator[int]:
-        """Producer ids in the order in which they came."""
+        """Producer ids in the order in which they were added."""
         return iter(self._places)
 
     def __contains__(self, producer_id: object) -> bool:
@@ -111,7 +111,8 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
     # --- changing
 
     def fetch(self, producer_id: int) -> ProducerStateEntry | None:
-        """An entry that is not at hand, which it is from now on; None for an unknown producer."""
+        """Make the entry of a producer that is not in `at_hand`, and put it there; None for an
+        unknown producer."""
         if producer_id not in self._places:
             return None
         entry = self._read(producer_id)
@@ -119,7 +120,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
         return entry
 
     def add(self, entry: ProducerStateEntry) -> None:
-        """One that was not known."""
+        """Add a producer that was not known."""
         number = self._next_block - 1
         block = self._blocks.get(number)
         if block is None or len(block.rows) >= ROWS * ENTRY_SIZE:
@@ -135,7 +136,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
         self.note_changed(entry)
 
     def note_changed(self, entry: ProducerStateEntry) -> None:
-        """An entry at hand says something new."""
+        """Note that an entry of `at_hand` was changed."""
         if not entry.is_changed:
             entry.is_changed = True
             self._changed.append(entry)
@@ -146,7 +147,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
         self.at_hand[entry.producer_id] = entry
 
     def _lay_aside(self, count: int) -> None:
-        """Keep no object of those that have been at hand the longest."""
+        """Drop the objects of the `count` producers that have been in `at_hand` the longest."""
         self._write_down()
         at_hand = self.at_hand
         for producer_id in list(at_hand)[:count]:
@@ -159,7 +160,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
             self._blocks[number].batches[row] = packed
 
     def _write_down(self) -> None:
-        """Rows say what the entries at hand say."""
+        """Write the changed entries into their rows."""
         places, blocks = self._places, self._blocks
         for entry in self._changed:
             entry.is_changed = False
@@ -168,7 +169,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
         self._changed.clear()
 
     def image(self) -> ProducerImage:
-        """All of them as they are now."""
+        """All producers at this moment, without copying the rows."""
         self._write_down()
         for block in self._blocks.values():
             block.is_shared = True
@@ -179,8 +180,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
     def load(
         self, pieces: Sequence[bytes | bytearray], is_gone: Callable[[int, int], bool]
     ) -> None:
-        """Take over rows of producers, of whom none is known yet, but for those that `forget` would
-        remove."""
+        """Fill the empty table with these rows, except those that `forget` would remove."""
         rows = b"".join(pieces)
         size = ROWS * ENTRY_SIZE
         first = self._next_block * ROWS
@@ -189,7 +189,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
             for place, (producer_id,) in enumerate(PRODUCER_ID.iter_unpack(rows), first)
         }
         if len(self._places) * ENTRY_SIZE < len(rows):
-            # One id twice: not written by anyone we know. The last one counts.
+            # One id twice, which no known broker writes: the last row counts.
             rows = b"".join(
                 rows[(place - first) * ENTRY_SIZE : (place - first + 1) * ENTRY_SIZE]
                 for place in self._places.values()
@@ -206,7 +206,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
         self._largest_size = max(self._largest_size, len(self._places))
 
     def open_transactions(self) -> list[tuple[int, int]]:
-        """(first offset, producer id) of those that have one open."""
+        """(first offset, producer id) of each open transaction."""
         self._write_down()
         return [
             (first_offset, producer_id)
@@ -216,9 +216,9 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
         ]
 
     def forget(self, is_gone: Callable[[int, int], bool]) -> Iterator[int]:
-        """Remove those of whom `is_gone(timestamp, current txn first offset)` says so.
+        """Remove the producers for which `is_gone(timestamp, current txn first offset)` is true.
 
-        One block a step; each tells how many went. The table may be changed between two steps.
+        One block per step; yields how many were removed. The table may change between two steps.
         """
         total = 0
         previous: int | None = None
@@ -233,7 +233,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
             total += removed
             yield removed
         if total > 4 * len(self._places):
-            self._places = dict(self._places)  # a table of what is left takes less memory
+            self._places = dict(self._places)  # a new dict of the rest takes less memory
 
     def _forget_in(self, number: int, is_gone: Callable[[int, int], bool]) -> int:
         block = self._blocks[number]
@@ -256,7 +256,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
         return removed
 
     def _put(self, number: int, rows: bytearray, batches: list[bytes | None]) -> None:
-        """A block holds these from now on."""
+        """Replace a block's content; an empty block is removed."""
         if not rows:
             del self._blocks[number]
             return
@@ -266,7 +266,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
             places[producer_id] = place
 
     def _merge(self, earlier: int, later: int) -> int:
-        """One block of two neighbours, when they fit; the number of the last that is left."""
+        """Merge two neighbouring blocks if they fit in one; returns the number of the last left."""
         if later not in self._blocks:
             return earlier
         one, other = self._blocks[earlier], self._blocks[later]
@@ -279,7 +279,7 @@ class ProducerTable(Mapping[int, ProducerStateEntry]):
         return earlier
 
     def clear(self) -> None:
-        """Forget all; how many there once were decides the order of snapshots still."""
+        """Forget all producers, but not the most ever known, which decides the snapshots' order."""
         self.at_hand.clear()
         self._places.clear()
         self._blocks.clear()

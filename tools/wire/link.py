@@ -17,11 +17,11 @@ Address = tuple[str, int]
 CLIENT_ID: Final = b"pykafkalog"
 TIMEOUT_S: Final = 15.0
 _OLDEST: Final = 0
-"""Every broker reads this version of ApiVersions, and answers newer ones in it when in doubt."""
+"""Every broker serves this version of ApiVersions, and answers an unknown newer one in it."""
 
 
 class Link:
-    """Asks the broker at once which versions it speaks. Every method raises CommandError."""
+    """A connection that asks the broker for its API versions first. Methods raise CommandError."""
 
     def __init__(self, address: Address, timeout_s: float = TIMEOUT_S) -> None:
         self.address: Final = address
@@ -39,10 +39,10 @@ class Link:
         self.versions: Final = {
             api.api_key: (api.min_version, api.max_version) for api in self.api_versions.api_keys
         }
-        """Of every API that the broker serves, its oldest and newest version."""
+        """(oldest, newest) version of every API that the broker serves."""
 
     def call(self, key: ApiKey, request: Any, *, least: int = 0) -> Any:
-        """The response. `least`: the version from which on the request can say what is meant."""
+        """Send a request; return the response. `least`: the lowest version that has its fields."""
         declared = spec(key)
         oldest, newest = self.versions.get(key, (0, -1))
         version = min(newest, declared.max_version)
@@ -52,7 +52,7 @@ class Link:
         return self._exchange(key, version, request)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._file.close()
         self._socket.close()
 

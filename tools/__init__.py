@@ -1,1 +1,1 @@
-"""The `pykafkalog` command line, one file per command."""
+"""The `pykafkalog` command line, a module or package per command."""

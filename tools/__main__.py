@@ -1,8 +1,9 @@
-"""`pykafkalog`: the command line. One module per command; each brings its arguments and its `run`.
+"""`pykafkalog`: the command line. Each command is a module or package with `add_parser` and `run`.
 
-Commands that speak to a broker go through confluent-kafka and take `--bootstrap-server`, as
-Kafka's own tools do; `dump-log` reads files and needs no broker. Commands of rooms that this one
-does not know are handed in by the face (`FurtherCommand`).
+Commands that speak to a broker use confluent-kafka, or `tools.wire` for requests that it has no
+function for, and take `--bootstrap-server` as Kafka's own tools do. Others, such as `dump-log`,
+read files and need no broker. The public face hands in commands of rooms that `tools` does not know
+(`FurtherCommand`).
 """
 
 import argparse
@@ -38,17 +39,17 @@ COMMANDS = (
 
 @dataclass(frozen=True, slots=True)
 class FurtherCommand:
-    """A command of another room: listed always, imported only when it is the one that is meant."""
+    """A command of another room: always listed, imported only when it is called."""
 
     name: str
     text: str
-    """What the list of commands says of it."""
+    """Its help text in the list of commands."""
     load: Callable[[], Any]
-    """Its module, which has `add_parser(commands)`."""
+    """Import and return its module, which has `add_parser(commands)`."""
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is asked for: that takes longer than parsing."""
+    """Prints the version. Looks it up on demand, because that takes longer than parsing."""
 
     def __call__(self, parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> None:
         from importlib.metadata import version
@@ -60,7 +61,7 @@ class _Version(argparse.Action):
 def build_parser(
     further: Sequence[FurtherCommand] = (), meant: str | None = None
 ) -> argparse.ArgumentParser:
-    """The whole command line; of the further commands, the one that is meant has its arguments."""
+    """Return the parser of all commands; only the further command `meant` has its arguments."""
     parser = CommandParser(
         prog="pykafkalog",
         description="Look at and work with a Kafka broker and its files.",
@@ -71,7 +72,7 @@ def build_parser(
     for name in COMMANDS:
         import_module(f".{name}", __package__).add_parser(commands)
     for command in further:
-        if meant in (command.name, "completion"):  # which is about all of them
+        if meant in (command.name, "completion"):  # completion needs every command's arguments
             command.load().add_parser(commands)
         else:
             commands.add_parser(command.name, help=command.text)
@@ -80,7 +81,7 @@ def build_parser(
 
 
 def main(argv: Sequence[str] | None = None, further: Sequence[FurtherCommand] = ()) -> int:
-    """Run one command; 0 when it did what was asked, 1 with one line on standard error if not."""
+    """Run one command; return its exit code: 0, or 1 with one line on standard error."""
     words = sys.argv[1:] if argv is None else argv
     args = build_parser(further, words[0] if words else None).parse_args(words)
     try:

@@ -1,8 +1,8 @@
 """`pykafkalog adopt`: let the broker serve log directories that Apache Kafka wrote.
 
-The broker must be stopped. What was found and what became of it is shown in a table; a second run
-finds everything known and changes nothing. The work is done by `broker.offline.adopt` in a process
-of its own: the metadata store is the daemon's, the command line never touches it.
+The broker must be stopped. A table shows each topic that was found and the action taken; a second
+run finds all topics known and changes nothing. `broker.offline.adopt` does the work in a process of
+its own, because the command line never touches the daemon's metadata store.
 """
 
 import argparse
@@ -25,7 +25,7 @@ NOTABLE_ACTIONS = {"conflict": "red", "adopted": "green", "replaced": "yellow"}
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = commands.add_parser(
         "adopt",
         help="Register partition directories that Apache Kafka wrote.",
@@ -45,7 +45,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Adopt; 1 when some topics had to be left out."""
+    """Adopt the topics; return 1 if some had to be left out."""
     summary = _adopt(args)
     if args.json:
         print(json.dumps(summary, indent=2))

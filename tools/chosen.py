@@ -7,7 +7,7 @@ from tools.log_ends import Place, require_topic
 
 
 def parse_chosen(word: str) -> tuple[str, tuple[int, ...] | None]:
-    """A topic and its partitions; None: all of them. Raises CommandError."""
+    """Return a topic and its partitions, None for all of them. Raises CommandError."""
     topic, colon, numbers = word.partition(":")
     if not colon:
         return topic, None
@@ -18,7 +18,7 @@ def parse_chosen(word: str) -> tuple[str, tuple[int, ...] | None]:
 
 
 def chosen_places(words: Sequence[str], known: Mapping[str, list[int]]) -> list[Place]:
-    """Every partition that is named. Raises CommandError for one that is not there."""
+    """Return every partition that is named. Raises CommandError for one that does not exist."""
     places: set[Place] = set()
     for word in words:
         topic, wanted = parse_chosen(word)

@@ -1,4 +1,4 @@
-"""The machine's clock, for commands that use what takes one (`storage.clock`)."""
+"""The machine's clock, for commands whose code takes a `storage.clock.Clock`."""
 
 import time
 
@@ -11,5 +11,5 @@ class WallClock:
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Seconds."""
+        """Seconds since some point in the past."""
         return time.monotonic()

@@ -1,7 +1,7 @@
-"""`pykafkalog completion`: what makes bash, zsh or fish complete the command line.
+"""`pykafkalog completion`: a script that makes bash, zsh or fish complete the command line.
 
-The script is generated from the parsers themselves (by shtab), whole and at once: a TAB then asks
-the shell and starts nothing.
+shtab generates the whole script from the parsers, so that a TAB runs only the shell's own code and
+starts no Python.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from tools.errors import CommandError
 
 SHELLS: Final = ("bash", "zsh", "fish")
 _FILES: Final = frozenset({"FILE", "FILES", "PATH", "DIR", "DIR|TOPIC", "server.properties"})
-"""What arguments are called that name a file or a directory."""
+"""Metavars of arguments that name a file or a directory."""
 EXAMPLES: Final = """\
 examples:
   pykafkalog completion bash > ~/.local/share/bash-completion/completions/pykafkalog
@@ -25,7 +25,7 @@ exit code: 0 done; 1 the library that writes it is not installed; 2 wrong argume
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     text = "Print what makes a shell complete commands and options."
     parser = commands.add_parser(
         "completion",

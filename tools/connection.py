@@ -1,4 +1,4 @@
-"""How commands reach a broker: shared arguments, clients, and failures turned into sentences."""
+"""How commands reach a broker: shared arguments, clients, and errors as CommandError."""
 
 import argparse
 import os
@@ -21,7 +21,7 @@ def add_command(
     text: str,
     examples: str,
 ) -> argparse.ArgumentParser:
-    """A command's parser with the arguments that all of them share."""
+    """Add a command's parser, with the arguments that all commands to a broker share."""
     parser = commands.add_parser(
         name,
         help=text,
@@ -34,7 +34,7 @@ def add_command(
 
 
 def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--bootstrap-server` and `--command-config`, named as in Kafka's tools."""
+    """Add `--bootstrap-server` and `--command-config`, named as in Kafka's tools."""
     parser.add_argument(
         "-b",
         "--bootstrap-server",
@@ -51,7 +51,7 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def client_settings(args: argparse.Namespace, **more: Any) -> dict[str, Any]:
-    """Settings for a confluent-kafka client. Raises CommandError when the file cannot be read."""
+    """Return a confluent-kafka client's settings. Raises CommandError if the file is unreadable."""
     settings: dict[str, Any] = {"bootstrap.servers": args.bootstrap_server, "log_level": 2}
     if args.command_config is not None:
         from config.properties import load_properties
@@ -64,7 +64,7 @@ def client_settings(args: argparse.Namespace, **more: Any) -> dict[str, Any]:
 
 
 def admin_client(args: argparse.Namespace) -> Any:
-    """An admin client that has reached the broker. Raises CommandError when none answers."""
+    """Return an admin client that has reached a broker. Raises CommandError if none answers."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
@@ -83,7 +83,7 @@ def admin_client(args: argparse.Namespace) -> Any:
 
 @contextmanager
 def refusals_as_sentences() -> Iterator[None]:
-    """What the broker or the client refuses becomes a CommandError."""
+    """Turn errors of the broker or the client into CommandError."""
     from confluent_kafka import KafkaException
 
     try:
@@ -97,7 +97,7 @@ def refusals_as_sentences() -> Iterator[None]:
 
 
 def parse_settings(pairs: list[str]) -> dict[str, str]:
-    """`k=v` words to a mapping; square brackets around a list are dropped. Raises CommandError."""
+    """Parse `k=v` words; square brackets around a list are dropped. Raises CommandError."""
     settings = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

@@ -1,15 +1,15 @@
-"""What commands print for people: rich's console, imported when something is printed."""
+"""Output of commands for people: rich's console, imported when something is printed."""
 
 from typing import Any
 
 
 def console() -> Any:
-    """One that colours only where it is told to."""
+    """Return a console that colours only what is marked up."""
     from rich.console import Console
 
     return Console(highlight=False)
 
 
 def say(text: str = "") -> None:
-    """A line as it is: not folded, its brackets no markup."""
+    """Print a line unchanged: not folded, and its brackets are no markup."""
     console().print(text, soft_wrap=True, markup=False)

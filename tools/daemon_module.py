@@ -1,7 +1,7 @@
-"""A module of the daemon run as a program: the command line never touches the daemon's metadata.
+"""Runs modules of `broker.offline` as programs: the command line never reads the daemon's metadata.
 
-What it finds is one JSON value on its standard output, what went wrong is the last line of its
-standard error.
+Such a program prints its result as one JSON value on standard output, and a failure's reason as the
+last line on standard error.
 """
 
 import json
@@ -16,9 +16,9 @@ _BROKER = [*__package__.split(".")[:-1], "broker"]
 
 
 def answer_of(module: str, *arguments: str) -> Any:
-    """What `broker.offline.<module>` says to the arguments. Raises CommandError.
+    """Run `broker.offline.<module>` and return its JSON value. Raises CommandError.
 
-    What it has to say beside its answer goes to standard error.
+    Its warnings are copied to standard error.
     """
     words = [sys.executable, "-m", ".".join([*_BROKER, "offline", module]), *arguments]
     result = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
-"""Records of the coordinators' topics in words, for `pykafkalog dump-log`.
+"""Records of the coordinators' topics as JSON, for `pykafkalog dump-log`.
 
-As Kafka's decoders print them: `{"type": "1", "data": {…}}` for a key, `{"version": "3", "data":
-{…}}` for a value, fields by their names in Kafka's message definitions.
+The format is that of Kafka's decoders: `{"type": "1", "data": {…}}` for a key, `{"version": "3",
+"data": {…}}` for a value, with the field names of Kafka's message definitions.
 """
 
 import json
@@ -25,7 +25,7 @@ from protocol.schema import Array, Group, Message, Value
 from protocol.types import uuid_to_text
 
 Decoder = Callable[[int, bytes | None, bytes | None], tuple[str | None, str | None]]
-"""Offset, key and value of a record to the texts of key and value."""
+"""Turns a record's offset, key and value into the texts of key and value."""
 
 _Pairs = dict[int, tuple[type[Message], type[Message]]]
 """Kind of a record, which is its key's version, to what key and value are."""
@@ -45,14 +45,14 @@ _TRANSACTIONS: _Pairs = {0: (TransactionLogKey, TransactionLogValue)}
 def decode_offsets(
     offset: int, key: bytes | None, value: bytes | None
 ) -> tuple[str | None, str | None]:
-    """A record of `__consumer_offsets`: a committed offset (key 0, 1) or a group (key 2)."""
+    """Decode a record of `__consumer_offsets`: a committed offset (key 0, 1) or a group (key 2)."""
     return _decode(offset, key, value, _OFFSETS)
 
 
 def decode_transactions(
     offset: int, key: bytes | None, value: bytes | None
 ) -> tuple[str | None, str | None]:
-    """A record of `__transaction_state`."""
+    """Decode a record of `__transaction_state`."""
     return _decode(offset, key, value, _TRANSACTIONS)
 
 
@@ -86,9 +86,9 @@ _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 def fields_of_message(
     group: Group, value: Value, version: int, *, consumer: bool = False
 ) -> dict[str, Any]:
-    """The fields that this version has, by Kafka's names; tagged ones unless they say nothing.
+    """Return the fields that `version` has, by Kafka's names, without tagged ones at their default.
 
-    `consumer`: bytes of members are of the consumer protocol, which is known.
+    `consumer`: the members' bytes are those of the consumer protocol, and are decoded too.
     """
     consumer = consumer or getattr(value, "protocol_type", None) == "consumer"
     shown = {}
@@ -118,7 +118,7 @@ def _shown(declaration: Any, name: str, value: Any, version: int, consumer: bool
 
 
 def _member_data(name: str, data: bytes) -> Any:
-    """What a consumer told the group, or was told; other protocols' bytes as base64."""
+    """Decode a consumer's subscription or assignment; return other protocols' bytes as base64."""
     api = _MEMBER_FIELDS.get(name)
     if api is not None and data:
         try:

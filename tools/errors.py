@@ -1,4 +1,4 @@
-"""The one exception that a command ends with when it cannot do what was asked."""
+"""The exception that a command ends with when it cannot do what was asked."""
 
 
 class CommandError(Exception):
@@ -6,7 +6,7 @@ class CommandError(Exception):
 
 
 class NoSuchTopic(CommandError):
-    """A topic was named that the cluster does not have."""
+    """The cluster has no topic of the given name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no topic {name}; `pykafkalog topics` lists what there is")

@@ -1,6 +1,6 @@
-"""`pykafkalog explain-cleaner`: what of a compacted topic would be cleaned, when, and why not yet.
+"""`pykafkalog explain-cleaner`: what the cleaner would clean of compacted topics, when, and why.
 
-Reads the files; nothing is changed, and a broker may be running on them.
+The command reads the files and changes nothing; a broker may be running on them.
 """
 
 import argparse
@@ -69,11 +69,11 @@ RULES: Final = {
     RecordFate.DROPPED_MARKER: "the end of a transaction that has no records left",
 }
 _BAR: Final = 48
-"""Characters of the picture."""
+"""The width of the bars, in characters."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     text = "Tell what of compacted topics would be cleaned, when, and why not yet."
     parser = commands.add_parser(
         "explain-cleaner",
@@ -99,7 +99,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> None:
-    """Look and tell. Raises CommandError."""
+    """Explain every target. Raises CommandError."""
     targets = Targets(args)
     now = targets.clock.wall_ms()
     enabled = targets.broker.log_cleaner_enable
@@ -134,7 +134,7 @@ def _dry_run(
     found: CleaningVerdict,
     now: int,
 ) -> dict[str, Any] | None:
-    """Read it; what came out, for programs. None: there is nothing to be cleaned."""
+    """Rehearse a cleaning and show it; return the result for JSON, None if nothing is dirty."""
     extent = found.verdict.extent
     if extent is None or not extent.cleanable_bytes:
         if not args.json:
@@ -304,7 +304,7 @@ def _due(verdict: Due) -> str:
 
 
 def sentence(reason: Reason, now: int) -> str:  # noqa: PLR0911 - one for each kind
-    """Why a log is not cleaned, in words."""
+    """Say in words why a log is not cleaned."""
     match reason:
         case planner.CleanerDisabled():
             return "the cleaner is switched off (log.cleaner.enable, log.cleaner.threads)"

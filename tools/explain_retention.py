@@ -1,6 +1,6 @@
 """`pykafkalog explain-retention`: which segments go, when, by which rule, and why the others stay.
 
-Reads the files; nothing is changed, and a broker may be running on them.
+The command reads the files and changes nothing; a broker may be running on them.
 """
 
 import argparse
@@ -34,11 +34,11 @@ arguments"""
 
 CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes", "segment.ms", "segment.bytes")
 FEW = 12
-"""So many segments are listed; of more, the first and the last."""
+"""At most this many segments are listed; of more, the first and the last half of them."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     text = "Tell which segments retention takes and when, and why the others stay."
     parser = commands.add_parser(
         "explain-retention",
@@ -54,7 +54,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> None:
-    """Look and tell. Raises CommandError."""
+    """Explain every target. Raises CommandError."""
     targets = Targets(args)
     now = targets.clock.wall_ms()
     if not args.json:
@@ -141,7 +141,7 @@ def _few(verdicts: list[RetentionVerdict]) -> list[RetentionVerdict | None]:
 
 
 def sentence(verdict: RetentionVerdict, now: int) -> str:
-    """What becomes of a segment, in words."""
+    """Say in words whether and when a segment goes."""
     if verdict.taken_by is not None:
         return f"goes: {verdict.taken_by.value}"
     parts = []

@@ -1,7 +1,7 @@
-"""`pykafkalog fsck`: what is wrong with log directories, what a restart would do, and doing it now.
+"""`pykafkalog fsck`: checks log directories, says what a restart would do, and can do it at once.
 
-Nothing is changed without `--repair`, so it may be run beside a broker. A repair needs the
-directory's lock (no broker runs on it) and first copies everything that it is going to cut or drop.
+Without `--repair` it changes nothing, so it may run beside a broker. A repair needs the directory's
+lock (no broker may run on it) and first copies everything that it is going to cut or drop.
 """
 
 import argparse
@@ -51,7 +51,7 @@ CANNOT = 2
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     text = "Check log directories, tell what a restart would do, repair with a backup."
     parser = commands.add_parser(
         "fsck",
@@ -83,8 +83,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check, tell, repair if asked; see the exit codes."""
-    # Recovery, rehearsed, speaks to a broker's log; here its findings are told in order.
+    """Check, report, repair if asked; return the exit code (see `EXAMPLES`)."""
+    # The rehearsed recovery logs as in a broker; here its findings are reported in order instead.
     logging.getLogger(storage.__name__).addHandler(logging.NullHandler())
     paths = [str(Path(directory).absolute()) for directory in args.directories]
     for path in paths:

@@ -1,4 +1,4 @@
-"""What `pykafkalog fsck` says: a table, sentences and advice for people, objects for programs."""
+"""The output of `pykafkalog fsck`: a table, sentences and advice for people, JSON for programs."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ from storage.check.findings import (
 from tools.tables import Coloured, count_of, number, print_table
 
 MANY: Final = 40
-"""From this number of partitions on, sound ones are counted and not listed."""
+"""Of more partitions than this, the sound ones are only counted, not listed."""
 
 _COLOURS: Final = {
     Verdict.SOUND: "green",
@@ -52,7 +52,7 @@ _OF_PROBLEMS: Final = {
 
 
 def print_json(findings: list[Finding], verdicts: list[PartitionVerdict]) -> None:
-    """An object per finding of a log directory, then one per partition."""
+    """Print an object per finding of a log directory, then one per partition."""
     for finding in findings:
         print(json.dumps(_finding(finding)))
     for verdict in verdicts:
@@ -88,13 +88,13 @@ def _finding(finding: Finding) -> dict[str, Any]:
 def print_text(
     findings: list[Finding], verdicts: list[PartitionVerdict], *, in_use: bool, every: bool
 ) -> None:
-    """The directories' findings, a table, details, the sum and what to do."""
+    """Print the directories' findings, a table, details, the sum and what to do."""
     from rich.console import Console
 
     console = Console(highlight=False)
 
     def line(colour: str, mark: str, text: object) -> None:
-        # Names of files are no markup.
+        # No markup: file names may hold brackets.
         console.print(f"[{colour}]{mark}[/]", end=" ")
         console.print(str(text), soft_wrap=True, markup=False)
 
@@ -159,5 +159,5 @@ def _advice(findings: list[Finding], verdicts: list[PartitionVerdict]) -> list[s
 
 
 def problems(findings: list[Finding]) -> list[Finding]:
-    """Those that are more than notes."""
+    """Return the findings that are problems, not only notes."""
     return [finding for finding in findings if finding.severity is Severity.PROBLEM]

@@ -24,7 +24,7 @@ exit code: 0 done; 1 failed, standard error says why; 2 wrong arguments"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands, "get-offsets", text="Offsets of a topic's partitions.", examples=EXAMPLES
     )

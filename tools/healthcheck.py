@@ -1,9 +1,8 @@
-"""Healthy is what answers ApiVersions: `python -m tools.healthcheck [HOST:PORT]` ends with 0 or 1.
+"""`python -m tools.healthcheck [HOST:PORT]`: exit code 0 if a broker answers ApiVersions, else 1.
 
-Plain sockets and nothing else, because it runs every few seconds in a container. Without an address
-it follows the broker: the kernel says where the broker process beside it listens, so that another
-value of `listeners` needs no other health check. The sockets of a process are shown to its own user
-and to root (proc(5)).
+It uses plain sockets only, because a container runs it every few seconds. Without an address it
+takes those that the kernel shows for the broker's process, so that the health check need not change
+with `listeners`. A process's sockets are visible to its own user and to root (proc(5)).
 """
 
 import os
@@ -22,7 +21,7 @@ _PROGRAM = re.compile(rb"(?:^|/)pykafkalog-broker$")
 
 
 def answers(address: str, timeout_s: float = 2.0) -> bool:
-    """True when a broker at `host:port` answers ApiVersions without an error."""
+    """Return whether a broker at `host:port` answers ApiVersions without an error."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout_s) as connection:
@@ -41,18 +40,18 @@ def answers(address: str, timeout_s: float = 2.0) -> bool:
 
 
 def brokers(proc: Path = Path("/proc")) -> Iterator[int]:
-    """Numbers of the processes that are `pykafkalog-broker`, the first of them first."""
+    """Yield the ids of the processes that run `pykafkalog-broker`, in ascending order."""
     for number in sorted(int(entry.name) for entry in proc.iterdir() if entry.name.isdigit()):
         try:
             words = (proc / str(number) / "cmdline").read_bytes().split(b"\0")
         except OSError:  # it has ended
             continue
-        if any(_PROGRAM.search(word) for word in words[:2]):  # the script, or its interpreter first
+        if any(_PROGRAM.search(word) for word in words[:2]):  # [script, …] or [python, script, …]
             yield number
 
 
 def listening(process: int, proc: Path = Path("/proc")) -> list[str]:
-    """Addresses that a process listens on, IPv4 and IPv6; every interface is named as loopback."""
+    """Return the addresses that a process listens on; loopback stands for every interface."""
     directory = proc / str(process)
     sockets = set()
     for entry in (directory / "fd").iterdir():
@@ -76,7 +75,7 @@ def _lines(table: Path) -> list[str]:
 
 
 def _readable(address: str) -> str:
-    """`0100007F:2384` is 127.0.0.1:9092: words of four bytes as the machine has them in memory."""
+    """Return `0100007F:2384` as 127.0.0.1:9092; /proc shows 4-byte words in the machine's order."""
     digits, _, port = address.partition(":")
     words = [int(digits[at : at + 8], 16) for at in range(0, len(digits), 8)]
     raw = b"".join(struct.pack("=I", word) for word in words)
@@ -88,7 +87,7 @@ def _readable(address: str) -> str:
 
 
 def main(words: list[str]) -> int:
-    """0 when the broker answers; else 1, and one line that says why."""
+    """Return 0 if a broker answers; else print one line that says why, and return 1."""
     if words:
         found = words[:1]
     else:

@@ -1,6 +1,6 @@
-"""JSON on standard output: one document, or one object a line where a command tells of many things.
+"""JSON on standard output: one document, or an object per line if a command prints many things.
 
-Numbers as they are, text as it is. On a terminal a document is spread over lines.
+Numbers have no separators and text is not escaped to ASCII. On a terminal a document is indented.
 """
 
 import json
@@ -9,11 +9,11 @@ from typing import Any
 
 
 def print_document(value: Any) -> None:
-    """One JSON document, on one line where no person reads it."""
+    """Print one JSON document: indented on a terminal, else on one line."""
     indent = 2 if sys.stdout.isatty() else None
     print(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def print_line(value: Any) -> None:
-    """One of many objects; it is with the reader at once."""
+    """Print one of many objects on a line, and flush it."""
     print(json.dumps(value, ensure_ascii=False), flush=True)

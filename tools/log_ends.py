@@ -1,4 +1,4 @@
-"""Where the partitions of topics begin and end, and where a time lies in them: one request each."""
+"""Asks a broker for the first, last and time-based offsets of partitions (ListOffsets)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -16,27 +16,27 @@ def place_name(place: Place) -> str:
 
 
 class LogEnds:
-    """Asks a broker for offsets. A partition that is not there has None."""
+    """Asks a broker for offsets. The result for a partition that does not exist is None."""
 
     def __init__(self, admin: Any, *, read_committed: bool = False) -> None:
-        """`read_committed`: the end is where the first open transaction begins."""
+        """With `read_committed` the end is the last stable offset, else the high watermark."""
         self._admin: Final = admin
         self._read_committed: Final = read_committed
 
     def firsts(self, places: Iterable[Place]) -> dict[Place, int | None]:
-        """The log start offsets."""
+        """Return the log start offsets."""
         from confluent_kafka.admin import OffsetSpec
 
         return self._ask(dict.fromkeys(places, OffsetSpec.earliest()))
 
     def ends(self, places: Iterable[Place]) -> dict[Place, int | None]:
-        """The offsets that the next records get."""
+        """Return the ends: the last stable offsets or high watermarks."""
         from confluent_kafka.admin import OffsetSpec
 
         return self._ask(dict.fromkeys(places, OffsetSpec.latest()))
 
     def at_time(self, places: Iterable[Place], timestamp_ms: int) -> dict[Place, int | None]:
-        """The first record at or after that time; the end where there is none."""
+        """Return the offsets of the first records at or after that time; the end if none is."""
         from confluent_kafka.admin import OffsetSpec
 
         wanted = list(places)
@@ -70,13 +70,13 @@ class LogEnds:
 
 
 def known_partitions(admin: Any) -> dict[str, list[int]]:
-    """Every topic and its partitions."""
+    """Return every topic and its partitions."""
     topics = admin.list_topics(timeout=TIMEOUT_S).topics
     return {name: sorted(topic.partitions) for name, topic in topics.items()}
 
 
 def require_topic(known: Mapping[str, list[int]], topic: str) -> list[int]:
-    """Its partitions. Raises CommandError."""
+    """Return the partitions of `topic`. Raises NoSuchTopic."""
     if topic not in known:
         raise NoSuchTopic(topic)
     return known[topic]

@@ -1,9 +1,9 @@
-"""Which partitions a command is to look at, in files, and what they are configured to.
+"""The partitions whose files a command reads, and their configs.
 
-A target is a log directory, a partition directory, or a topic of a running broker. Of a topic the
-broker tells the configs and the directories, which have to be on this machine. Of a directory the
-configs are looked for beside the logs (`broker.offline.stored_configs`); what holds for all topics
-is in `server.properties`, which may be given. `--config` goes before all of it.
+A target is a log directory, a partition directory, or a topic of a running broker. For a topic, the
+broker gives the configs and the log directories, which must be on this machine. For a directory,
+the configs come from the metadata beside the logs (`broker.offline.stored_configs`); the broker's
+defaults come from `server.properties` if it is given. `--config` overrides all of them.
 """
 
 import argparse
@@ -35,13 +35,13 @@ from tools.errors import CommandError
 
 
 class Targets:
-    """What the arguments name."""
+    """The partitions that the arguments name."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         """Raises CommandError."""
         self.clock = WallClock()
         self.notes: list[str] = []
-        """Where configs came from, or did not."""
+        """Sentences for the user: where the configs came from, or that none were found."""
         self._fs = OsFileSystem()
         self._whatif = parse_settings(args.config)
         self._file = _properties(args.properties)
@@ -57,7 +57,7 @@ class Targets:
         self._opener = LogOpener(self._fs, self.clock, Random(), self.config_of)
 
     def config_of(self, topic: str) -> TopicConfig:
-        """What holds for a topic. Raises CommandError."""
+        """Return the configuration that applies to a topic. Raises CommandError."""
         own = {**self._own.get(topic, {}), **self._whatif}
         try:
             return TopicConfig.from_broker(self.broker, own)
@@ -65,7 +65,7 @@ class Targets:
             raise CommandError(f"the configs of {topic}: {error}") from None
 
     def opened(self) -> Iterator[tuple[PartitionView, OpenedLog]]:
-        """Each partition, open to be looked at. Raises CommandError."""
+        """Yield each partition with its opened log. Raises CommandError."""
         for view in self.found:
             try:
                 yield view, self._opener.open(view)
@@ -94,7 +94,7 @@ class Targets:
         self._use_stored(log_dirs)
 
     def _file_log_dirs(self) -> tuple[str, ...]:
-        # The metadata lie in one directory of all, which need not be the one that is asked for.
+        # The metadata is in one of all log directories, which need not be the one that is named.
         return self.broker.log_dirs if self._file else ()
 
     def _use_stored(self, log_dirs: list[str]) -> None:
@@ -162,7 +162,7 @@ _TOPIC_FIELDS = frozenset(name.replace("_", ".") for name in TopicConfig.__datac
 
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `Targets` reads."""
+    """Add the arguments that `Targets` reads."""
     parser.add_argument(
         "target",
         nargs="+",
@@ -207,7 +207,7 @@ def _parsed(properties: Mapping[str, str]) -> BrokerConfig:
 
 
 def describe(config: TopicConfig, names: tuple[str, ...]) -> dict[str, Any]:
-    """Some of a topic's configs, by Kafka's names."""
+    """Return the values of the named configs, by Kafka's names."""
     found: dict[str, Any] = {}
     for name in names:
         value = getattr(config, name.replace(".", "_"))

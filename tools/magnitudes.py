@@ -9,7 +9,7 @@ _SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s
 
 
 def size_of(size: int) -> str:
-    """1234567 -> 1.2 MB (decimal units)."""
+    """Return bytes in a decimal unit: 1234567 -> 1.2 MB."""
     amount, unit = float(size), 0
     while abs(amount) >= _STEP and unit < len(_UNITS) - 1:
         amount /= _STEP
@@ -18,7 +18,7 @@ def size_of(size: int) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """Its two greatest units, milliseconds only if there is no more: 93784000 -> 1 d 2 h."""
+    """Return its one or two largest units: 93784000 -> 1 d 2 h; milliseconds only below 1 s."""
     parts, left = [], abs(milliseconds)
     for span, name in _SPANS:
         count, left = divmod(left, span)
@@ -30,7 +30,7 @@ def duration(milliseconds: int) -> str:
 
 
 def moment(timestamp_ms: int) -> str:
-    """Local time of milliseconds since the epoch; the number where no calendar has it."""
+    """Return milliseconds since the epoch as local time; as a number if it is out of range."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, OSError, ValueError):

@@ -1,8 +1,8 @@
 """Points in time and spans as people type them.
 
 A point in time is milliseconds since the epoch, a date (`2026-03-01`) or a date and time
-(`2026-03-01T12:00:00.5`), in UTC unless a zone stands behind it, as in kafka-consumer-groups.sh.
-A span is ISO 8601's (`PT1H30M`, `P2D`), as Kafka's tools take it, or `90s`, `15min`, `2h`, `7d`.
+(`2026-03-01T12:00:00.5`), in UTC unless a zone follows, as in kafka-consumer-groups.sh. A span is
+ISO 8601's (`PT1H30M`, `P2D`), as Kafka's tools take it, or `90s`, `15min`, `2h`, `7d`.
 """
 
 import re
@@ -20,7 +20,7 @@ _ISO_UNITS: Final = ("d", "h", "min", "s")
 
 
 def parse_moment(text: str, now_ms: int | None = None) -> int:
-    """Milliseconds since the epoch. With `now_ms` a span is taken, too: so long before it.
+    """Return milliseconds since the epoch. With `now_ms`, a span is accepted: that long before it.
 
     Raises CommandError.
     """
@@ -43,7 +43,7 @@ def parse_moment(text: str, now_ms: int | None = None) -> int:
 
 
 def parse_span(text: str) -> int:
-    """Milliseconds. Raises CommandError."""
+    """Parse a span; return milliseconds. Raises CommandError."""
     span = _span(text)
     if span is None:
         raise CommandError(f"{text!r} is no duration; write PT1H30M, P2D, 90s, 15min, 2h or 7d")
@@ -51,7 +51,7 @@ def parse_span(text: str) -> int:
 
 
 def iso_time(timestamp_ms: int) -> str:
-    """UTC with milliseconds, as `parse_moment` takes it; the number where no calendar has it."""
+    """Return UTC with milliseconds, which `parse_moment` takes; a number if it is out of range."""
     try:
         seconds, milliseconds = divmod(timestamp_ms, 1000)
         text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,8 +1,8 @@
-"""Whether the broker is still there, for commands that run for long.
+"""Detects that the broker went away, for commands that run for long.
 
-librdkafka tries again for ever and says nothing. Where it doubts (its error callback, or a request
-that failed), the broker is asked directly (`tools.reachability`); one that does not answer for
-`AWAY_S` seconds is gone, and one that was only restarted is not.
+librdkafka retries for ever without a message. After a sign of trouble (its error callback, or a
+request that failed) `Presence` asks the broker directly (`tools.reachability`). A broker that does
+not answer for `AWAY_S` seconds has gone; a restart takes less.
 """
 
 import time
@@ -16,7 +16,7 @@ AWAY_S: Final = 5.0
 
 
 class Presence:
-    """Doubts, and what came of them."""
+    """Watches one client's broker."""
 
     def __init__(
         self,
@@ -32,15 +32,15 @@ class Presence:
         self._away_since: float | None = None
 
     def on_error(self, error: Any) -> None:
-        """For `error_cb` of a client, and for errors that it returns."""
+        """Note an error: `error_cb` of a client."""
         self._doubt = True
 
     def doubt(self) -> None:
-        """A request failed."""
+        """Note that a request failed."""
         self._doubt = True
 
     def check(self) -> None:
-        """Raises CommandError when the broker has been away for too long."""
+        """After a sign of trouble, ask the broker. Raises CommandError if it is away too long."""
         if not self._doubt:
             return
         now = self._clock()

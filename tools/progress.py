@@ -1,4 +1,4 @@
-"""A progress bar on standard error, only where a person looks at it."""
+"""A progress bar on standard error, if that is a terminal."""
 
 import sys
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 @contextmanager
 def progress_bar(title: str, total: int | None, *, bytes_: bool = False) -> Iterator[Any]:
-    """Yields `advance(amount, absolute=False)`; it does nothing without a terminal or a total."""
+    """Yield `advance(amount, absolute=False)`, which does nothing without a terminal or a total."""
     if total is None or not sys.stderr.isatty():
         yield lambda _amount, absolute=False: None
         return

@@ -1,7 +1,7 @@
-"""Whether a broker is there at all, told at once and with the reason.
+"""Whether a broker can be reached: answered at once, with the reason if not.
 
-librdkafka tries again for as long as it may, and says in the end that there was no answer. A person
-who mistyped a port wants to know now. Plain sockets; with TLS or SASL only the connection is tried.
+librdkafka retries until its timeout and reports only that there was no answer; a person who
+mistyped a port wants to know at once. Plain sockets; with TLS or SASL only connecting is tried.
 """
 
 import os
@@ -17,7 +17,7 @@ DEFAULT_PORT = 9092
 
 
 def require_broker(settings: dict[str, Any]) -> None:
-    """Raises CommandError when none of `bootstrap.servers` can be reached, saying why."""
+    """Raise CommandError with the reasons if none of `bootstrap.servers` can be reached."""
     reasons = []
     for server in str(settings["bootstrap.servers"]).split(","):
         reason = _unreachable(server.strip(), settings.get("security.protocol", "plaintext"))

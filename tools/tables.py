@@ -1,8 +1,8 @@
 """Tables for a person and for a program.
 
-A terminal gets a table that folds what is too long for it, and numbers with separators. What is no
-terminal (a pipe, a file) gets the same rows in columns of blanks: nothing cut, nothing decorated,
-numbers as they are, `-` where there is nothing.
+On a terminal, a table folds cells that are too long and shows numbers with separators. A pipe or
+file gets the same rows in columns separated by blanks: nothing is cut or decorated, numbers have no
+separators, and `-` stands for an empty cell.
 """
 
 import sys
@@ -12,32 +12,32 @@ from typing import Any
 from tools.magnitudes import size_of
 
 Cell = str | int | None
-"""What stands in a field; None is shown as `-`."""
+"""The value of a cell; None is shown as `-`."""
 
 
 class Size(int):
-    """Bytes: `1.2 MB` for a person, the number as it is for a program."""
+    """Bytes: shown as `1.2 MB` on a terminal, as a plain number elsewhere."""
 
 
 class Coloured(str):
-    """A word that stands out on a terminal; `colour` as rich names it, "" for none."""
+    """A word with a colour on a terminal: `colour` is rich's name of it, "" for none."""
 
     colour: str
 
     def __new__(cls, word: str, colour: str) -> "Coloured":
-        """The word, with its colour."""
+        """Make a cell from the word and its colour."""
         cell = super().__new__(cls, word)
         cell.colour = colour
         return cell
 
 
 def size(amount: int | None) -> Size | None:
-    """A cell; None where it is not known (-1 in Kafka's answers)."""
+    """Make a cell of bytes; None if the amount is unknown (-1 in Kafka's answers)."""
     return None if amount is None or amount < 0 else Size(amount)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Columns that hold numbers are aligned to the right."""
+    """Print a table; columns with numbers are aligned to the right."""
     body = [list(row) for row in rows]
     if sys.stdout.isatty():
         _for_people(columns, body)
@@ -46,12 +46,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
 
 
 def number(value: int) -> str:
-    """With separators where a person reads it."""
+    """Return the number as text, with separators on a terminal."""
     return f"{value:,}" if sys.stdout.isatty() else str(value)
 
 
 def count_of(count: int, noun: str) -> str:
-    """`1 topic`, `12 topics`."""
+    """Return a count with its noun: `1 topic`, `12 topics`."""
     return f"{number(count)} {noun}" + ("" if count == 1 else "s")
 
 
@@ -62,7 +62,7 @@ def _is_number(body: Sequence[Sequence[Cell]], column: int) -> bool:
 def table_for_people(
     columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, caption: str | None = None
 ) -> Any:
-    """A table of rich: no edges, so that more of 80 columns are left for what it says."""
+    """Return a table of rich, without edges, which would take some of the 80 columns."""
     from rich import box
     from rich.markup import escape
     from rich.table import Column, Table
@@ -101,7 +101,7 @@ def _for_programs(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> Non
 
 
 def columns_of_blanks(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> Iterator[str]:
-    """The lines of a table for programs."""
+    """Yield the lines of a table for programs."""
     lines = [list(columns), *([_text(cell) for cell in row] for row in body)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
     right = [_is_number(body, index) for index in range(len(columns))]

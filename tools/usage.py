@@ -1,4 +1,4 @@
-"""Wrong arguments: the usage of the command that was meant, the reason, and where to read on."""
+"""Errors of arguments: prints the usage of the subcommand, the reason, and a hint at `--help`."""
 
 import argparse
 import sys
@@ -7,15 +7,15 @@ from typing import Any, NoReturn
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser whose subcommands are of this class, too."""
+    """An argument parser; its subcommands are of this class too."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit code 2."""
+        """Print the usage and the error; exit with code 2."""
         self.print_usage(sys.stderr)
         self.exit(2, f"{self.prog}: {message}\n`{self.prog} --help` tells more.\n")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """What a subcommand does not know is told with that one's usage."""
+        """Parse; unknown arguments of a subcommand end with that subcommand's usage."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
             self._meant(parsed).error(f"unknown arguments: {' '.join(unknown)}")

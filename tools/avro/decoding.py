@@ -1,11 +1,11 @@
-"""Keys and values with a schema's id in front, as JSON.
+"""Turns Avro keys and values, framed with their schema's id, into JSON.
 
     0        magic byte, 0
     1 .. 4   the schema's id, big-endian
     5 ..     the value in Avro's binary encoding
 
-Times, dates and UUIDs become text as ISO 8601 has it, decimals text, bytes as in JSON lines
-(`tools.records.json_lines`). A null stays a null.
+Times and dates become ISO 8601 text, durations seconds, UUIDs and decimals text, bytes as in JSON
+lines (`tools.records.json_lines`). A null stays null.
 """
 
 import io
@@ -26,12 +26,15 @@ FRAME: Final = struct.Struct(">bI")
 
 
 class AvroDecoder:
-    """`fields`: of `key` and `value`. Keeps a reader for each schema's id."""
+    """Decodes records; keeps the parsed schema of each id."""
 
     def __init__(
         self, schemas: Callable[[int], list[Any]], fields: Collection[str] = ("value",)
     ) -> None:
-        """`schemas` as `Registry.schemas`. Raises CommandError when fastavro is not there."""
+        """`schemas` is `Registry.schemas`; `fields` are of "key" and "value".
+
+        Raises CommandError if fastavro is not installed.
+        """
         try:
             import fastavro
         except ImportError:
@@ -44,7 +47,7 @@ class AvroDecoder:
         self._parsed: Final[dict[int, Any]] = {}
 
     def __call__(self, record: Record) -> Record:
-        """The record, with JSON in the place of Avro. Raises CommandError that names it."""
+        """Return the record with JSON instead of Avro. Raises CommandError naming the record."""
         changed: dict[str, Any] = {}
         for field in self._fields:
             data = getattr(record, field)
@@ -65,7 +68,7 @@ class AvroDecoder:
             value = self._fastavro.schemaless_reader(
                 io.BytesIO(data[FRAME.size :]), schema, None, return_record_name=False
             )
-        # Whatever bytes may do to it: what it raises for them is not documented.
+        # fastavro does not document what it raises for malformed bytes.
         except (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
             raise CommandError(
                 f"{where} is not of its schema (id {schema_id}): {error or type(error).__name__}"

@@ -1,7 +1,7 @@
 """Schemas from a schema registry, by their ids: Confluent's HTTP API, which others have as well.
 
-A schema never changes under its id, so each is asked for once. What it refers to (`references`) is
-asked for by subject and version, and comes before it.
+A schema never changes under its id, so its caller asks once. Schemas that it refers to
+(`references`) are fetched by subject and version, and come before it in the result.
 """
 
 import base64
@@ -19,10 +19,10 @@ _ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
 
 
 class Registry:
-    """`url` may hold a user and a password (`https://user:password@host`)."""
+    """A schema registry; its URL may hold a user and password (`https://user:password@host`)."""
 
     def __init__(self, url: str) -> None:
-        """Raises CommandError for what is no URL."""
+        """Raises CommandError if `url` is not an HTTP URL."""
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise CommandError(f"--schema-registry {url} is not of the form http://HOST:PORT")
@@ -34,7 +34,7 @@ class Registry:
         self._url: Final = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
 
     def schemas(self, schema_id: int) -> list[Any]:
-        """What the schema refers to, the deepest first, and the schema itself, as parsed JSON.
+        """Return the schemas it refers to, deepest first, then the schema itself, as parsed JSON.
 
         Raises CommandError.
         """

@@ -1,6 +1,7 @@
 """`pykafkalog cluster`: brokers, counts, health, features and the versions of APIs.
 
-`command` has the arguments; `survey` asks, `health` judges (plain values), `listing` shows.
+`command` has the arguments, `survey` asks the brokers, `health` judges the values, `listing` prints
+them.
 """
 
 from tools.cluster.command import add_parser

@@ -23,7 +23,7 @@ _NEWER: Final = {
 
 
 def api_name(key: int) -> str:
-    """`ListOffsets`; `API 99` for one that nobody knew when this was written."""
+    """Return the name of an API, such as `ListOffsets`; `API 99` for an unknown key."""
     try:
         words = ApiKey(key).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""The arguments of `pykafkalog cluster`, and which of its parts does what they ask for."""
+"""The arguments of `pykafkalog cluster`, and the dispatch to its parts."""
 
 import argparse
 
@@ -18,7 +18,7 @@ with --health: something is wrong; 2 wrong arguments"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands, "cluster", text="Brokers, health, features and API versions.", examples=EXAMPLES
     )
@@ -32,7 +32,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the arguments ask for. Raises CommandError."""
+    """Run the command; return 1 if `--health` finds a problem. Raises CommandError."""
     from tools.cluster import listing
     from tools.cluster.survey import survey
     from tools.wire.brokers import brokers

@@ -1,7 +1,7 @@
-"""What is wrong with a cluster, from what its brokers tell. Pure.
+"""Problems of a cluster, found in the answers of its brokers. Pure.
 
-A replica whose broker or log directory is gone makes its partition under-replicated as well; each
-is named, because each has another remedy.
+A replica whose broker or log directory is gone makes its partition under-replicated as well. Both
+problems are reported, because they have different remedies.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from tools.wire.brokers import Topics
 
 
 class Problem(Enum):
-    """The kinds, by what is said of them."""
+    """Kinds of problems; the value is the text that is shown."""
 
     NO_CONTROLLER = "no controller"
     BROKER_AWAY = "broker does not answer"
@@ -37,7 +37,7 @@ REMEDIES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong."""
+    """One problem at one place."""
 
     problem: Problem
     where: str
@@ -51,7 +51,7 @@ class Finding:
 
 
 def partition_findings(topics: Topics) -> Iterator[Finding]:
-    """Of partitions, as Metadata describes them."""
+    """Yield problems of partitions, from Metadata's answer by topic."""
     for name, topic in sorted(topics.items()):
         for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
             where = place_name((name, partition.partition_index))
@@ -76,7 +76,7 @@ def partition_findings(topics: Topics) -> Iterator[Finding]:
 def directory_findings(
     broker_id: int, directories: Iterable[DescribeLogDirsResult]
 ) -> Iterator[Finding]:
-    """Of a broker's log directories, as DescribeLogDirs tells them."""
+    """Yield problems of a broker's log directories, from DescribeLogDirs' answer."""
     for directory in directories:
         if directory.error_code:
             yield Finding(
@@ -87,7 +87,7 @@ def directory_findings(
 
 
 def controller_findings(controller_id: int) -> Iterator[Finding]:
-    """-1 is nobody."""
+    """Yield a problem if the controller's id is -1: there is none."""
     if controller_id < 0:
         yield Finding(problem=Problem.NO_CONTROLLER, where="cluster")
 

@@ -1,4 +1,4 @@
-"""A cluster shown: tables, or one JSON document."""
+"""Prints a cluster as tables or as one JSON document."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -14,7 +14,7 @@ Versions = Mapping[int, tuple[int, int]]
 
 
 def show_cluster(view: ClusterView, *, as_json: bool) -> None:
-    """Brokers, counts, features and what is wrong."""
+    """Print brokers, counts, features and problems."""
     if as_json:
         print_document(
             {
@@ -55,7 +55,7 @@ def show_cluster(view: ClusterView, *, as_json: bool) -> None:
 
 
 def show_features(features: Sequence[Feature]) -> None:
-    """What is finalized, and which levels could be."""
+    """Print the finalized and the supported levels of features."""
     if features:
         print_table(
             ("feature", "finalized", "supported"),
@@ -71,7 +71,7 @@ def show_features(features: Sequence[Feature]) -> None:
 
 
 def show_health(findings: Sequence[Finding], *, as_json: bool) -> None:
-    """A line that says that it is healthy, or everything that is wrong."""
+    """Print all problems with their remedies, or one line that the cluster is healthy."""
     if as_json:
         print_document(_health(findings))
         return
@@ -89,7 +89,7 @@ def show_health(findings: Sequence[Finding], *, as_json: bool) -> None:
 
 
 def show_versions(versions: Mapping[int, Versions], *, as_json: bool) -> None:
-    """The APIs of each broker, one line for those that all have alike."""
+    """Print the APIs; brokers with the same versions of an API share a line."""
     if as_json:
         print_document(
             [

@@ -1,4 +1,4 @@
-"""What the brokers of a cluster tell: who they are, what they lead, what they can do."""
+"""Asks the brokers of a cluster for addresses, partitions, sizes and features."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,16 +27,16 @@ class BrokerView:
     rack: str | None
     is_controller: bool
     leads: int
-    """Partitions."""
+    """Number of partitions that it leads."""
     replicas: int
-    """Copies of partitions, those that it leads among them."""
+    """Number of replicas on it, including those that it leads."""
     data_bytes: int | None
-    """Of all logs; None where it did not say."""
+    """Size of all its logs; None if it did not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """What the cluster may use (finalized) and what the broker could (supported)."""
+    """A feature: the level that the cluster uses (finalized), the broker's range (supported)."""
 
     name: str
     finalized: int | None
@@ -45,7 +45,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """All of it."""
+    """All brokers' answers together."""
 
     cluster_id: str
     controller_id: int
@@ -58,7 +58,7 @@ class ClusterView:
 
 
 def survey(cluster: Brokers) -> ClusterView:
-    """Asks every broker. One that does not answer is a finding. Raises CommandError."""
+    """Ask every broker; one that does not answer is a finding. Raises CommandError."""
     topics = cluster.topics()
     controller = cluster.cluster.controller_id
     findings = list(controller_findings(controller))
@@ -89,7 +89,7 @@ def survey(cluster: Brokers) -> ClusterView:
 
 
 def features_of(api_versions: ApiVersionsResponse) -> tuple[Feature, ...]:
-    """From an answer to ApiVersions, by name."""
+    """Return the features in an answer to ApiVersions, sorted by name."""
     finalized = {f.name: f.max_version_level for f in api_versions.finalized_features}
     supported = {f.name: (f.min_version, f.max_version) for f in api_versions.supported_features}
     return tuple(

@@ -1,4 +1,4 @@
-"""The arguments of `pykafkalog configs`, and which of its parts does what they ask for."""
+"""The arguments of `pykafkalog configs`, and the dispatch to its parts."""
 
 import argparse
 import sys
@@ -29,7 +29,7 @@ arguments"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands,
         "configs",
@@ -67,7 +67,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> None:
-    """Do what the arguments ask for. Raises CommandError."""
+    """Show or change settings. Raises CommandError."""
     from tools.configs.settings import change, describe, describe_settled
     from tools.wire.brokers import brokers
 
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _entity(cluster: Any, args: argparse.Namespace) -> Any:
-    """Raises CommandError for one that is not there."""
+    """Return the entity that the arguments name. Raises CommandError if it does not exist."""
     from tools.configs.settings import Entity, Kind
     from tools.log_ends import require_topic
     from tools.wire.brokers import partitions_of
@@ -107,7 +107,7 @@ def _entity(cluster: Any, args: argparse.Namespace) -> Any:
 
 
 def _warn(added: Sequence[Any]) -> None:
-    """What was just set and does nothing is said at once."""
+    """Warn of settings that were just set and have no effect."""
     for each in added:
         if each.without_effect:
             print(f"{each.name} is set, and has no effect in this broker", file=sys.stderr)

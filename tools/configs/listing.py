@@ -1,4 +1,4 @@
-"""Settings shown: a table, one explained, or a JSON document."""
+"""Prints settings: as a table, explained one by one, or as a JSON document."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ HIDDEN = "(hidden)"
 
 
 def show_settings(chosen: Sequence[Setting], *, as_json: bool, nothing: str) -> None:
-    """A line for each; `nothing` is said when there is none."""
+    """Print a line for each setting, or the text `nothing` if there is none."""
     if as_json:
         print_document([_object(each) for each in chosen])
     elif not chosen:
@@ -25,7 +25,7 @@ def show_settings(chosen: Sequence[Setting], *, as_json: bool, nothing: str) -> 
 
 
 def show_levels(loggers: Sequence[Setting], *, as_json: bool) -> None:
-    """What is logged from which level on."""
+    """Print the level of each logger."""
     if as_json:
         print_document({each.name: each.value for each in loggers})
     else:
@@ -33,7 +33,7 @@ def show_levels(loggers: Sequence[Setting], *, as_json: bool) -> None:
 
 
 def explain(found: Sequence[Setting], names: Sequence[str], *, as_json: bool) -> None:
-    """Everything about some settings. Raises CommandError for one that is not there."""
+    """Print everything about the named settings. Raises CommandError for an unknown name."""
     by_name = {each.name: each for each in found}
     for name in names:
         if name not in by_name:

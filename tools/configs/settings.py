@@ -1,7 +1,7 @@
 """Settings as brokers describe them (DescribeConfigs), and their changes (IncrementalAlterConfigs).
 
-Over the wire there is no field for "this does nothing here". This project's broker says it at the
-end of a setting's documentation (`config.definition.NO_EFFECT`); other brokers never do.
+The protocol has no field for "this setting has no effect". This project's broker says so at the end
+of a setting's documentation (`config.definition.NO_EFFECT`); other brokers never do.
 """
 
 import time
@@ -28,12 +28,12 @@ from tools.wire.link import Link
 from tools.wire.refusals import require_done
 
 SETTLED_S: Final = 2.0
-"""How long a broker is asked for a change that another one took."""
+"""How long to wait until a broker shows a change that another one accepted."""
 PAUSE_S: Final = 0.05
 
 
 class Kind(IntEnum):
-    """What has settings, by Kafka's numbers."""
+    """Kinds of entities that have settings, by Kafka's numbers."""
 
     TOPIC = 2
     BROKER = 4
@@ -55,7 +55,7 @@ class Source(IntEnum):
 
     @property
     def words(self) -> str:
-        """For a person."""
+        """The source's name for people."""
         return _WORDS.get(self, self.name.lower().replace("_", " "))
 
 
@@ -70,12 +70,12 @@ OWN: Final = {
     Kind.BROKER: (Source.DYNAMIC, Source.DYNAMIC_DEFAULT),
     Kind.LOGGERS: (Source.LOGGER,),
 }
-"""What was set on a thing itself, while its broker runs."""
+"""Sources of values that were set dynamically on an entity of a kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """A topic, a broker, its loggers; the broker with the empty name stands for all of them."""
+    """A topic, a broker, or a broker's loggers; the empty broker name stands for all brokers."""
 
     kind: Kind
     name: str
@@ -87,29 +87,29 @@ class Setting:
 
     name: str
     value: str | None
-    """None: it has none, or it is secret."""
+    """None if it has no value, or the value is secret."""
     source: Source
     default: str | None
-    """What holds when nothing is set; None where the broker does not tell."""
+    """The value that applies if nothing is set; None if the broker does not say."""
     places: tuple[tuple[str, str, str | None], ...]
-    """All that set it, the winner first: where, under which name, to what."""
+    """(source, name, value) of everything that sets it; the first wins."""
     read_only: bool
     sensitive: bool
     documentation: str | None
 
     @property
     def without_effect(self) -> bool:
-        """The broker says that it changes nothing."""
+        """Whether the broker says that the setting has no effect."""
         return self.documentation is not None and self.documentation.endswith(NO_EFFECT)
 
     @property
     def changed(self) -> bool:
-        """Somebody has set it, anywhere."""
+        """Whether it was set in any place."""
         return self.source not in (Source.DEFAULT, Source.UNKNOWN)
 
 
 def describe(cluster: Brokers, entity: Entity) -> list[Setting]:
-    """By name. Raises CommandError."""
+    """Return all settings of an entity, sorted by name. Raises CommandError."""
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(
@@ -136,7 +136,7 @@ def change(
     *,
     validate_only: bool,
 ) -> None:
-    """Set and delete, all or nothing. Raises CommandError with the broker's own sentence."""
+    """Set and delete, all or nothing. Raises CommandError with the broker's message."""
     configs = [AlterableConfig(name=k, config_operation=0, value=v) for k, v in add.items()]
     configs += [AlterableConfig(name=k, config_operation=1, value=None) for k in delete]
     request = IncrementalAlterConfigsRequest(
@@ -155,7 +155,7 @@ def change(
 def describe_settled(
     cluster: Brokers, entity: Entity, add: Mapping[str, str], delete: Sequence[str]
 ) -> list[Setting]:
-    """After a change, once the broker knows of it: a controller tells brokers a little later."""
+    """Describe an entity after a change, once its broker shows it: brokers learn of it later."""
     deadline = time.monotonic() + SETTLED_S
     while True:
         found = describe(cluster, entity)
@@ -169,14 +169,15 @@ def describe_settled(
 
 
 def _link(cluster: Brokers, entity: Entity) -> Link:
-    """A broker's own settings are known to it alone."""
+    """Return the broker to ask: a broker's own settings only it knows."""
     if entity.kind is Kind.TOPIC or not entity.name:
         return cluster.any()
     return cluster.broker(int(entity.name))
 
 
 def _unit(name: str) -> str:
-    """`log.retention.hours` is the default behind `retention.ms`, but its number is another."""
+    """Return a setting's time unit: `log.retention.hours` is a synonym of `retention.ms`, but the
+    numbers differ."""
     last = name.rpartition(".")[2]
     return last if last in ("ms", "minutes", "hours") else ""
 

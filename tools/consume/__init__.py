@@ -1,8 +1,8 @@
 """`pykafkalog consume`: records of topics on standard output.
 
-`command` has the arguments. What to read is parsed by `bounds` and resolved into a range of offsets
-per partition; `partitions` reads ranges, `member` reads as a member of a group, `last` finds the
-last records; `filters` choose; `tools.records` makes lines of them.
+`command` has the arguments. `bounds` parses where to begin and end, and resolves that to a range of
+offsets per partition. `partitions` reads ranges, `member` reads as a member of a group, `last`
+finds the last records. `filters` chooses records, and `lines` formats them with `tools.records`.
 """
 
 from tools.consume.command import add_parser

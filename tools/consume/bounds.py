@@ -1,7 +1,7 @@
 """Where reading begins and ends in each partition.
 
-`--offset` and `--until` name it for all partitions alike; with what the broker tells of each one it
-becomes a range of offsets. An absolute offset outside of a log is an error that names the range.
+`--offset` and `--until` give one bound for all partitions; with the broker's offsets of each
+partition it becomes a range. A start offset outside of a log is an error that names the range.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from tools.moments import parse_moment
 
 
 class Kind(Enum):
-    """What a bound is counted from."""
+    """What a bound refers to."""
 
     FIRST = "first"
     END = "end"
@@ -25,7 +25,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """`number`: an offset, so many before the end, or milliseconds since the epoch."""
+    """A bound. `number`: an offset, a count back from the end, or milliseconds since the epoch."""
 
     kind: Kind
     number: int = 0
@@ -33,14 +33,14 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From `start` to before `stop`; None: on and on."""
+    """Offsets from `start` to before `stop`; without an end if `stop` is None."""
 
     start: int
     stop: int | None
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is to be read."""
+        """Whether the range holds no offset."""
         return self.stop is not None and self.stop <= self.start
 
 
@@ -53,7 +53,7 @@ _WORDS = {
 
 
 def parse_offset(text: str) -> Bound:
-    """`1200`, `-5` (so many before the end), `earliest`, `latest`. Raises CommandError."""
+    """Parse `1200`, `-5` (5 before the end), `earliest` or `latest`. Raises CommandError."""
     if text in _WORDS:
         return Bound(_WORDS[text])
     if text.isdecimal():
@@ -64,7 +64,10 @@ def parse_offset(text: str) -> Bound:
 
 
 def parse_until(text: str, now_ms: int) -> Bound:
-    """`end`, an offset, a time, `@` and milliseconds, or how long ago. Raises CommandError."""
+    """Parse `end`, an offset, a time, `@` with milliseconds, or a span before now.
+
+    Raises CommandError, also for a time in the future.
+    """
     if text == "end":
         return Bound(Kind.END)
     if text.isdecimal():
@@ -78,7 +81,7 @@ def parse_until(text: str, now_ms: int) -> Bound:
 def resolve(
     ends: LogEnds, places: Sequence[Place], start: Bound, until: Bound | None
 ) -> dict[Place, Range]:
-    """A range for each partition. Raises CommandError for an offset outside of a log."""
+    """Return a range for each partition. Raises CommandError for a start outside of a log."""
     firsts, lasts = _there(ends.firsts(places)), _there(ends.ends(places))
     starts = _resolved(start, places, ends, firsts, lasts)
     for place, offset in starts.items():

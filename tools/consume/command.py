@@ -1,4 +1,4 @@
-"""The arguments of `pykafkalog consume`, and which of its parts does what they ask for."""
+"""The arguments of `pykafkalog consume`, and the dispatch to its parts."""
 
 import argparse
 import sys
@@ -42,7 +42,7 @@ output; 2 wrong arguments; 130 Ctrl-C"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands, "consume", text="Print the records of topics.", examples=EXAMPLES[1:]
     )
@@ -105,7 +105,7 @@ def _count(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print records until the end that was asked for. Raises CommandError."""
+    """Print records until the end that the arguments name. Raises CommandError."""
     from tools.consume import filters, lines
     from tools.consume.reading import Reading
 
@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _decoder(args: argparse.Namespace) -> tuple[Any, tuple[str, ...]]:
-    """What makes JSON of Avro, and of which fields. Raises CommandError."""
+    """Return the Avro decoder, or None, and the fields that it decodes. Raises CommandError."""
     fields = ("key",) * args.avro_key + ("value",) * args.avro
     if not fields:
         if args.schema_registry is not None:
@@ -136,7 +136,7 @@ def _decoder(args: argparse.Namespace) -> tuple[Any, tuple[str, ...]]:
 
 
 def _after(decode: Any, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The function of what was decoded before."""
+    """Return `function` applied after `decode`."""
     return function if decode is None else lambda record: function(decode(record))
 
 

@@ -4,7 +4,7 @@
     key is null    value is not null
     header.NAME=a                      the last header of that name
 
-Several filters must all hold. What is missing is null: it equals and matches nothing.
+A record must pass every filter. A missing field is null: it equals and matches nothing.
 """
 
 import re
@@ -23,7 +23,7 @@ _FORM: Final = re.compile(
 
 
 def parse_filters(texts: Sequence[str]) -> Filter:
-    """One filter of several. Raises CommandError."""
+    """Return one filter that requires all of `texts`. Raises CommandError."""
     filters = [_parse(text) for text in texts]
     return lambda record: all(one(record) for one in filters)
 

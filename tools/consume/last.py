@@ -1,7 +1,7 @@
-"""The last records of partitions: windows before the end that grow until enough was found.
+"""Finds the last records of partitions, in windows before the end that grow until enough are found.
 
-Offsets are no count of records: markers of transactions have offsets, compaction takes records
-away, and filters leave them out.
+Offsets do not count records: transaction markers have offsets, compaction removes records, and
+filters leave some out.
 """
 
 import heapq
@@ -22,9 +22,9 @@ Read = Callable[[Mapping[Place, Range]], Iterable[list[Record]]]
 def last_records(
     read: Read, whole: Mapping[Place, Range], count: int, chosen: Callable[[Record], bool]
 ) -> list[Record]:
-    """The last `count` chosen records of all ranges together, by timestamp where partitions meet.
+    """Return the last `count` chosen records of all ranges, merged by timestamp.
 
-    `whole`: ranges that end. Each partition's records stay in the order of their offsets.
+    `whole` are ranges with a `stop`. Each partition's records stay in the order of their offsets.
     """
     found: dict[Place, deque[Record]] = {}
     width = count

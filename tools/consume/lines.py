@@ -12,7 +12,7 @@ Line = Callable[[Record], bytes]
 
 
 def line_format(args: argparse.Namespace, embedded: Collection[str] = ()) -> Line:
-    """What the arguments ask for; `embedded` as in `to_json`. Raises CommandError."""
+    """Return the format for the arguments; `embedded` as in `to_json`. Raises CommandError."""
     form = args.format
     if args.json or form == "json":
         if form not in (None, "json") or args.key_separator is not None:

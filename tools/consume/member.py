@@ -1,4 +1,4 @@
-"""Reading as a member of a group: committed is what was printed."""
+"""Reads as a member of a group, and commits the offsets of records that were printed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -9,7 +9,7 @@ from tools.records.record import Record, record_of
 
 
 class Member:
-    """One consumer in a group. With `ends` it is done when its partitions were read so far."""
+    """One consumer in a group. With `ends`, it stops when its partitions are read up to these."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Member:
         )
 
     def read(self) -> Iterator[list[Record]]:
-        """Batches of records, perhaps empty ones. Raises CommandError."""
+        """Yield batches of records, which may be empty. Raises CommandError."""
         for messages in self._polling.batches():
             records = [record_of(message) for message in messages]
             yield records
@@ -37,7 +37,7 @@ class Member:
                 return
 
     def printed(self, records: Iterable[Record]) -> None:
-        """These are done with: the next commit says so."""
+        """Store the offsets behind these records for the next commit."""
         from confluent_kafka import TopicPartition
 
         following: dict[Place, int] = {}

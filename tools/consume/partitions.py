@@ -1,4 +1,4 @@
-"""Ranges of partitions read without a group."""
+"""Reads ranges of partitions without a group."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,11 +12,11 @@ from tools.records.record import Record, record_of
 def read_ranges(
     consumer: Any, ranges: Mapping[Place, Range], polling: Polling
 ) -> Iterator[list[Record]]:
-    """Batches of records, perhaps empty ones; ends when every range was read. Raises CommandError.
+    """Yield batches of records, which may be empty, until every range is read.
 
     The last offset of a range may hold no record (a transaction's marker, a record that was
-    compacted away): a range is read when a record at or behind its end was seen, or the end of the
-    log.
+    compacted away). So a range is read once a record at its last offset or later, or the end of the
+    log, was seen. Raises CommandError.
     """
     from confluent_kafka import TopicPartition
 
@@ -34,7 +34,7 @@ def read_ranges(
             return
         read = [TopicPartition(*place) for place in before if place not in left]
         if read:
-            # Not `pause`: a pause outlives the next `assign` now and then.
+            # Not `pause`: librdkafka sometimes keeps a pause beyond the next `assign`.
             consumer.incremental_unassign(read)
 
 

@@ -1,7 +1,7 @@
-"""Messages of a consumer in batches, and what ends reading that is not asked for.
+"""Reads a consumer's messages in batches, and notices failures that librdkafka does not report.
 
-A topic that is deleted and a broker that goes away end it with a sentence: librdkafka would wait
-for ever. Topics are looked up while nothing comes.
+librdkafka would wait for ever for a deleted topic or a broker that went away; here these end the
+reading with a CommandError. While no message comes, the topics are looked up.
 """
 
 import time
@@ -15,7 +15,7 @@ from tools.presence import Presence
 
 BATCH: Final = 500
 WAIT_S: Final = 0.3
-"""Ctrl-C is looked at so often."""
+"""The longest wait in librdkafka, which delays Ctrl-C."""
 LOOK_UP_S: Final = 2.0
 
 
@@ -35,10 +35,10 @@ class Polling:
         self._clock: Final = clock
         self._quiet_since = clock()
         self.ends: dict[Place, int] = {}
-        """Partitions that were read to their end, and where that was."""
+        """The end offset of each partition that was read to its end."""
 
     def batches(self) -> Iterator[list[Any]]:
-        """Messages, perhaps none, for ever. Raises CommandError."""
+        """Yield lists of messages, which may be empty, without end. Raises CommandError."""
         while True:
             first = self._consumer.poll(WAIT_S)
             if first is None:

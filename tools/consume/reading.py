@@ -1,4 +1,4 @@
-"""One run of `consume`: topics and bounds resolved, a client opened, records read and closed."""
+"""One run of `consume`: resolves topics and bounds, opens a client, reads records, closes it."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ from tools.records.record import Record
 
 
 class Reading:
-    """Owns the client; `close` commits what was printed, for a group."""
+    """Owns the client; for a group, `close` commits the offsets of printed records."""
 
     def __init__(
         self, admin: Any, args: argparse.Namespace, settings: dict[str, Any], now_ms: int
@@ -56,7 +56,7 @@ class Reading:
 
     @property
     def total(self) -> int | None:
-        """How many offsets lie ahead, where that is known."""
+        """The number of offsets in all ranges; None if one has no end, or for a group."""
         if self._member is not None:
             return None
         total = 0
@@ -67,13 +67,13 @@ class Reading:
         return total
 
     def batches(self) -> Iterator[list[Record]]:
-        """Records in batches, perhaps empty ones. Raises CommandError."""
+        """Return an iterator over batches of records, which may be empty. Raises CommandError."""
         if self._member is not None:
             return self._member.read()
         return read_ranges(self._consumer, self._ranges, self._polling)
 
     def last(self, count: int, chosen: Callable[[Record], bool]) -> list[Record]:
-        """The last records that are chosen. Raises CommandError."""
+        """Return the last `count` records that `chosen` accepts. Raises CommandError."""
         return last_records(
             lambda ranges: read_ranges(self._consumer, ranges, self._polling),
             self._ranges,
@@ -82,12 +82,12 @@ class Reading:
         )
 
     def printed(self, records: Iterable[Record]) -> None:
-        """These are with the reader."""
+        """Note that these records were printed."""
         if self._member is not None:
             self._member.printed(records)
 
     def close(self) -> None:
-        """Leave the group, if there is one."""
+        """Close the client, which leaves the group."""
         self._consumer.close()
 
 
@@ -106,5 +106,6 @@ def _until(args: argparse.Namespace, now_ms: int) -> Bound | None:
 
 
 def _reset(args: argparse.Namespace) -> str:
-    """A group's own start; else: where to go on when retention was quicker than the reader."""
+    """Return `auto.offset.reset`: where a new group begins, or where to go on after retention has
+    deleted the next record."""
     return "latest" if args.group and not args.from_beginning else "earliest"

@@ -8,10 +8,10 @@ from tools.log_ends import Place, require_topic
 
 
 def chosen_topics(words: Sequence[str], known: Mapping[str, list[int]]) -> list[str]:
-    """Names in order. Raises CommandError for a name that is not there, a pattern without topics.
+    """Return names in order. Raises CommandError for an unknown name or a pattern without topics.
 
-    A pattern matches the beginning of a name; topics that begin with `__` are the broker's own and
-    only found by a pattern that says so.
+    A pattern matches from the beginning of a name. Topics that begin with `__` are internal; only a
+    pattern that begins with `^__` matches them.
     """
     found: dict[str, None] = {}
     for word in words:
@@ -35,7 +35,7 @@ def chosen_topics(words: Sequence[str], known: Mapping[str, list[int]]) -> list[
 def chosen_partitions(
     topics: Sequence[str], numbers: Sequence[int] | None, known: Mapping[str, list[int]]
 ) -> list[Place]:
-    """Their partitions, or those with these numbers. Raises CommandError."""
+    """Return all partitions of the topics, or those in `numbers`. Raises CommandError."""
     places = [(topic, number) for topic in topics for number in (numbers or known[topic])]
     for topic, number in places:
         if number not in known[topic]:
@@ -46,7 +46,7 @@ def chosen_partitions(
 
 
 def parse_numbers(text: str) -> list[int]:
-    """`0,2` or `0-3`. Raises CommandError."""
+    """Parse `0,2` or `0-3`. Raises CommandError."""
     numbers: set[int] = set()
     for word in text.split(","):
         first, _, last = word.partition("-")

@@ -29,7 +29,7 @@ _TEMPLATE: Final = (
 
 
 def lines_of(batches: Columns, valid: npt.NDArray[np.bool_], *, as_json: bool) -> list[str]:
-    """A line per batch; `valid` says whether its checksum holds."""
+    """Return a line per batch; `valid` has whether its checksum is right."""
     attributes = batches["attributes"]
     sequences = batches["base_sequence"].astype(np.int64)
     deltas = batches["last_offset"] - batches["base_offset"]
@@ -77,10 +77,10 @@ def _horizons(batches: Columns, as_json: bool) -> list[str]:
 
 
 def json_template(template: str, strings: tuple[str, ...] = ()) -> str:
-    """The template of a JSON object with the fields of a template of text.
+    """Return the template of a JSON object with the fields of a text template.
 
-    `%s` stands for what is JSON already (`true`, `null`), but for the fields in `strings`. The name
-    of a field may itself come from the row (`%s: %d`).
+    A `%s` is filled with JSON (`true`, `null`) unless its field is in `strings`, which are quoted.
+    The name of a field may itself come from the row (`%s: %d`).
     """
     words = template.split(" ")
     fields = []

@@ -1,4 +1,4 @@
-"""The run: files one after the other, then what was wrong with them."""
+"""Runs `dump-log`: prints one file after the other, then their problems."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ KNOWN = "dump-log reads files of a log by their names; `pykafkalog dump-log --he
 
 
 def run(args: argparse.Namespace) -> int:
-    """1 when something is wrong with what was read."""
+    """Run the command; return 1 if a file is damaged or cannot be read. Raises CommandError."""
     options = options_of(args)
     words = [*args.paths, *(word for words in args.files for word in words.split(","))]
     paths = [Path(word.strip()) for word in words if word.strip()]
@@ -28,9 +28,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def dump(paths: list[Path], options: Options, out: TextIO, errors: TextIO) -> bool:
-    """Write what `paths` hold; False when some of it is damaged or could not be read.
+    """Print the files of `paths`; return False if one is damaged or cannot be read.
 
-    Raises CommandError when there is no such file, or a directory without files of a log.
+    Raises CommandError for a path that does not exist, or a directory without files of a log.
     """
     files = [file for path in paths for file in _files(path)]
     problems = Problems()

@@ -1,4 +1,4 @@
-"""Control records in words: the ends of transactions, and KRaft's own."""
+"""Control records in words: transaction markers, and KRaft's own."""
 
 import json
 import struct
@@ -14,12 +14,12 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def fields_of(key: bytes | None, value: bytes | None) -> dict[str, Any]:
-    """What DumpLogSegments shows, by its names."""
+    """Return the fields that DumpLogSegments shows, by its names."""
     return {name: content for name, _, content in _parts(key, value)}
 
 
 def text_of(key: bytes | None, value: bytes | None) -> str:
-    """The same as the end of a line."""
+    """Return the same fields as the end of a line."""
     return "".join(
         f" {name}{between}{content if isinstance(content, int | str) else _COMPACT(content)}"
         for name, between, content in _parts(key, value)
@@ -52,7 +52,7 @@ def _kraft(kind: ControlType, value: bytes) -> tuple[str, str, Any] | None:
     if kind not in KRAFT_RECORDS or len(value) < _INT16_AT.size:
         return None
     name, between, api = KRAFT_RECORDS[kind]
-    # The record's first field says in which version it is written.
+    # The record's first field is its version.
     version = min(max(_INT16_AT.unpack_from(value)[0], 0), api.versions[-1])
     decoded: Value = api.codec(version).parse(value)
     return name, between, fields_of_message(api, decoded, version)

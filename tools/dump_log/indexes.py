@@ -1,4 +1,4 @@
-"""The indexes of a segment: their entries, and whether they fit the record file beside them."""
+"""Prints the indexes of a segment, and compares them with the record file beside them."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ _HEADINGS = {
 
 
 def print_offset_index(file: Path, options: Options, output: Output) -> None:
-    """`.index`: positions of offsets."""
+    """Print `.index`: positions of offsets."""
     segment = segment_of(file)
     entries = segment.offset_index()
     if not entries and not (options.sanity_only and file.stat().st_size):
@@ -26,7 +26,7 @@ def print_offset_index(file: Path, options: Options, output: Output) -> None:
     if not entries or options.sanity_only:
         _print_sanity(file, segment, output)
         return
-    # Kafka's tool tells the last one first.
+    # Kafka's tool prints the last one first.
     for problem in reversed(_mismatches(file, segment, options, output)):
         _add(file, problem, output)
     if not options.verify_only:
@@ -34,7 +34,7 @@ def print_offset_index(file: Path, options: Options, output: Output) -> None:
 
 
 def print_time_index(file: Path, options: Options, output: Output) -> None:
-    """`.timeindex`: offsets of the largest timestamps so far."""
+    """Print `.timeindex`: offsets of the largest timestamps so far."""
     segment = segment_of(file)
     if options.sanity_only:
         _print_sanity(file, segment, output)
@@ -46,7 +46,7 @@ def print_time_index(file: Path, options: Options, output: Output) -> None:
 
 
 def print_txn_index(file: Path, _options: Options, output: Output) -> None:
-    """`.txnindex`: aborted transactions whose markers lie in the segment."""
+    """Print `.txnindex`: aborted transactions whose markers are in the segment."""
     segment = segment_of(file)
     try:
         aborted = segment.aborted()
@@ -65,7 +65,7 @@ def print_txn_index(file: Path, _options: Options, output: Output) -> None:
 
 
 def check_indexes_of(file: Path, options: Options, output: Output) -> None:
-    """All indexes beside a record file, without printing their entries."""
+    """Check all indexes beside a record file, without printing their entries."""
     segment = segment_of(file)
     insane = segment.sanity_check()
     for problem in insane or _compare(segment, options):

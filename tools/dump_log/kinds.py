@@ -23,7 +23,7 @@ from tools.dump_log.options import Options
 from tools.dump_log.output import Output
 
 Printer = Callable[[Path, Options, Output], None]
-"""Writes what the file holds; what is wrong with it goes to the output's problems."""
+"""Prints a file's content; adds its problems to those of the output."""
 
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 QUORUM_STATE: Final = "quorum-state"
@@ -48,7 +48,7 @@ _BY_NAME: Final[dict[str, Printer]] = {
 
 
 def printer_of(file: Path) -> Printer | None:
-    """What reads `file`, judged by its name; None when it is not one of a log."""
+    """Return the printer for a file's name; None if it is not a file of a log."""
     named = _BY_NAME.get(file.name)
     if named is not None:
         return named

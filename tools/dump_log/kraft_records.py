@@ -1,7 +1,7 @@
-"""KRaft's control records: what a metadata log and its snapshots say about themselves.
+"""KRaft's control records in metadata logs and their snapshots, for printing only.
 
-Only for the eye; this broker takes no part in KRaft's elections. Field names are Kafka's, so that
-the JSON is that of Kafka's tool (`LeaderChangeMessage.json` and its kin).
+This broker takes no part in KRaft's elections. Field names are those of Kafka's message definitions
+(`LeaderChangeMessage.json` and others), so that the JSON is that of Kafka's tool.
 """
 
 from typing import Final
@@ -79,4 +79,4 @@ KRAFT_RECORDS: Final[dict[ControlType, tuple[str, str, Api]]] = {
     ControlType.KRAFT_VERSION: ("KRaftVersion", " ", KRaftVersion),
     ControlType.KRAFT_VOTERS: ("KRaftVoters", " ", Voters),
 }
-"""Type to Kafka's word for it, what Kafka prints behind the word, and the fields."""
+"""By type: Kafka's name of the record, the separator that Kafka prints after it, and the fields."""

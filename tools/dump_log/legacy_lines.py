@@ -1,4 +1,4 @@
-"""Messages of formats 0 and 1 as lines, one by one: they are old logs, and small ones."""
+"""Messages of formats 0 and 1 as lines, made one by one, since such logs are old and small."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from tools.dump_log.problems import Heading
 
 
 def lines_of(file: Path, frames: Frames, options: Options, output: Output) -> list[str]:
-    """A line per message or wrapper, and with `deep` one per message inside."""
+    """Return a line per message or wrapper, and with `deep` one per message inside."""
     lines = []
     for at in frames.starts:
         header = read_header(frames.chunk, at)

@@ -1,5 +1,7 @@
-"""The command line of dump-log: the options of kafka-dump-log.sh under their names there, and short
-ones for daily use. What makes sense in a JVM only is refused with a word on what to do instead."""
+"""The command line of dump-log: the options of kafka-dump-log.sh by their names, and short ones.
+
+Options that need a JVM are refused, with advice on what to do instead.
+"""
 
 import argparse
 from dataclasses import dataclass
@@ -44,31 +46,31 @@ cluster metadata, remote log metadata and share groups."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What is to be shown, and how."""
+    """What to show, and how."""
 
     deep: bool = False
-    """Records, too."""
+    """Show records too."""
     contents: bool = False
-    """Their keys and values, too."""
+    """Show records' keys and values too."""
     metadata: bool = True
-    """Where records stand, and when: all that is not key or value."""
+    """Show records' offsets, timestamps, sizes and headers: all but keys and values."""
     sanity_only: bool = False
-    """Of indexes: only what a start would say of them."""
+    """For indexes, only make the checks of a broker's start."""
     verify_only: bool = False
-    """Of indexes: only what is wrong."""
+    """For indexes, show only problems."""
     check: bool = False
-    """Beside a .log: its indexes as well."""
+    """With a .log, check its indexes as well."""
     max_bytes: int | None = None
     max_message_size: int = 5 * 1024 * 1024
     decoder: str | None = None
-    """`offsets` or `transactions`: keys and values in the coordinators' words."""
+    """`offsets` or `transactions`: decode keys and values as that coordinator's records."""
     as_json: bool = False
 
 
 def add_arguments(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> argparse.ArgumentParser:
-    """The parser of the command."""
+    """Add and return the command's parser."""
     text = "Show the files of a log: batches, records, indexes, snapshots, checkpoints."
     parser = commands.add_parser(
         "dump-log",
@@ -153,7 +155,7 @@ def _index_options(group: "argparse._ArgumentGroup") -> None:
 
 
 def options_of(args: argparse.Namespace) -> Options:
-    """What the arguments ask for. Raises CommandError for what cannot be done."""
+    """Return the options of parsed arguments. Raises CommandError for what is not supported."""
     if args.value_decoder_class or args.key_decoder_class:
         raise CommandError(
             "--value-decoder-class and --key-decoder-class load Java classes; this is no JVM. "

@@ -1,7 +1,7 @@
-"""Where the rows go: lines as Kafka's tool prints them, or JSON objects with the same names.
+"""Writes rows as lines in the format of Kafka's tool, or as JSON objects with the same names.
 
-A printer hands over rows as tuples with the names of their fields, many at a time: writing is one
-call per thousands of lines, because a dump of a big log is mostly writing.
+A printer hands over many rows at a time, as tuples with the names of their fields: a dump of a big
+log is mostly writing, so one write has thousands of lines.
 """
 
 import json
@@ -15,26 +15,26 @@ Row = Sequence[Any]
 
 
 class Output(Protocol):
-    """What printers see."""
+    """The interface that printers write to."""
 
     problems: Problems
     is_json: bool
 
     def begin(self, file: Path) -> None:
-        """The next rows are of this file."""
+        """Begin a file; the next rows belong to it."""
 
     def rows(self, names: Sequence[str], rows: Iterable[Row]) -> None:
-        """Rows of equal fields; None is a field without a value."""
+        """Write rows that have the same fields; None is a field without a value."""
 
     def lines(self, lines: Sequence[str]) -> None:
-        """Ready-made lines (in JSON: of objects without braces around the file)."""
+        """Write lines that are already formatted (for JSON: objects without the file's name)."""
 
     def say(self, text: str) -> None:
-        """A sentence about the file."""
+        """Write a sentence about the file."""
 
 
 class TextOutput:
-    """`name: value name: value`, a line per row."""
+    """Writes a line `name: value name: value` per row."""
 
     is_json = False
 
@@ -43,7 +43,7 @@ class TextOutput:
         self.problems = problems
 
     def begin(self, file: Path) -> None:
-        """Kafka's heading."""
+        """Write Kafka's heading."""
         self._out.write(f"Dumping {file}\n")
 
     def rows(self, names: Sequence[str], rows: Iterable[Row]) -> None:
@@ -62,14 +62,14 @@ class TextOutput:
         self._out.write(text + "\n")
 
     def end(self, errors: TextIO) -> None:
-        """Tell the problems."""
+        """Write the problems to `errors`."""
         self._out.flush()
         for line in self.problems.lines():
             print(line, file=errors)
 
 
 class JsonOutput:
-    """One object per row, each with the name of its file."""
+    """Writes one object per row, each with the name of its file."""
 
     is_json = True
 
@@ -79,7 +79,7 @@ class JsonOutput:
         self._prefix = ""
 
     def begin(self, file: Path) -> None:
-        """Every object of it begins alike."""
+        """Note the file's name, with which each of its objects begins."""
         self._prefix = f'{{"file": {json.dumps(file.name)}, '
 
     def rows(self, names: Sequence[str], rows: Iterable[Row]) -> None:
@@ -87,7 +87,7 @@ class JsonOutput:
         self.lines([json.dumps(dict(zip(names, row, strict=True))) for row in rows])
 
     def lines(self, lines: Sequence[str]) -> None:
-        """Objects; the file is put in front of their first field."""
+        """Write objects; put the file's name before their first field."""
         if lines:
             prefix = self._prefix
             self._out.write("".join([f"{prefix}{line[1:]}\n" for line in lines]))
@@ -97,7 +97,7 @@ class JsonOutput:
         self.lines([json.dumps({"text": text})])
 
     def end(self, errors: TextIO) -> None:
-        """The problems are objects as well, behind all others."""
+        """Write the problems as objects too, after all others."""
         for problem in self.problems:
             row = {
                 "file": problem.file.name,

@@ -1,7 +1,7 @@
-"""What is wrong with the files that were dumped: taken down on the way, told at the end.
+"""Problems of the dumped files: collected on the way, printed at the end.
 
-In Kafka's words where Kafka's tool has some, under its headings and in its order, so that both can
-be compared line by line; what only this tool notices comes behind.
+Problems that Kafka's tool finds too have its words, headings and order, so that both outputs can be
+compared line by line; those that only this tool finds come after them.
 """
 
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from pathlib import Path
 
 
 class Heading(Enum):
-    """Kinds of problems in the order of their telling: (text, is it damage?)."""
+    """Kinds of problems in the order of printing: (text, whether it is damage)."""
 
     INDEX_MISMATCH = "Mismatches in :{file}", True
     TIME_MISMATCH = "Found timestamp mismatch in :{file}", True
     TIME_ORDER = "Found out of order timestamp in :{file}", True
     TIME_NOT_FOUND = "The following indexed offsets are not found in :{file}", True
     GAP = "Non-consecutive offsets in {file}", False
-    """Compaction makes them; nothing is lost by itself."""
+    """Compaction makes gaps, so a gap alone is no damage."""
     CHECKSUM = "Batches with a wrong checksum in {file}", True
     RECORDS = "Batches whose records cannot be read in {file}", True
     INDEX = "Index problems in {file}", True
@@ -33,7 +33,7 @@ class Heading(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One of them; `line` as it stands under the heading, unindented."""
+    """One problem; `line` is the text under the heading, not indented."""
 
     heading: Heading
     file: Path
@@ -41,25 +41,25 @@ class Problem:
 
 
 class Problems:
-    """All of a run."""
+    """All problems of a run."""
 
     def __init__(self) -> None:
         self._found: list[Problem] = []
 
     def add(self, heading: Heading, file: Path, line: str) -> None:
-        """Take one down."""
+        """Add a problem."""
         self._found.append(Problem(heading, file, line))
 
     @property
     def is_damaged(self) -> bool:
-        """Whether any is more than a note."""
+        """Whether any problem is damage."""
         return any(problem.heading.is_damage for problem in self._found)
 
     def __iter__(self) -> Iterator[Problem]:
         return iter(self._found)
 
     def lines(self) -> Iterator[str]:
-        """The text: a heading per kind and file, the problems indented below it."""
+        """Yield the text: a heading per kind and file, with its problems indented below."""
         for heading in Heading:
             by_file: dict[Path, list[str]] = {}
             for problem in self._found:
@@ -67,6 +67,6 @@ class Problems:
                     by_file.setdefault(problem.file, []).append(problem.line)
             for file, lines in by_file.items():
                 yield heading.text.format(file=file.absolute())
-                # Kafka forgot to indent these.
+                # Kafka does not indent these.
                 indent = "" if heading is Heading.TIME_NOT_FOUND else "  "
                 yield from (f"{indent}{line}" for line in lines)

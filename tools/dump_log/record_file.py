@@ -1,8 +1,8 @@
-"""Files of batches: a line per batch and, when asked, one per record.
+"""Prints files of batches: a line per batch and, with `Options.deep`, one per record.
 
-Read and written in bulk: a megabyte of log becomes columns (`storage.reader.columns`), the columns
-become lines (`batch_lines`, `record_lines`), the lines one write. Only old formats are looked at
-message by message (`legacy_lines`).
+It works in bulk: a megabyte of log becomes columns (`storage.reader.columns`), the columns become
+lines (`batch_lines`, `record_lines`), and the lines one write. Only old formats are read message by
+message (`legacy_lines`).
 """
 
 import re
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from storage.reader.columns import Columns, RecordChunk
 
 CHUNK = 1024 * 1024
-"""Of log at a time: enough for numpy, and not too much memory for a log that is well compressed."""
+"""Bytes of log read at a time: enough for numpy, and little enough to inflate in memory."""
 
 
 def segment_of(file: Path) -> SegmentView:
-    """The segment that the file belongs to."""
+    """Return the segment that the file belongs to."""
     parsed = parse_segment_file(file.name)
     assert parsed is not None
     return PartitionView.holding(str(file.absolute())).segment(parsed.base_offset, parsed.state)
 
 
 def print_segment(file: Path, options: Options, output: Output) -> None:
-    """`.log`: the records of a segment."""
+    """Print `.log`: the records of a segment."""
     segment = segment_of(file)
     if output.is_json:
         output.rows(("logStartingOffset",), [(segment.base_offset,)])
@@ -40,7 +40,7 @@ def print_segment(file: Path, options: Options, output: Output) -> None:
 
 
 def print_kraft_snapshot(file: Path, options: Options, output: Output) -> None:
-    """`<offset>-<epoch>.checkpoint`, `bootstrap.checkpoint`: the cluster's metadata up to there."""
+    """Print `<offset>-<epoch>.checkpoint` or `bootstrap.checkpoint`: KRaft metadata up to there."""
     name = re.match(r"(\d{20})-(\d{10})", file.name)
     if name is None:
         output.say("KRaft bootstrap snapshot")
@@ -73,7 +73,7 @@ def _print_batches(
 def _lines(
     file: Path, frames: Frames, options: Options, output: Output, gaps: "_Gaps"
 ) -> list[str]:
-    """The lines of one chunk, each batch followed by its records."""
+    """Return the lines of one chunk, each batch followed by its records."""
     from storage.reader.columns import batch_columns, checksums_hold, record_columns
     from tools.dump_log import batch_lines, record_lines
 
@@ -109,7 +109,7 @@ def _merged(
 
 
 class _Gaps:
-    """Offsets that do not follow one another."""
+    """Finds offsets that do not follow one another."""
 
     def __init__(self, file: Path, output: Output, first_offset: int | None) -> None:
         self._file = file
@@ -118,7 +118,7 @@ class _Gaps:
         self._found: dict[int, int] = {}
 
     def look_at(self, chunk: "RecordChunk") -> None:
-        """The next records."""
+        """Check the offsets of the next records."""
         import numpy as np
 
         offsets: Any = chunk.columns["offset"]
@@ -133,7 +133,7 @@ class _Gaps:
         self._last = int(offsets[-1])
 
     def tell(self) -> None:
-        """As Kafka's tool does, sorted."""
+        """Add the gaps to the problems, sorted as in Kafka's tool."""
         for before, after in sorted(self._found.items()):
             line = f"{before} is followed by {after}"
             self._output.problems.add(Heading.GAP, self._file, line)

@@ -20,7 +20,7 @@ _dumps = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def lines_of(chunk: RecordChunk, batches: Columns, options: Options, *, as_json: bool) -> list[str]:
-    """A line per record (none for those that have nothing to show)."""
+    """Return a line per record, empty for a record that has nothing to show."""
     contents = _contents(chunk, options, as_json=as_json)
     if not options.metadata:
         if as_json:
@@ -64,7 +64,7 @@ def _printable(name: str) -> str:
 
 
 def _contents(chunk: RecordChunk, options: Options, *, as_json: bool) -> list[str]:
-    """What stands behind the metadata of each record: key and value, or the control record."""
+    """Return the text after each record's metadata: key and value, or the control record."""
     control = chunk.columns["is_control"]
     if options.contents and not control.all():
         keys, values = _decoded(chunk, options.decoder) if options.decoder else _texts(chunk)
@@ -78,7 +78,7 @@ def _contents(chunk: RecordChunk, options: Options, *, as_json: bool) -> list[st
 
 
 def _texts(chunk: RecordChunk) -> tuple[Texts, Texts]:
-    # One character per byte: slices of it are texts already unless they hold more than ASCII.
+    # Latin-1 has one character per byte, so a slice is the right text if it holds only ASCII.
     text = chunk.payload.decode("latin-1")
     columns = chunk.columns
     return (

@@ -1,4 +1,4 @@
-"""The small files: producer snapshots, checkpoints, and what says whose a directory is."""
+"""Prints small files: producer snapshots, checkpoints, and files that identify a directory."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ LAST_BATCH = ("firstSequence", "lastSequence", "lastOffset", "offsetDelta", "tim
 
 
 def print_producer_snapshot(file: Path, _options: Options, output: Output) -> None:
-    """`<offset>.snapshot`: what the partition remembers of its producers."""
+    """Print `<offset>.snapshot`: the partition's producer state."""
     try:
         parsed = parse_segment_file(file.name)
         assert parsed is not None
@@ -60,7 +60,7 @@ def print_producer_snapshot(file: Path, _options: Options, output: Output) -> No
 
 
 def print_leader_epochs(file: Path, _options: Options, output: Output) -> None:
-    """`leader-epoch-checkpoint`: where each leader epoch begins."""
+    """Print `leader-epoch-checkpoint`: the start offset of each leader epoch."""
     try:
         entries = PartitionView.holding(str(file.absolute())).leader_epochs()
     except CheckpointError as error:
@@ -72,7 +72,7 @@ def print_leader_epochs(file: Path, _options: Options, output: Output) -> None:
 
 
 def print_offset_checkpoint(file: Path, _options: Options, output: Output) -> None:
-    """`*-offset-checkpoint` of a log directory: an offset per partition."""
+    """Print `*-offset-checkpoint` of a log directory: an offset per partition."""
     try:
         offsets = LogDirView(str(file.absolute().parent)).offsets(file.name)
     except CheckpointError as error:
@@ -85,7 +85,7 @@ def print_offset_checkpoint(file: Path, _options: Options, output: Output) -> No
 
 
 def print_partition_metadata(file: Path, _options: Options, output: Output) -> None:
-    """`partition.metadata`: the topic's id."""
+    """Print `partition.metadata`: the topic's id."""
     try:
         topic_id = PartitionView.holding(str(file.absolute())).topic_id()
     except CheckpointError as error:
@@ -96,7 +96,7 @@ def print_partition_metadata(file: Path, _options: Options, output: Output) -> N
 
 
 def print_meta_properties(file: Path, _options: Options, output: Output) -> None:
-    """`meta.properties`: whose directory it is."""
+    """Print `meta.properties`: the ids of the directory's broker and cluster."""
     try:
         meta = LogDirView(str(file.absolute().parent)).meta_properties()
     except InconsistentMetaProperties as error:
@@ -108,12 +108,12 @@ def print_meta_properties(file: Path, _options: Options, output: Output) -> None
 
 
 def print_clean_shutdown_marker(file: Path, _options: Options, output: Output) -> None:
-    """`.kafka_cleanshutdown`: empty up to Kafka 3.6, then with the epoch of the broker."""
+    """Print `.kafka_cleanshutdown`: empty up to Kafka 3.6, then with the broker epoch."""
     _print_json_file(file, output, may_be_empty=True)
 
 
 def print_quorum_state(file: Path, _options: Options, output: Output) -> None:
-    """`quorum-state` of `__cluster_metadata`: what a KRaft node knows of its election."""
+    """Print `quorum-state` of `__cluster_metadata`: a KRaft node's election state."""
     _print_json_file(file, output, may_be_empty=False)
 
 

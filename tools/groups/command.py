@@ -1,4 +1,4 @@
-"""The arguments of `pykafkalog groups`, and which of its parts does what they ask for."""
+"""The arguments of `pykafkalog groups`, and the dispatch to its parts."""
 
 import argparse
 
@@ -28,7 +28,7 @@ arguments"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands,
         "groups",
@@ -73,7 +73,7 @@ def _add_reset_arguments(parser: "argparse._ArgumentGroup") -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Do what the arguments ask for. Raises CommandError."""
+    """Run the command. Raises CommandError."""
     from tools.groups import deletion, listing, reset
     from tools.groups.survey import all_groups, require_group, survey
 

@@ -1,4 +1,4 @@
-"""Groups and committed offsets deleted."""
+"""Deletes groups and committed offsets."""
 
 import argparse
 import json
@@ -24,7 +24,7 @@ from tools.wire.refusals import require_done
 
 
 def delete_groups(admin: Any, args: argparse.Namespace) -> None:
-    """Every group named, or up to the first that cannot be. Raises CommandError."""
+    """Delete the named groups, up to the first that cannot be deleted. Raises CommandError."""
     for name in args.delete:
         refuse_members(require_group(admin, name), "it can only be deleted")
         admin.delete_consumer_groups([name])[name].result(TIMEOUT_S)
@@ -32,7 +32,7 @@ def delete_groups(admin: Any, args: argparse.Namespace) -> None:
 
 
 def delete_offsets(admin: Any, args: argparse.Namespace) -> None:
-    """What is committed for the topics and partitions named. Raises CommandError."""
+    """Delete the offsets committed for the named topics and partitions. Raises CommandError."""
     if not args.topic:
         raise CommandError("--delete-offsets needs --topic (TOPIC or TOPIC:0,1)")
     group = require_group(admin, args.delete_offsets)
@@ -49,7 +49,7 @@ def delete_offsets(admin: Any, args: argparse.Namespace) -> None:
 
 
 def _committed_places(committed: list[Place], words: list[str], group: str) -> list[Place]:
-    """A topic may be gone already; its offsets are deleted all the same."""
+    """Return the partitions to delete offsets of; their topics need not exist any more."""
     places: set[Place] = set()
     for word in words:
         topic, wanted = parse_chosen(word)
@@ -84,7 +84,7 @@ def _delete(args: argparse.Namespace, group: GroupView, places: list[Place]) -> 
 
 
 def _offset_delete(link: Link, group: str, places: Sequence[Place]) -> dict[Place, ErrorCode]:
-    """What came of each partition: the client library has no function for it."""
+    """Send OffsetDelete, which the client library does not have; return a code per partition."""
     topics = [
         OffsetDeleteRequestTopic(
             name=name,

@@ -1,4 +1,4 @@
-"""Groups shown: tables, or one JSON object a line."""
+"""Prints groups: as tables, or as one JSON object a line."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from tools.tables import number, print_table
 
 
 def show_all(groups: Sequence[GroupView], *, as_json: bool) -> None:
-    """A line for each group."""
+    """Print a line for each group."""
     if as_json:
         for group in groups:
             print(json.dumps(_summary(group)))
@@ -22,7 +22,7 @@ def show_all(groups: Sequence[GroupView], *, as_json: bool) -> None:
 
 
 def show_one(group: GroupView, *, as_json: bool) -> None:
-    """Everything about one group."""
+    """Print everything about one group."""
     if as_json:
         members = [_member(member) for member in group.members]
         positions = [_position(position) for position in group.positions]
@@ -51,7 +51,7 @@ def show_one(group: GroupView, *, as_json: bool) -> None:
 
 
 def _places(places: Sequence[Place]) -> str:
-    """`orders:0,1 payments:2`."""
+    """Return partitions as `orders:0,1 payments:2`."""
     topics: dict[str, list[str]] = {}
     for topic, partition in places:
         topics.setdefault(topic, []).append(str(partition))

@@ -13,7 +13,7 @@ from tools.log_ends import Place
 
 
 def read_offsets(lines: Iterable[str], group: str, name: str) -> dict[Place, int]:
-    """What is there for this group. Raises CommandError that names the line."""
+    """Return the offsets of this group. Raises CommandError that names a bad line."""
     found: dict[Place, int] = {}
     for number, row in enumerate(csv.reader(lines), 1):
         if not row:
@@ -39,7 +39,7 @@ def read_offsets(lines: Iterable[str], group: str, name: str) -> dict[Place, int
 
 
 def write_offsets(offsets: Mapping[Place, int], out: TextIO) -> None:
-    """A line for each partition."""
+    """Write a line for each partition."""
     writer = csv.writer(out, lineterminator="\n")
     for (topic, partition), offset in sorted(offsets.items()):
         writer.writerow((topic, partition, offset))

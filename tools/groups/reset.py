@@ -1,4 +1,4 @@
-"""A reset carried out: what to reset is asked for, planned, refused or committed, and shown."""
+"""Carries out a reset: asks for offsets, plans, refuses or commits the plan, and prints it."""
 
 import argparse
 import json
@@ -84,7 +84,7 @@ def _commit(admin: Any, group: str, plan: Mapping[Place, int]) -> None:
     partitions = [TopicPartition(*place, offset) for place, offset in plan.items()]
     request = [ConsumerGroupTopicPartitions(group, partitions)]
     answer = admin.alter_consumer_group_offsets(request)[group].result(TIMEOUT_S)
-    # Each partition has an error of its own: without a look at them all seems to be well.
+    # The call does not raise for a partition's error: each has to be looked at.
     refused = [(p, p.error) for p in answer.topic_partitions if p.error is not None]
     if refused:
         (first, error) = refused[0]

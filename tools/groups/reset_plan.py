@@ -1,8 +1,8 @@
-"""What a reset would commit: decided for all partitions before anything is changed.
+"""Plans the offsets that a reset commits, for all partitions before anything is changed.
 
-An offset that lies outside of the log is an error that names the range, and so is a shift of a
-partition in which nothing is committed. Kafka's tool takes the nearest offset in the range instead
-and says so in a line among others: a typing error would then commit what nobody asked for.
+An offset outside of the log is an error that names the range; so is a shift of a partition without
+a committed offset. Kafka's tool takes the nearest offset in the range and prints one line about it,
+so a typing error would commit an offset that nobody asked for (decision 68).
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,10 @@ def plan_reset(
     at_time: Mapping[Place, int],
     from_file: Mapping[Place, int],
 ) -> dict[Place, int]:
-    """The new offset of each partition. Raises CommandError with everything that cannot be.
+    """Return the new offset of each partition. Raises CommandError with the impossible ones.
 
-    `at_time`: for `Kind.TIME`; `from_file`: for `Kind.FILE`. A current offset is not held against
-    the log, which may have moved on since.
+    `at_time` is for `Kind.TIME`, `from_file` for `Kind.FILE`. With `Kind.CURRENT` offsets are not
+    compared with the log, which may have moved on since.
     """
     if target.kind is Kind.SHIFT:
         lost = [place_name(place) for place in places if place not in committed]

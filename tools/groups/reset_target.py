@@ -1,4 +1,4 @@
-"""Where a reset leads, parsed from arguments: a kind, and its number."""
+"""The target of a reset, parsed from arguments."""
 
 import argparse
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`number`: an offset, a time in milliseconds since the epoch or a shift."""
+    """A kind and its number: an offset, a time in milliseconds since the epoch, or a shift."""
 
     kind: Kind
     number: int = 0
@@ -32,7 +32,7 @@ OPTIONS = ("to", "by_duration", "shift_by", "from_file")
 
 
 def parse_target(args: argparse.Namespace, now_ms: int) -> Target:
-    """Raises CommandError unless exactly one is asked for."""
+    """Return the target. Raises CommandError unless the arguments give exactly one."""
     given = [name for name in OPTIONS if getattr(args, name) is not None]
     if len(given) != 1:
         raise CommandError(
@@ -48,7 +48,7 @@ def parse_target(args: argparse.Namespace, now_ms: int) -> Target:
 
 
 def parse_to(text: str) -> Target:
-    """`earliest`, `latest`, `current`, an offset, or a date and time. Raises CommandError."""
+    """Parse `earliest`, `latest`, `current`, an offset, or a date and time. Raises CommandError."""
     if text in (Kind.EARLIEST.value, Kind.LATEST.value, Kind.CURRENT.value):
         return Target(Kind(text))
     if text.isdecimal():

@@ -1,4 +1,4 @@
-"""What a broker tells of groups: state, members, committed offsets, lag."""
+"""Asks a broker about groups: state, members, committed offsets, lag."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,23 +18,23 @@ class Member:
     host: str
     instance_id: str | None
     places: tuple[Place, ...]
-    """The partitions that it was assigned."""
+    """The partitions that are assigned to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """How far a group is in a partition."""
+    """A group's committed offset in a partition, and the partition's end."""
 
     place: Place
     committed: int | None
-    """None: nothing is committed."""
+    """None if no offset is committed."""
     end: int | None
-    """None: there is no such partition any more."""
+    """None if the partition does not exist any more."""
     member: Member | None
 
     @property
     def lag(self) -> int | None:
-        """Offsets that are still to be read; None where it cannot be told."""
+        """Offsets that are still to be read; None if either offset is unknown."""
         if self.committed is None or self.end is None:
             return None
         return max(self.end - self.committed, 0)
@@ -49,28 +49,28 @@ class GroupView:
     kind: str
     assignor: str
     coordinator: tuple[str, int] | None
-    """Host and port of the broker that the group belongs to."""
+    """Host and port of the group's coordinator; None if it is not known."""
     members: tuple[Member, ...]
     positions: tuple[Position, ...]
 
     @property
     def lag(self) -> int | None:
-        """Of all partitions with a committed offset; None when there are none."""
+        """The sum over partitions with a committed offset; None if there are none."""
         lags = [position.lag for position in self.positions if position.lag is not None]
         return sum(lags) if lags else None
 
     def committed(self) -> dict[Place, int]:
-        """The offsets that are committed."""
+        """Return the committed offsets by partition."""
         return {p.place: p.committed for p in self.positions if p.committed is not None}
 
 
 def all_groups(admin: Any) -> list[str]:
-    """The names of all groups that the broker knows."""
+    """Return the names of all groups."""
     return sorted(group.group_id for group in admin.list_consumer_groups().result(TIMEOUT_S).valid)
 
 
 def survey(admin: Any, names: Sequence[str]) -> list[GroupView]:
-    """These groups, in this order; one that is not there has the state `dead`."""
+    """Return these groups, in this order; one that does not exist has the state `dead`."""
     if not names:
         return []
     from confluent_kafka import ConsumerGroupTopicPartitions
@@ -95,7 +95,7 @@ def survey(admin: Any, names: Sequence[str]) -> list[GroupView]:
 
 
 def require_group(admin: Any, name: str) -> GroupView:
-    """One group. Raises CommandError when it is not there."""
+    """Return one group. Raises CommandError if it does not exist."""
     (group,) = survey(admin, [name])
     if group.state == "dead":
         raise CommandError(f"there is no group {name}; `pykafkalog groups` lists what there is")
@@ -103,7 +103,7 @@ def require_group(admin: Any, name: str) -> GroupView:
 
 
 def name_members(group: GroupView, limit: int = 5) -> str:
-    """For a sentence: who is in the group."""
+    """Return the first `limit` members of the group in words."""
     shown = [f"{m.client_id} at {m.host.removeprefix('/')}" for m in group.members[:limit]]
     if len(group.members) > limit:
         shown.append(f"{len(group.members) - limit} more")
@@ -111,7 +111,7 @@ def name_members(group: GroupView, limit: int = 5) -> str:
 
 
 def refuse_members(group: GroupView, what: str) -> None:
-    """Raises CommandError when somebody reads as a member of this group."""
+    """Raise CommandError if the group has members; `what` says what it prevents."""
     if group.members:
         count = f"{len(group.members)} member" + ("s" if len(group.members) > 1 else "")
         raise CommandError(

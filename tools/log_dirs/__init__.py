@@ -1,7 +1,7 @@
-"""`pykafkalog log-dirs`: what lies in the log directories of brokers, and moves between them.
+"""`pykafkalog log-dirs`: the logs in the log directories of brokers, and moves between them.
 
-`command` has the arguments; `survey` asks brokers for values, `moves` plans, begins and follows
-moves, `listing` shows.
+`command` has the arguments, `survey` asks brokers, `moves` plans, begins and follows moves,
+`listing` prints.
 """
 
 from tools.log_dirs.command import add_parser

@@ -1,4 +1,4 @@
-"""The arguments of `pykafkalog log-dirs`, and which of its parts does what they ask for."""
+"""The arguments of `pykafkalog log-dirs`, and the dispatch to its parts."""
 
 import argparse
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ wrong arguments; 130 Ctrl-C, and a move goes on"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands,
         "log-dirs",
@@ -51,7 +51,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> None:
-    """Do what the arguments ask for. Raises CommandError."""
+    """Run the command. Raises CommandError."""
     from tools.log_dirs import listing
     from tools.log_dirs.survey import directories
     from tools.wire.brokers import brokers

@@ -1,4 +1,4 @@
-"""Log directories and moves shown: tables, or JSON documents."""
+"""Prints log directories and moves: as tables or JSON documents."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from tools.tables import count_of, print_table, size
 
 
 def show_directories(found: Sequence[Directory], *, as_json: bool) -> None:
-    """A line for each directory."""
+    """Print a line for each directory."""
     if as_json:
         print_document([_directory(each) for each in found])
         return
@@ -34,7 +34,7 @@ def show_directories(found: Sequence[Directory], *, as_json: bool) -> None:
 
 
 def show_topics(found: Sequence[Directory], *, as_json: bool) -> None:
-    """A line for each topic in each directory, the biggest first."""
+    """Print a line for each topic in each directory, the biggest first."""
     sums: dict[tuple[int, str, str], list[int]] = {}
     for each in found:
         for copy in each.copies:
@@ -60,7 +60,7 @@ def show_topics(found: Sequence[Directory], *, as_json: bool) -> None:
 
 
 def show_copies(copies: Iterable[Copy], *, as_json: bool) -> None:
-    """A line for each log."""
+    """Print a line for each log."""
     if as_json:
         print_document([_copy(copy) for copy in copies])
         return
@@ -81,7 +81,7 @@ def show_copies(copies: Iterable[Copy], *, as_json: bool) -> None:
 
 
 def show_moving(found: Sequence[Directory], *, as_json: bool) -> None:
-    """A line for each copy that is being filled, with how far it is."""
+    """Print a line for each future log, with its progress."""
     sources = {
         (copy.broker, copy.place): copy
         for each in found
@@ -118,7 +118,7 @@ def show_moving(found: Sequence[Directory], *, as_json: bool) -> None:
 
 
 def show_moves(moves: Sequence[Move], did: str, *, as_json: bool) -> None:
-    """What is to be moved, or was."""
+    """Print the moves; `did` says in words whether they are done."""
     if as_json:
         print_document(
             [

@@ -1,7 +1,7 @@
-"""Partitions moved from one log directory of their broker to another (AlterReplicaLogDirs).
+"""Moves partitions from one log directory of their broker to another (AlterReplicaLogDirs).
 
-The broker fills a copy in the other directory and swaps it in when it has everything; until then it
-is listed as a future log, with how many offsets are left.
+The broker fills a copy in the other directory and swaps it in when it is complete. Until then
+DescribeLogDirs lists the copy as a future log, with its lag in offsets.
 """
 
 import time
@@ -24,14 +24,14 @@ from tools.wire.brokers import Brokers
 from tools.wire.refusals import sentence
 
 LOOK_S: Final = 0.5
-"""How often a move is looked at."""
+"""Seconds between two looks at the moves."""
 LOST_S: Final = 10.0
-"""A copy that is in no directory for so long was given up: the swap itself takes milliseconds."""
+"""A move whose copy is missing for this long was given up: the swap itself takes milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """What is to be done."""
+    """One move: a log and the directory that it goes to."""
 
     copy: Copy
     target: str
@@ -39,21 +39,22 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far moves are."""
+    """The progress of all moves."""
 
     arrived: tuple[Move, ...]
     on_the_way: tuple[Move, ...]
-    """Their copies are being filled."""
+    """Moves whose copy is being filled."""
     lost: tuple[Move, ...]
-    """Neither here nor there: given up, or moved elsewhere by somebody else."""
+    """Moves without a copy in the target: given up, or redirected by another client."""
     bytes_done: int
-    """Of the copies, those that arrived among them."""
+    """Bytes of all copies, including those that arrived."""
 
 
 def planned(found: Sequence[Directory], places: Iterable[Place], target: str) -> list[Move]:
-    """What has to move, by partition. Raises CommandError for a directory that is not there.
+    """Return the moves, by partition. Raises CommandError if the target cannot take one.
 
-    What lies there already stays, but for one that is on its way out: its move is given up.
+    A log that is in the target already needs no move, unless it is being moved away: then a move to
+    its own directory cancels that.
     """
     paths = {(each.broker, each.path): each for each in found}
     if not any(path == target for _, path in paths):
@@ -87,13 +88,13 @@ def planned(found: Sequence[Directory], places: Iterable[Place], target: str) ->
 
 
 def moving(found: Iterable[Directory]) -> list[Copy]:
-    """The copies that are being filled, by partition."""
+    """Return the future logs, sorted by partition."""
     copies = (copy for each in found for copy in each.copies if copy.is_future)
     return sorted(copies, key=lambda copy: (copy.place, copy.broker))
 
 
 def begin(cluster: Brokers, moves: Sequence[Move]) -> None:
-    """Have the brokers begin. Raises CommandError that names the first refusal."""
+    """Ask the brokers to begin the moves. Raises CommandError that names the first refusal."""
     by_broker = sorted(moves, key=lambda move: (move.copy.broker, move.copy.place))
     for broker, of_broker in groupby(by_broker, key=lambda move: move.copy.broker):
         chosen = list(of_broker)
@@ -120,7 +121,7 @@ def begin(cluster: Brokers, moves: Sequence[Move]) -> None:
 
 
 def progress(moves: Sequence[Move], found: Sequence[Directory]) -> Progress:
-    """From what brokers tell now."""
+    """Return the progress of `moves`, from the directories as they are now."""
     copies = {
         (copy.broker, copy.place, copy.directory): copy for each in found for copy in each.copies
     }
@@ -150,7 +151,7 @@ def follow(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Until all have arrived. Raises CommandError for a move that was given up."""
+    """Look until all moves have arrived. Raises CommandError for a move that was given up."""
     lost_since: float | None = None
     while True:
         now = look()

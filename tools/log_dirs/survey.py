@@ -1,4 +1,4 @@
-"""What brokers tell of their log directories (DescribeLogDirs)."""
+"""Asks brokers about their log directories (DescribeLogDirs)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from tools.wire.refusals import require_done, sentence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """One log: a replica of a partition, or its copy on the way to another directory."""
+    """One log: a replica of a partition, or a future log, its copy in another directory."""
 
     place: Place
     broker: int
@@ -24,9 +24,9 @@ class Copy:
     size: int
     """Bytes of all its segments."""
     lag: int
-    """Offsets: how far a copy is behind, or a follower behind its leader."""
+    """Offsets by which a future log is behind its source, or a follower behind its leader."""
     is_future: bool
-    """Not served yet: it is being filled by a move."""
+    """Whether a move is filling it; it is not served yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +36,9 @@ class Directory:
     broker: int
     path: str
     error: str | None
-    """Why it is offline; None: it is in use."""
+    """Why it is offline; None if it is in use."""
     total_bytes: int | None
-    """Of the volume; None where the broker does not say, as before Kafka 3.3."""
+    """Size of the volume; None if the broker does not say, as before Kafka 3.3."""
     usable_bytes: int | None
     copies: tuple[Copy, ...]
 
@@ -51,7 +51,10 @@ class Directory:
 def directories(
     cluster: Brokers, broker_ids: Iterable[int], places: Sequence[Place] | None = None
 ) -> list[Directory]:
-    """Of these brokers; of `places` only, if that is given. Raises CommandError."""
+    """Return the directories of these brokers, with all logs or those of `places`.
+
+    Raises CommandError.
+    """
     topics = None
     if places is not None:
         topics = [

@@ -1,7 +1,8 @@
 """`pykafkalog perf`: how fast a broker is, as one client sees it.
 
-`command` has the arguments; `producing`, `consuming` and `end_to_end` do the work and hand what
-they see to a `Measure`; `results` says what that comes to; `report` prints it, `plot` draws it.
+`command` has the arguments. `producing`, `consuming` and `end_to_end` run the tests and count
+records in a `Measure`. `results` computes rates and percentiles, `report` prints and `plot` draws
+them.
 """
 
 from tools.perf.command import add_parser

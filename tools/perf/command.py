@@ -1,4 +1,4 @@
-"""The arguments of `pykafkalog perf`, and which of its parts does what they ask for."""
+"""The arguments of `pykafkalog perf`, and the dispatch to its parts."""
 
 import argparse
 import json
@@ -37,7 +37,7 @@ LATENCY_RECORDS = 1000
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = commands.add_parser(
         "perf",
         help=TEXT,
@@ -105,7 +105,7 @@ def _above_zero(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print, draw; 1 when records failed, 130 when it was interrupted."""
+    """Measure, print, draw; return 130 if interrupted. Raises CommandError if records failed."""
     from tools.perf.interruption import handled
     from tools.perf.plot import draw, require_plot
     from tools.perf.report import Progress, lines
@@ -160,7 +160,7 @@ def _measure(started: list[Any]) -> Any:
 
 
 def _wanted(args: argparse.Namespace, records: int | None) -> Any:
-    """`records`: so many, where neither a number nor a time is asked for."""
+    """Return the run's limits; `records` applies if the arguments give neither number nor time."""
     from tools.perf.wanted import Wanted
 
     asked = args.records is not None or args.seconds is not None
@@ -194,7 +194,7 @@ def _produce(
         | settings
     )
     try:
-        # The first metadata, and where brokers do that, the topic.
+        # Get the first metadata before the clock starts; some brokers make the topic, too.
         producer.list_topics(args.topic, timeout=15)
         produce_records(
             producer,

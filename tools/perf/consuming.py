@@ -1,4 +1,4 @@
-"""Every record of a topic, from its beginning to where it ended when the run began."""
+"""Reads every record of a topic, from its beginning to its end as of the run's start."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from tools.presence import Presence
 
 AT_ONCE: Final = 10_000
 WAIT_S: Final = 0.02
-"""For a batch to fill; what the last one waits for nothing is in the time."""
+"""The longest wait for a batch of messages. The last, fruitless wait counts in the time."""
 ANSWER_S: Final = 15.0
 
 Told = Callable[[Interval], None]
@@ -24,9 +24,10 @@ def consume_records(
     wanted: Wanted,
     told: Told,
 ) -> Measure:
-    """Read until the end, so many records, or so long. Raises CommandError, KafkaException.
+    """Read until the end, or the limits of `wanted`. Raises CommandError, KafkaException.
 
-    The clock starts when the partitions are assigned: to look for their ends is no reading.
+    The clock starts after the partitions are assigned, so it does not include looking up their
+    ends.
     """
     from confluent_kafka import KafkaError, TopicPartition
 
@@ -64,7 +65,7 @@ def consume_records(
 def _finished(
     consumer: Any, topic: str, left: set[int], ends: dict[int, tuple[int, int]]
 ) -> list[int]:
-    """Partitions that were read up to where they ended, though they may have more by now."""
+    """Return the partitions that were read up to their end in `ends`; they may have more now."""
     from confluent_kafka import TopicPartition
 
     places = consumer.position([TopicPartition(topic, partition) for partition in left])

@@ -1,4 +1,4 @@
-"""One record at a time: from `produce` until a consumer of the same process has it."""
+"""Times one record after the other, from `produce` until a consumer in this process has it."""
 
 import time
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from tools.perf.wanted import Wanted
 from tools.presence import Presence
 
 COME_S: Final = 30.0
-"""How long one record may take."""
+"""The longest time that one record may take."""
 WARM_UP: Final = 10
-"""Records that are not counted: connections are opened for them, metadata is looked up."""
+"""Records that are not counted: they open connections and look up metadata."""
 _SLICE_S: Final = 0.5
 
 Told = Callable[[Interval], None]
@@ -27,7 +27,7 @@ def measure_latency(
     wanted: Wanted,
     told: Told,
 ) -> Measure:
-    """So many records, or so long. Raises CommandError when one does not come."""
+    """Measure up to the limits of `wanted`. Raises CommandError if a record does not arrive."""
     topic, records, rate = wanted.topic, wanted.records, wanted.rate
     partition = _assign_end(producer, consumer, topic)
     values = payloads(wanted.size)
@@ -53,7 +53,10 @@ def measure_latency(
 
 
 def _assign_end(producer: Any, consumer: Any, topic: str) -> int:
-    """Reads one partition from its end. The first record makes the topic, where brokers do that."""
+    """Send a record and assign its partition from there on; return it. Raises CommandError.
+
+    The record makes the topic, if the broker creates topics automatically.
+    """
     from confluent_kafka import TopicPartition
 
     where: list[Any] = []

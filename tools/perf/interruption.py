@@ -1,7 +1,7 @@
-"""Ctrl-C while something is measured: the run ends, and what was measured is told.
+"""Ctrl-C during a measurement: the run ends, and its results so far are printed.
 
-Not by an exception: it would be raised within a delivery callback as often as not, and the client
-library loses it there. A second Ctrl-C is the usual one.
+A flag ends the run, not an exception: that would often be raised within a delivery callback, where
+the client library loses it. A second Ctrl-C raises KeyboardInterrupt as usual.
 """
 
 import signal
@@ -13,8 +13,10 @@ from types import FrameType
 
 @contextmanager
 def handled(ask_to_end: Callable[[], bool]) -> Iterator[None]:
-    """Calls `ask_to_end` at the first Ctrl-C; when it returns False, there is nothing to end yet,
-    and KeyboardInterrupt is raised."""
+    """Call `ask_to_end` at the first Ctrl-C within the block.
+
+    If it returns False, no run has begun, and KeyboardInterrupt is raised.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,7 +1,7 @@
-"""Records and their latencies while they come, second by second.
+"""Counts records and keeps their latencies during a run, second by second.
 
-Every latency is kept, four bytes each, so percentiles are exact. What is done per record is one
-`append`; the rest is done once a second.
+Every latency is kept, four bytes each, so percentiles are exact. A record costs one `append`; the
+rest is done once a second.
 """
 
 from array import array
@@ -13,16 +13,16 @@ INTERVAL_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """What came within about a second."""
+    """The records of about one second."""
 
     end_s: float
-    """Since the start."""
+    """Seconds since the start of the run."""
     seconds: float
     records: int
     size: int
     """Bytes of values."""
     first_latency: int
-    """Its latencies are those from here on, up to the next interval's first."""
+    """Index in `Measure.latencies`: the interval has those from here to the next interval's."""
 
 
 class Measure:
@@ -37,9 +37,9 @@ class Measure:
         self.size = 0
         self.failed = 0
         self.failure: str | None = None
-        """Why the first of the failed was."""
+        """Why the first failed record failed."""
         self.interrupted = False
-        """The run is to end."""
+        """Set to end the run."""
         self.intervals: list[Interval] = []
         self._at = now
         self._records = 0
@@ -47,22 +47,22 @@ class Measure:
         self._latencies = 0
 
     def note(self, records: int, size: int) -> None:
-        """So many records, of so many bytes, have come through."""
+        """Count records that were acknowledged or read, and their bytes."""
         self.records += records
         self.size += size
 
     def note_failure(self, reason: str) -> None:
-        """A record has not."""
+        """Count a failed record."""
         self.failed += 1
         if self.failure is None:
             self.failure = reason
 
     def tick(self, now: float) -> Interval | None:
-        """The interval that is over with this call, if one is."""
+        """End the current interval if it is over, and return it; else return None."""
         return self.end_interval(now) if now - self._at >= INTERVAL_S else None
 
     def end_interval(self, now: float) -> Interval:
-        """End the one that runs."""
+        """End the current interval and return it."""
         interval = Interval(
             end_s=now - self.began,
             seconds=now - self._at,
@@ -77,5 +77,5 @@ class Measure:
 
     @property
     def is_interval_open(self) -> bool:
-        """Something came since the last one ended."""
+        """Whether records were counted since the last interval ended."""
         return self.records > self._records

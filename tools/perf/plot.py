@@ -12,7 +12,7 @@ _MEGA: Final = 1_000_000
 
 
 def require_plot(path: Path) -> None:
-    """Raises CommandError where it could not be drawn: better before a run than behind it."""
+    """Raise CommandError before the run if its plot could not be drawn."""
     if path.suffix.lower() not in FORMATS:
         raise CommandError(f"--plot {path}: the name ends with .svg or .png")
     if not path.resolve().parent.is_dir():
@@ -22,7 +22,7 @@ def require_plot(path: Path) -> None:
 
 
 def draw(result: Result, path: Path) -> None:
-    """Write it. Raises CommandError when the file cannot be written."""
+    """Draw the result to a file. Raises CommandError if the file cannot be written."""
     from matplotlib.figure import Figure
 
     timed = len(result.latencies_ms) > 0
@@ -64,7 +64,7 @@ def _draw_latencies(axis: Any, result: Result) -> None:
 
 
 def _draw_distribution(axis: Any, result: Result) -> None:
-    """By nines: the tail is what one looks for."""
+    """Draw latency by percentile, on an axis that widens the tail (50, 90, 99, 99.9)."""
     import numpy as np
 
     latencies = result.latencies_ms
@@ -80,7 +80,7 @@ def _draw_distribution(axis: Any, result: Result) -> None:
 
 
 def _write_plainly(axis: Any) -> None:
-    """0.5 and 20 rather than powers of ten."""
+    """Label a logarithmic axis with numbers such as 0.5 and 20, not powers of ten."""
     from matplotlib.ticker import FormatStrFormatter, NullFormatter
 
     axis.yaxis.set_major_formatter(FormatStrFormatter("%g"))

@@ -1,4 +1,4 @@
-"""Records of one size, as fast as they go or at a rate; timed from `produce` to acknowledgement."""
+"""Sends records of one size, at full speed or at a rate, and times their acknowledgements."""
 
 import os
 import time
@@ -10,16 +10,16 @@ from tools.perf.wanted import Wanted
 from tools.presence import Presence
 
 LOOK_EVERY: Final = 256
-"""Records between two looks at the clock and at what was acknowledged."""
+"""Records sent between two polls of the client and checks of the clock."""
 POLL_S: Final = 0.05
 PAYLOADS: Final = 64
-"""Different values, so that a codec has something to do."""
+"""Number of different values, so that compression does not find the same value always."""
 
 Told = Callable[[Interval], None]
 
 
 def payloads(size: int) -> list[bytes]:
-    """Values of `size` bytes: half of each is random letters, half repeats, as text does."""
+    """Return values of `size` bytes: random letters, repeated once, as text repeats itself."""
     found = []
     for _ in range(PAYLOADS):
         random = os.urandom(size // 4 + 1).hex().encode()
@@ -34,7 +34,7 @@ def produce_records(
     wanted: Wanted,
     told: Told,
 ) -> None:
-    """Until so many were sent, or so long; then until all are acknowledged. Raises CommandError."""
+    """Send up to the limits of `wanted`, then wait for acknowledgements. Raises CommandError."""
     topic, size, records, rate = wanted.topic, wanted.size, wanted.records, wanted.rate
     values = payloads(size)
     note, note_ms = measure.note, measure.note_ms

@@ -1,11 +1,11 @@
-"""A result as lines for a person; on a terminal with a small picture.
+"""Prints a result as lines for a person, with a small picture on a terminal.
 
     100,000 records, 100.0 MB in 1.3 s
     76,923 records/s, 76.9 MB/s
     latency ms  mean 4.10  p50 3.24  p95 9.07  p99 15.10  p99.9 22.04  max 105
 
-The picture has the rate of each second, and how many records took how long. What is no terminal
-gets the lines alone, numbers without separators.
+The picture has the rate of each second and a histogram of latencies. Without a terminal there are
+only the lines, with numbers without separators.
 """
 
 import sys
@@ -23,7 +23,7 @@ _BINS: Final = 10
 
 
 def lines(result: Result, *, picture: bool) -> Iterator[str]:
-    """What is printed of it."""
+    """Yield the lines to print."""
     size = size_of(result.size) if picture else f"{result.size} B"
     rate = size_of(int(result.bytes_per_s)) if picture else f"{result.bytes_per_s:.0f} B"
     yield f"{number(result.records)} records, {size} in {result.seconds:.2f} s"
@@ -53,7 +53,7 @@ def _picture(result: Result) -> Iterator[str]:
 
 
 def spark(values: Sequence[float]) -> str:
-    """A row of bars from 0 to the largest; of more than fit, the mean of neighbours."""
+    """Return a row of bars, from 0 to the largest value; too many values are averaged in groups."""
     import numpy as np
 
     shown = [float(part.mean()) for part in np.array_split(values, min(len(values), _WIDTH // 2))]
@@ -62,7 +62,7 @@ def spark(values: Sequence[float]) -> str:
 
 
 def _histogram(latencies: Any) -> Iterator[str]:
-    """Bins that grow by the same factor, from the least to the largest."""
+    """Yield a line per bin; the bounds grow by a constant factor, from least to largest."""
     import numpy as np
 
     low, high = max(float(latencies[0]), 1e-3), max(float(latencies[-1]), 2e-3)
@@ -74,14 +74,14 @@ def _histogram(latencies: Any) -> Iterator[str]:
 
 
 class Progress:
-    """One line on standard error that tells the last second, where a person looks at it."""
+    """One line on standard error about the last second, if that is a terminal."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
         self._written = False
 
     def tell(self, interval: Interval) -> None:
-        """It is over."""
+        """Show an interval that is over."""
         if self._shown:
             rate = interval.records / interval.seconds
             size = size_of(int(interval.size / interval.seconds))
@@ -90,6 +90,6 @@ class Progress:
             self._written = True
 
     def end(self) -> None:
-        """Take the line away."""
+        """Erase the line."""
         if self._written:
             print("\r" + " " * 70 + "\r", end="", file=sys.stderr, flush=True)

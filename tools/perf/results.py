@@ -1,4 +1,4 @@
-"""What a run came to: rates, percentiles, and the same for every second of it."""
+"""The results of a run: rates and percentiles, overall and for every second."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ PERCENTILES: Final = (50.0, 95.0, 99.0, 99.9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Second:
-    """One interval of a run. Rates are per second, latencies milliseconds, if there were any."""
+    """One interval of a run. Rates are per second; latencies are milliseconds, or None."""
 
     end_s: float
     records_per_s: float
@@ -28,30 +28,30 @@ class Result:
     test: str
     topic: str
     settings: Mapping[str, Any]
-    """What was asked for, as the command line has it."""
+    """The options of the command line that the run used."""
     records: int
     size: int
     seconds: float
     failed: int
     failure: str | None
     latency_ms: Mapping[str, float]
-    """Of `mean`, `p50` … and `max`; empty where nothing was timed."""
+    """`mean`, `p50` … and `max`; empty if nothing was timed."""
     latencies_ms: Any
-    """Every one, as a numpy array, sorted."""
+    """All latencies as a sorted numpy array."""
     timeline: tuple[Second, ...]
 
     @property
     def records_per_s(self) -> float:
-        """On the whole."""
+        """The rate over the whole run."""
         return self.records / self.seconds if self.seconds else 0.0
 
     @property
     def bytes_per_s(self) -> float:
-        """On the whole."""
+        """The rate over the whole run."""
         return self.size / self.seconds if self.seconds else 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """One document; numbers are rounded to what they are worth."""
+        """Return the result as one JSON document, with rounded numbers."""
         return {
             "test": self.test,
             "topic": self.topic,
@@ -80,7 +80,7 @@ class Result:
 def result_of(
     measure: Measure, *, test: str, topic: str, settings: Mapping[str, Any], ended: float
 ) -> Result:
-    """The result of a run that ended at `ended`, monotonic seconds."""
+    """Return the result of a run that ended at `ended`, monotonic seconds."""
     import numpy as np
 
     if measure.is_interval_open:
@@ -125,7 +125,7 @@ def result_of(
 
 
 def _quantiles(values: Any, percents: tuple[float, ...]) -> list[float]:
-    """Values that were measured, none between two of them."""
+    """Return percentiles that are measured values, not interpolated ones."""
     import numpy as np
 
     return [float(value) for value in np.percentile(values, percents, method="inverted_cdf")]

@@ -1,11 +1,11 @@
-"""How much is to be measured, and of what."""
+"""The limits of a run."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """One run, as the command line asks for it. None: there is no such limit."""
+    """One run, as the command line describes it; a limit of None does not apply."""
 
     topic: str
     size: int

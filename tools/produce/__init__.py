@@ -1,7 +1,7 @@
 """`pykafkalog produce`: lines of standard input or files become records.
 
-`command` has the arguments; `lines` makes records of lines and says which line was bad; `delivery`
-sends them and counts what was acknowledged; `transactions` does so all or nothing.
+`command` has the arguments. `lines` parses lines to records and names a bad line, `delivery` sends
+records and counts the acknowledged ones, `transactions` sends them in transactions.
 """
 
 from tools.produce.command import add_parser

@@ -1,4 +1,4 @@
-"""The arguments of `pykafkalog produce`, and which of its parts does what they ask for."""
+"""The arguments of `pykafkalog produce`, and the dispatch to its parts."""
 
 import argparse
 import sys
@@ -34,11 +34,11 @@ exit code: 0 all were acknowledged; 1 not all, standard error says why; 2 wrong
 arguments; 130 Ctrl-C"""
 
 TRANSACTION_MS = 900_000
-"""The longest that brokers allow (`transaction.max.timeout.ms`): a large file takes its time."""
+"""The longest that brokers allow by default (`transaction.max.timeout.ms`), for large files."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands, "produce", text="Write lines to a topic, a record each.", examples=EXAMPLES[1:]
     )
@@ -87,7 +87,7 @@ def _add_sending(parser: "argparse._ArgumentGroup") -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Send every line; the last line printed says how many were acknowledged."""
+    """Send every line, then print how many records were sent. Raises CommandError."""
     from tools.produce.lines import parser_of, read_lines
 
     _require_sense(args)
@@ -118,7 +118,7 @@ def _require_sense(args: argparse.Namespace) -> None:
 
 @contextmanager
 def _opened(paths: list[Path] | None) -> Iterator[tuple[Any, int | None]]:
-    """Names and files that are opened one after the other, and their size where it is known."""
+    """Yield (names and files, opened one after the other; their total size or None)."""
     if not paths:
         yield [("", sys.stdin.buffer)], None
         return
@@ -167,5 +167,5 @@ def _send(args: argparse.Namespace, lines: Any, total_bytes: int | None) -> int:
                 return send_all(delivery, lines, advance)
             return send_in_transactions(producer, delivery, lines, args.transaction_size, advance)
     finally:
-        # What is still queued is not waited for at the end of the process.
+        # Drop queued records: librdkafka would wait for them at the end of the process.
         producer.purge()

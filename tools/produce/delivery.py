@@ -1,4 +1,4 @@
-"""Records sent, and what came of each: counted, and the first that failed is kept with its line."""
+"""Sends records, counts the acknowledged ones, and keeps the first failure with its line."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,11 +12,11 @@ POLL_S: Final = 0.1
 
 
 class NotSent(Exception):
-    """A sentence: which record could not be sent, and why."""
+    """A record could not be sent; the text says which one and why."""
 
 
 class Delivery:
-    """One producer. `acknowledged` counts what the broker has."""
+    """One producer's deliveries; `acknowledged` counts the records that the broker has."""
 
     def __init__(self, producer: Any, presence: Presence) -> None:
         self._producer: Final = producer
@@ -26,7 +26,7 @@ class Delivery:
         self.acknowledged = 0
 
     def send(self, line: Line) -> None:
-        """Hand it to the client. Raises NotSent for this or an earlier record, CommandError."""
+        """Hand a record to the client. Raises NotSent for it or an earlier one, CommandError."""
         from confluent_kafka import KafkaException
 
         record = line.record
@@ -57,12 +57,12 @@ class Delivery:
         self.require_success()
 
     def drain(self) -> None:
-        """As `finish`, whatever came of single records."""
+        """Wait as `finish` does, but ignore records that failed. Raises CommandError."""
         while self._producer.flush(POLL_S * 5):
             self._presence.check()
 
     def require_success(self) -> None:
-        """Raises NotSent when a record failed."""
+        """Raise NotSent if a record failed."""
         if self._failure is not None:
             raise NotSent(self._failure)
 
@@ -77,7 +77,7 @@ class Delivery:
                 self.require_success()
 
     def _require_partition(self, line: Line) -> None:
-        """librdkafka learns too late of a partition that is not there, and says it badly."""
+        """Raise NotSent for an unknown partition: librdkafka would report it late and unclearly."""
         topic = line.record.topic or ""
         if topic not in self._partitions:
             known = self._producer.list_topics(timeout=10).topics
@@ -97,7 +97,7 @@ class Delivery:
 
 
 def send_all(delivery: Delivery, lines: Any, advance: Callable[[int], None]) -> int:
-    """Send every line; how many. Raises CommandError that says how many were sent."""
+    """Send every line; return how many. Raises CommandError that says how many were sent."""
     from tools.produce.lines import BadInput
 
     try:
@@ -116,10 +116,10 @@ def send_all(delivery: Delivery, lines: Any, advance: Callable[[int], None]) -> 
 
 
 def records(count: int) -> str:
-    """`1 record`, `2 records`."""
+    """Return a count with its noun: `1 record`, `2 records`."""
     return f"{count} record" if count == 1 else f"{count} records"
 
 
 def were(count: int) -> str:
-    """For a sentence about so many."""
+    """Return the verb for a sentence about `count` records."""
     return "was" if count == 1 else "were"

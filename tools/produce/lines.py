@@ -1,4 +1,4 @@
-"""Lines made records: text with keys, or JSON as `consume --json` writes it."""
+"""Parses lines to records: text with keys, or JSON as `consume --json` writes it."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
@@ -23,24 +23,24 @@ class Line:
 
     @property
     def name(self) -> str:
-        """For a sentence."""
+        """The line's name in a sentence."""
         return line_name(self.source, self.number)
 
 
 class BadInput(Exception):
-    """A line that is no record, in a sentence that names it."""
+    """A line is not a record; the text names the line."""
 
 
 Parse = Callable[[bytes], Record]
 
 
 def line_name(source: str, number: int) -> str:
-    """`line 7`, or `line 7 of orders.txt`."""
+    """Return `line 7`, or `line 7 of orders.txt`."""
     return f"line {number} of {source}" if source else f"line {number}"
 
 
 def read_lines(files: Iterable[tuple[str, IO[bytes]]], parse: Parse) -> Iterator[Line]:
-    """Each line of each file. Raises BadInput."""
+    """Yield each line of each file as a record. Raises BadInput."""
     for source, file in files:
         for number, line in enumerate(file, 1):
             try:
@@ -51,7 +51,7 @@ def read_lines(files: Iterable[tuple[str, IO[bytes]]], parse: Parse) -> Iterator
 
 
 def parser_of(args: argparse.Namespace) -> Parse:
-    """What the arguments ask for. Raises CommandError."""
+    """Return the parser of lines that the arguments describe. Raises CommandError."""
     as_json = args.json or args.format == "json"
     if as_json and (args.key_separator is not None or args.null_marker is not None):
         raise CommandError("JSON lines have keys and nulls in them: no --key-separator with them")

@@ -1,7 +1,7 @@
-"""Records sent in transactions: one for all, or one for every N.
+"""Sends records in transactions: one for all, or one for every N.
 
-What goes wrong aborts the transaction that is open; those before it stay, and the sentence says how
-many records they have.
+An error aborts the open transaction. Earlier transactions stay committed, and the error message
+says how many records they have.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ def send_in_transactions(
     size: int | None,
     advance: Callable[[int], None],
 ) -> int:
-    """Send every line; how many. `size`: records of a transaction. Raises CommandError."""
+    """Send every line; return how many. `size`: records per transaction. Raises CommandError."""
     committed = pending = 0
     producer.init_transactions(TIMEOUT_S)
     try:
@@ -62,7 +62,7 @@ def _abort(producer: Any) -> None:
     try:
         producer.abort_transaction(5.0)
     except KafkaException:
-        # None was begun, or the broker is gone: it aborts the transaction when its time is up.
+        # No transaction is open, or the broker is away and will abort it after its timeout.
         return
 
 

@@ -1,12 +1,12 @@
-"""A record as a line of JSON, and back: what is written and read again is the same, byte for byte.
+"""Converts a record to a line of JSON and back, without a change to any byte.
 
     {"topic": "orders", "partition": 0, "offset": 7, "timestamp": 1700000000000,
      "timestamp_type": "create", "key": "a", "value": {"base64": "/wA="},
      "headers": [["trace", "x1"]]}
 
-Bytes that are UTF-8 are a string, other bytes an object with their base64, no bytes are null; so
-null, "null" and "None" are three different things. Read back, `value` has to be there (null makes a
-tombstone), everything else may be left out.
+UTF-8 bytes become a string, other bytes an object with their base64, and None becomes null, so that
+null, "null" and "None" stay distinct. A line that is read must have `value` (null makes a
+tombstone); all other fields are optional.
 """
 
 import base64
@@ -23,11 +23,11 @@ _FIELDS: Final = frozenset(
 
 
 class BadLine(ValueError):
-    """What is wrong with a line, for a sentence that names the line."""
+    """A line is not a record; the text continues a sentence that begins with the line's name."""
 
 
 def to_json(record: Record, embedded: Collection[str] = ()) -> str:
-    """One line, without its end. `embedded`: of key and value, what is JSON and stands as such."""
+    """Return a line without its end. `embedded` names those of key and value that are JSON text."""
     fields = {
         "topic": record.topic,
         "partition": record.partition,
@@ -45,7 +45,7 @@ def to_json(record: Record, embedded: Collection[str] = ()) -> str:
 
 
 def from_json(line: bytes) -> Record:
-    """Raises BadLine."""
+    """Parse a line. Raises BadLine."""
     try:
         fields = json.loads(line)
     except UnicodeDecodeError:
@@ -76,7 +76,7 @@ def from_json(line: bytes) -> Record:
 
 
 def encoded(data: bytes | None) -> Any:
-    """None, a string or an object with base64."""
+    """Return bytes as a string or an object with base64; None as None."""
     if data is None:
         return None
     try:

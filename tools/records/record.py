@@ -1,4 +1,4 @@
-"""A record as the command line sees it, whatever client library it came from."""
+"""A record of the command line, independent of the client library."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -6,12 +6,12 @@ from typing import Any, Final
 from tools.errors import CommandError
 
 TIMESTAMP_TYPES: Final = (None, "create", "append")
-"""By the client library's number; None: the record has no timestamp."""
+"""Names by the client library's number; None if the record has no timestamp."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What was read, or is to be written: what is None is then left to the client."""
+    """A record that was read or is to be written; the client chooses fields that are None."""
 
     topic: str | None = None
     partition: int | None = None
@@ -25,7 +25,7 @@ class Record:
 
 
 def record_of(message: Any) -> Record:
-    """Of a message of confluent-kafka. Raises CommandError."""
+    """Convert a message of confluent-kafka. Raises CommandError."""
     kind, timestamp = message.timestamp()
     try:
         headers = message.headers() or ()

@@ -2,10 +2,10 @@ r"""Templates for records: text with fields in braces.
 
     {topic} {partition} {offset} {timestamp} {time} {key} {value} {headers} {header:NAME}
 
-Of keys, values and single headers there are forms: `{value:base64}`, `{value:hex}`, `{value:json}`
-(as in JSON lines) and `{value:raw}` (the bytes as they are). Without one UTF-8 is shown as it is
-and other bytes as `base64:…`. `\n`, `\t`, `\0` and `\\` mean what they mean elsewhere, `{{` and
-`}}` are braces. A line end follows each record unless the template ends in `\n` or `\0` itself.
+Keys, values and single headers may have a form: `{value:base64}`, `{value:hex}`, `{value:json}` (as
+in JSON lines) and `{value:raw}` (unchanged bytes). Without a form, UTF-8 is unchanged and other
+bytes become `base64:…`. `\n`, `\t`, `\r`, `\0` and `\\` are escapes, `{{` and `}}` are braces. A
+line end follows each record unless the template ends in `\n` or `\0` itself.
 """
 
 import base64
@@ -20,7 +20,7 @@ from tools.records.json_lines import encoded
 from tools.records.record import Record
 
 NULL: Final = r"\N"
-"""Shown where there is no key or no value: no mistake for "null" or "None", as in databases."""
+"""Shown for a missing key or value, as in databases: it cannot be mistaken for "null" or "None"."""
 
 Piece = Callable[[Record], bytes]
 Form = Callable[[bytes], bytes]
@@ -30,7 +30,7 @@ _ESCAPES: Final = {r"\n": b"\n", r"\t": b"\t", r"\r": b"\r", r"\0": b"\0", r"\\"
 
 
 def readable(data: bytes) -> bytes:
-    """UTF-8 as it is, other bytes as `base64:…`."""
+    """Return UTF-8 unchanged, other bytes as `base64:…`."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -57,7 +57,7 @@ _PLAIN: Final[dict[str, Piece]] = {
 
 
 def compile_template(text: str, null: str = NULL) -> Piece:
-    """A function from a record to the bytes of its line. Raises CommandError."""
+    """Return a function from a record to the bytes of its line. Raises CommandError."""
     pieces: list[Piece] = []
     end = 0
     for token in _TOKEN.finditer(text):

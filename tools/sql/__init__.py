@@ -1,4 +1,4 @@
-"""`pykafkalog sql`: queries over topics, read from the files by DuckDB. No broker is asked."""
+"""`pykafkalog sql`: DuckDB queries over topics, read from the files without a broker."""
 
 from tools.sql.command import add_parser
 

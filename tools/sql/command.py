@@ -1,4 +1,4 @@
-"""The command: what is asked, of which directories, and how it is answered."""
+"""The arguments of `pykafkalog sql`, and the run of a query."""
 
 import argparse
 import re
@@ -32,7 +32,7 @@ _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": HOUR_MS, "d": 24 * HOUR_M
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     text = "Query topics with SQL, from the files of a log directory."
     parser = commands.add_parser(
         "sql",

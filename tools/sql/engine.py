@@ -1,4 +1,4 @@
-"""DuckDB over topics: each is a table, whose data it asks for by columns and conditions."""
+"""DuckDB over topics: each topic is a table that is read by the query's columns and conditions."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ class Engine:
         self._connection = duckdb.connect(
             ":memory:", config={"autoinstall_known_extensions": False}
         )
-        # Times are shown as the log has them.
+        # Show times as the log has them, in UTC.
         self._connection.execute("set timezone = 'UTC'")
         self._lateness_ms = lateness_ms
         for topic in sorted({where.topic for where in there}):
@@ -44,12 +44,12 @@ class Engine:
             self._connection.register(topic, self.topics[topic])
 
     def run(self, query: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
-        """Names of columns, and the rows. Raises CommandError, also while rows are taken."""
+        """Return (column names, rows). Raises CommandError, also while the rows are iterated."""
         try:
             relation = self._connection.sql(columns_quoted(query))
-            if relation is None:  # a statement that gives no rows
+            if relation is None:  # a statement without rows
                 return [], iter(())
-            # By way of Arrow: DuckDB's own way to Python values needs pytz for times.
+            # Through Arrow, since DuckDB's own conversion to Python needs pytz for times.
             stream = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
             return list(relation.columns), self._rows(iter(stream()))
         except Exception as error:  # noqa: BLE001 - what DuckDB raises for a failed scan varies
@@ -79,7 +79,7 @@ class Engine:
         return CommandError(said)
 
     def account(self, seconds: float) -> str:
-        """How much was read."""
+        """Return a sentence about how much was read."""
         read = [one.scanned for one in self.topics.values() if one.scanned.bytes]
         parts, left = sum(one.tasks for one in read), sum(one.tasks_left_out for one in read)
         text = f"Read {size_of(sum(one.bytes for one in read))} in {seconds:.1f} s"
@@ -93,7 +93,7 @@ class Engine:
         return text
 
     def close(self) -> None:
-        """End the database."""
+        """Close the database."""
         self._connection.close()
 
 
@@ -101,9 +101,9 @@ _CLAUSE: Final = re.compile(r"\s*(\d|\?|\$|:)")
 
 
 def columns_quoted(query: str) -> str:
-    """The query with the column `offset` in quotes: SQL has a keyword of that name.
+    """Return the query with the column `offset` in quotes, because `offset` is an SQL keyword.
 
-    `… limit 5 offset 10` stays: a number or a parameter follows it.
+    The keyword of `… limit 5 offset 10` stays: a number or a parameter follows it.
     """
     import duckdb
 

@@ -1,4 +1,4 @@
-"""Rows for a person, for JSON and for CSV, as they come."""
+"""Writes rows as a table, as columns, as JSON lines or as CSV."""
 
 import csv
 import json
@@ -8,7 +8,7 @@ from typing import Any, Final, TextIO
 
 
 def _text(value: Any) -> str:
-    """For a person."""
+    """Return a value as text for a person."""
     if value is None:
         return ""
     if isinstance(value, bytes):
@@ -22,7 +22,7 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """For JSON."""
+    """Return a value that JSON can hold."""
     if isinstance(value, bytes):
         return _text(value)
     if isinstance(value, (datetime, date)):
@@ -57,7 +57,7 @@ def _as_table(names: list[str], rows: Iterator[tuple[Any, ...]], out: TextIO) ->
 
 
 def _as_columns(names: list[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
-    """For a pipe or a file: nothing is cut, a null is `-`, a line end within a text is `\\n`."""
+    """Write columns for a pipe or a file: uncut, null as `-`, a line end within a text as `\\n`."""
     from tools.tables import columns_of_blanks
 
     lines = [[_cell(value) for value in row] for row in rows]

@@ -1,7 +1,8 @@
 """`pykafkalog topics`: list, describe, sizes, watch; create, alter, delete, trim.
 
-`command` has the arguments. `survey` asks brokers for values, `listing` shows them, `watching`
-makes rates of two of them; `changes` creates, alters and deletes, `trimming` plans and deletes.
+`command` has the arguments. `survey` asks brokers, `listing` prints the answers, `watching`
+computes rates from two of them. `changes` creates, alters and deletes topics, `trimming` plans and
+deletes records.
 """
 
 from tools.topics.command import add_parser

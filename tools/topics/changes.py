@@ -1,4 +1,4 @@
-"""Topics created, altered and deleted."""
+"""Creates, alters and deletes topics."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ from tools.errors import CommandError, NoSuchTopic
 
 
 def create(admin: Any, args: argparse.Namespace) -> None:
-    """Raises CommandError or what the client raises."""
+    """Create a topic. Raises CommandError, KafkaException."""
     from confluent_kafka.admin import NewTopic
 
     known = admin.list_topics(timeout=TIMEOUT_S).topics
@@ -27,7 +27,7 @@ def create(admin: Any, args: argparse.Namespace) -> None:
 
 
 def alter(admin: Any, args: argparse.Namespace) -> None:
-    """Raises CommandError or what the client raises."""
+    """Add partitions to a topic. Raises CommandError, KafkaException."""
     from confluent_kafka.admin import NewPartitions
 
     if args.partitions is None:
@@ -47,7 +47,7 @@ def alter(admin: Any, args: argparse.Namespace) -> None:
 
 
 def delete(admin: Any, args: argparse.Namespace) -> None:
-    """Every topic named, or up to the first that cannot be. Raises CommandError."""
+    """Delete the named topics, up to the first that cannot be. Raises CommandError."""
     known = admin.list_topics(timeout=TIMEOUT_S).topics
     for name in args.delete:
         if name not in known:

@@ -1,4 +1,4 @@
-"""The arguments of `pykafkalog topics`, and which of its parts does what they ask for."""
+"""The arguments of `pykafkalog topics`, and the dispatch to its parts."""
 
 import argparse
 import time
@@ -29,7 +29,7 @@ arguments; 130 Ctrl-C"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands,
         "topics",
@@ -91,7 +91,7 @@ def _seconds(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Do what the arguments ask for. Raises CommandError."""
+    """Run the command. Raises CommandError."""
     from tools.wire.brokers import brokers
 
     if (args.trim is None) != (args.before is None):

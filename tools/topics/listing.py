@@ -1,4 +1,4 @@
-"""Topics shown: names, tables, or JSON documents."""
+"""Prints topics: as names, tables, or JSON documents."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from tools.topics.trimming import Trim
 
 
 def show_names(topics: Mapping[str, Any], *, as_json: bool) -> None:
-    """A name a line."""
+    """Print a line with the name of each topic."""
     if as_json:
         print_document(
             [
@@ -30,7 +30,7 @@ def show_names(topics: Mapping[str, Any], *, as_json: bool) -> None:
 def show_described(
     found: Sequence[TopicView], configs: Mapping[str, Mapping[str, str]], *, as_json: bool
 ) -> None:
-    """Everything about each topic; `configs` are what was set on them."""
+    """Print everything about each topic; `configs` are the topics' own configs."""
     if as_json:
         print_document([{**_topic(each), "configs": configs[each.name]} for each in found])
         return
@@ -60,7 +60,7 @@ def show_described(
 
 
 def show_sizes(found: Sequence[TopicView], *, as_json: bool) -> None:
-    """A line for each topic, the biggest first."""
+    """Print a line for each topic, the biggest first."""
     ordered = sorted(found, key=lambda each: (-each.bytes, each.name))
     if as_json:
         print_document([_sizes(each) for each in ordered])
@@ -81,7 +81,7 @@ def show_sizes(found: Sequence[TopicView], *, as_json: bool) -> None:
 
 
 def show_trims(trims: Sequence[Trim], *, done: bool, as_json: bool) -> None:
-    """What was deleted, or would be."""
+    """Print what was deleted, or what would be."""
     if as_json:
         print_document(
             [

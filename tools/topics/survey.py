@@ -1,4 +1,4 @@
-"""What brokers tell of topics: partitions, offsets, bytes on disk."""
+"""Asks brokers about topics: partitions, offsets, bytes on disk."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tools.wire.offsets import EARLIEST, list_offsets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionView:
-    """One partition. None: it has no leader who could tell, or its broker does not say."""
+    """One partition. A field is None if there is no leader, or its broker does not say."""
 
     number: int
     leader: int | None
@@ -22,13 +22,13 @@ class PartitionView:
     start: int | None
     end: int | None
     bytes: int | None
-    """On the leader's disk."""
+    """Size of the leader's log."""
     bytes_everywhere: int
-    """On the disks of all replicas."""
+    """Size of the logs of all replicas."""
 
     @property
     def records(self) -> int | None:
-        """At most so many: markers of transactions, and what compaction took, have offsets too."""
+        """An upper bound: transaction markers and records compacted away have offsets too."""
         return None if self.start is None or self.end is None else self.end - self.start
 
 
@@ -42,27 +42,27 @@ class TopicView:
 
     @property
     def records(self) -> int:
-        """Of all partitions, as far as they tell."""
+        """The sum over partitions whose offsets are known."""
         return sum(each.records or 0 for each in self.partitions)
 
     @property
     def bytes(self) -> int:
-        """Of the leaders of all partitions."""
+        """Size of the leaders' logs of all partitions."""
         return sum(each.bytes or 0 for each in self.partitions)
 
     @property
     def bytes_everywhere(self) -> int:
-        """Of all replicas."""
+        """Size of the logs of all replicas."""
         return sum(each.bytes_everywhere for each in self.partitions)
 
     @property
     def ends(self) -> int:
-        """The sum of all ends: it grows by what is written, whatever is deleted."""
+        """The sum of all ends, which grows with writes and does not shrink with deletions."""
         return sum(each.end or 0 for each in self.partitions)
 
 
 def chosen_topics(topics: Topics, names: Sequence[str]) -> list[str]:
-    """These topics, or all but the internal ones. Raises CommandError."""
+    """Return these topics, or all but the internal ones. Raises CommandError."""
     missing = [name for name in names if name not in topics]
     if missing:
         raise NoSuchTopic(missing[0])
@@ -70,7 +70,7 @@ def chosen_topics(topics: Topics, names: Sequence[str]) -> list[str]:
 
 
 def survey(cluster: Brokers, topics: Topics, names: Sequence[str]) -> list[TopicView]:
-    """These topics, each with its partitions. Raises CommandError."""
+    """Return these topics, each with its partitions. Raises CommandError."""
     led = [
         (name, partition.partition_index)
         for name in names
@@ -114,7 +114,7 @@ def _view(
 
 
 def _sizes(cluster: Brokers, topics: Topics, names: Sequence[str]) -> dict[Place, dict[int, int]]:
-    """By partition and broker. Copies that a move is filling do not count."""
+    """Return sizes by partition and broker. Future logs, which a move fills, do not count."""
     places = [(name, p.partition_index) for name in names for p in topics[name].partitions]
     found: dict[Place, dict[int, int]] = {}
     if not places:

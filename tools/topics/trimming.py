@@ -1,4 +1,4 @@
-"""Records deleted from the beginning of partitions (DeleteRecords), planned before it is done."""
+"""Plans and deletes records from the beginning of partitions (DeleteRecords)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ TIMEOUT_MS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """Up to where: an offset, a time in ms since the epoch, or (both None) the end."""
+    """Where deletion ends: an offset, a time in ms since the epoch, or (both None) the end."""
 
     offset: int | None = None
     moment: int | None = None
@@ -31,7 +31,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trim:
-    """What becomes of one partition."""
+    """The deletion in one partition, in offsets."""
 
     place: Place
     start: int
@@ -40,12 +40,15 @@ class Trim:
 
     @property
     def deleted(self) -> int:
-        """Offsets that are gone then."""
+        """Number of offsets that are deleted."""
         return self.new_start - self.start
 
 
 def parse_before(text: str, now_ms: int) -> Before:
-    """`end`, an offset, a time, `@` and milliseconds, or how long ago. Raises CommandError."""
+    """Parse `end`, an offset, a time, `@` with milliseconds, or a span before now.
+
+    Raises CommandError.
+    """
     if text in ("end", "latest"):
         return Before()
     if text.isdecimal():
@@ -62,10 +65,10 @@ def plan(
     before: Before,
     at_time: Mapping[Place, int],
 ) -> list[Trim]:
-    """By partition; one that begins behind the offset already stays as it is.
+    """Plan the deletions by partition; one that begins after the offset stays as it is.
 
-    `at_time`: the first record at or after the time, -1 where there is none: all are older then.
-    Raises CommandError for an offset behind the end.
+    `at_time` has the first offset at or after the time, or -1 if all records are older. Raises
+    CommandError for an offset beyond the end.
     """
     trims = []
     for place, start in sorted(starts.items()):
@@ -85,7 +88,7 @@ def plan(
 
 
 def look(cluster: Brokers, topics: Topics, places: Sequence[Place], before: Before) -> list[Trim]:
-    """The plan, from what the brokers say now. Raises CommandError."""
+    """Ask the brokers for offsets and return the plan. Raises CommandError."""
     starts = list_offsets(cluster, topics, places, EARLIEST)
     ends = list_offsets(cluster, topics, places)
     at_time = {}
@@ -95,7 +98,7 @@ def look(cluster: Brokers, topics: Topics, places: Sequence[Place], before: Befo
 
 
 def trim(cluster: Brokers, topics: Topics, trims: Sequence[Trim]) -> list[Trim]:
-    """Delete; what became of each partition. Raises CommandError that names the first refusal."""
+    """Delete records; return the result by partition. Raises CommandError for the first refusal."""
     offsets = {each.place: each.new_start for each in trims if each.deleted}
     reached: dict[Place, int] = {}
     for leader, led in leaders_of(topics, sorted(offsets)).items():

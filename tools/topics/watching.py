@@ -1,4 +1,4 @@
-"""How topics grow: rates between two looks, drawn on a terminal or written as JSON lines."""
+"""Watches topics grow: rates between two looks, as a table on a terminal or as JSON lines."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ COLUMNS: Final = ("topic", "records/s", "bytes/s", "records", "bytes", "new reco
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """Topics at one moment."""
+    """The topics at one moment."""
 
     monotonic_s: float
     wall_ms: int
@@ -32,15 +32,16 @@ class Growth:
     bytes: int
     records_per_s: float
     bytes_per_s: float
-    """Negative where old segments went."""
+    """Negative if more old segments were deleted than bytes written."""
     new_records: int
     grown_bytes: int
 
 
 def growths(first: Look, last: Look, now: Look) -> list[Growth]:
-    """The busiest first. A topic that came since begins at nothing, one that went is left out.
+    """Return growths, the busiest topic first.
 
-    New records are counted at the ends of partitions: deleting old ones takes nothing from them.
+    A new topic grows from 0, a deleted one is left out. New records are counted at the ends of
+    partitions, so deleting old records does not reduce them.
     """
     seconds = max(now.monotonic_s - last.monotonic_s, 1e-9)
     found = []
@@ -63,7 +64,7 @@ def growths(first: Look, last: Look, now: Look) -> list[Growth]:
 
 def _then(look: Look, name: str, now: TopicView) -> tuple[int, int]:
     before = look.topics.get(name)
-    if before is None or before.ends > now.ends:  # not there yet, or made anew since
+    if before is None or before.ends > now.ends:  # created, or deleted and created again, since
         return 0, 0
     return before.ends, before.bytes
 
@@ -74,7 +75,7 @@ def looks(
     count: int | None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Look]:
-    """One at once, then `count` more, or on and on."""
+    """Yield a look at once, then one per interval: `count` of them, or without end."""
     due = time.monotonic()
     taken = 0
     while True:
@@ -91,7 +92,7 @@ def looks(
 
 
 def watch(seen: Iterator[Look], *, as_json: bool) -> None:
-    """Show every look, as long as they come."""
+    """Show every look until the iterator ends."""
     first = last = next(seen)
     if as_json or not sys.stdout.isatty():
         for now in seen:
@@ -129,7 +130,7 @@ def _table(found: Sequence[Growth], out: Any) -> Any:
 
 
 def _signed(amount: float) -> str:
-    """With a sign where it shrinks."""
+    """Return bytes as text; negative amounts are not shown as unknown, as `size` would."""
     from tools.magnitudes import size_of
 
     return size_of(round(amount))

@@ -1,7 +1,7 @@
-"""`pykafkalog transactions`: ids, producers of partitions, what holds readers up.
+"""`pykafkalog transactions`: transactional ids, producers, and what holds back readers.
 
-`command` has the arguments; `survey` asks brokers for values, `hanging` and `explanation` judge
-them (pure), `ending` aborts, `listing` shows.
+`command` has the arguments. `survey` asks brokers, `hanging` and `explanation` judge the answers
+(pure), `ending` aborts, `listing` prints.
 """
 
 from tools.transactions.command import add_parser

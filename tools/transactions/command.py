@@ -1,4 +1,4 @@
-"""The arguments of `pykafkalog transactions`, and which of its parts does what they ask for."""
+"""The arguments of `pykafkalog transactions`, and the dispatch to its parts."""
 
 import argparse
 import time
@@ -29,7 +29,7 @@ arguments"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands,
         "transactions",
@@ -67,7 +67,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> None:
-    """Do what the arguments ask for. Raises CommandError."""
+    """Run the command. Raises CommandError."""
     from tools.wire.brokers import brokers
 
     _require_sense(args)
@@ -133,7 +133,7 @@ def _why(cluster: Any, args: argparse.Namespace) -> None:
 
     topics = cluster.topics()
     place = _one_place(topics, args.why)
-    # The end first: a commit between the two questions must not look like a negative lag.
+    # Ask for the end first, so that a commit between the requests cannot give a negative lag.
     end = list_offsets(cluster, topics, [place])[place]
     stable = list_offsets(cluster, topics, [place], read_committed=True)[place]
     stability = Stability(place=place, stable=stable, end=end)
@@ -201,7 +201,7 @@ def _fence(cluster: Any, args: argparse.Namespace) -> None:
 def _opened(
     cluster: Any, topics: Any, places: list[Place], *, silent_for_ms: int | None = None
 ) -> list[Any]:
-    """Open transactions of partitions, with what their coordinators say."""
+    """Return the open transactions of partitions, with their coordinators' answers."""
     from tools.transactions.hanging import open_transactions, silent_for
     from tools.transactions.survey import describe, list_all, producers
 

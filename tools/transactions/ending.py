@@ -1,9 +1,10 @@
-"""Transactions ended by an administrator.
+"""Ends transactions on an administrator's request.
 
-A hanging one by a marker that is written into its partition (WriteTxnMarkers), as
-`kafka-transactions abort` does: nothing else can end it. One that its coordinator knows by fencing
-its transactional id (InitProducerId), as `Admin.fenceProducers` does: the coordinator then aborts
-it in all of its partitions. A marker would abort that one in a single partition, and is refused.
+A hanging transaction is ended by a marker written into its partition (WriteTxnMarkers), as
+`kafka-transactions abort` does: nothing else can end it. A transaction that its coordinator knows
+is ended by fencing its transactional id (InitProducerId), as `Admin.fenceProducers` does: the
+coordinator then aborts it in all of its partitions. A marker would abort it in a single partition,
+so that is refused without `--force` (decision 71).
 """
 
 import time
@@ -38,10 +39,10 @@ class Marker:
 
 
 def marker_for(opened: Sequence[Open], place: Place, start_offset: int, *, force: bool) -> Marker:
-    """For the transaction that begins there. Raises CommandError.
+    """Return the abort marker of the transaction that begins at `start_offset`.
 
-    A producer whose first transaction hangs has no coordinator epoch in the partition: 0 is not
-    above that of any coordinator.
+    If a producer's first transaction hangs, the partition has no coordinator epoch of it; the
+    marker then has epoch 0, which is not above any coordinator's. Raises CommandError.
     """
     for each in opened:
         if each.producer.start_offset == start_offset:
@@ -68,7 +69,7 @@ def marker_for(opened: Sequence[Open], place: Place, start_offset: int, *, force
 
 
 def write_abort(cluster: Brokers, topics: Topics, marker: Marker) -> None:
-    """Raises CommandError."""
+    """Send the marker to the partition's leader. Raises CommandError."""
     topic, partition = marker.place
     (leader,) = leaders_of(topics, [marker.place])
     request = WriteTxnMarkersRequest(
@@ -79,7 +80,7 @@ def write_abort(cluster: Brokers, topics: Topics, marker: Marker) -> None:
                 transaction_result=False,
                 topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])],
                 coordinator_epoch=marker.coordinator_epoch,
-                transaction_version=0,  # the epoch is that of the data, not one above it
+                transaction_version=0,  # the marker has the epoch of the data, not one above it
             )
         ]
     )
@@ -91,9 +92,9 @@ def write_abort(cluster: Brokers, topics: Topics, marker: Marker) -> None:
 
 
 def fence(cluster: Brokers, transaction: Transaction) -> tuple[int, int]:
-    """The producer id and epoch that the id has now: whoever has an older one is refused.
+    """Fence a transactional id; return its new producer id and epoch.
 
-    Raises CommandError.
+    The broker refuses producers with an older epoch from then on. Raises CommandError.
     """
     request = InitProducerIdRequest(
         transactional_id=transaction.transactional_id,
@@ -102,7 +103,7 @@ def fence(cluster: Brokers, transaction: Transaction) -> tuple[int, int]:
     link = cluster.broker(transaction.coordinator)
     for _ in range(TRIES):
         answer = link.call(request, InitProducerIdResponse)
-        # So long as the markers of what it aborts are on the way.
+        # The answer while markers of the aborted transaction are being written.
         if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
             break
         time.sleep(PAUSE_S)

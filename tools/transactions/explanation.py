@@ -1,12 +1,12 @@
-"""Why the last stable offset of a partition stands where it stands, and what to do. Pure.
+"""Explains what holds back the last stable offset of a partition, and what to do. Pure.
 
-read_committed consumers read up to the last stable offset: the start of the first transaction that
-is open. What holds it up is one of these:
+read_committed consumers read up to the last stable offset: the start of the first open transaction.
+It is held back by one of these:
 
-    (a) nothing: it is at the end of the log
-    (b) a transaction that goes on, and has time left
-    (c) a transaction whose time is up: its coordinator is about to abort it
-    (d) a transaction that is decided, whose marker is on the way to this partition
+    (a) nothing: it is at the high watermark
+    (b) an ongoing transaction, within its timeout
+    (c) an ongoing transaction past its timeout: its coordinator is about to abort it
+    (d) a decided transaction whose marker is not written in this partition yet
     (e) a hanging transaction: nobody will end it (`tools.transactions.hanging`)
     (f) no open transaction: a marker that is not replicated yet
 """
@@ -23,7 +23,7 @@ from tools.transactions.hanging import Open
 
 
 class Cause(Enum):
-    """The letters of the module's list."""
+    """The causes (a) to (f) of the module docstring."""
 
     NOTHING = "nothing"
     GOES_ON = "open transaction"
@@ -35,7 +35,7 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stability:
-    """How far read_committed consumers get in a partition."""
+    """A partition's last stable offset and its end."""
 
     place: Place
     stable: int
@@ -43,13 +43,13 @@ class Stability:
 
     @property
     def held_back(self) -> int:
-        """Offsets that they do not see yet."""
+        """Number of offsets that read_committed consumers do not see yet."""
         return max(self.end - self.stable, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What to tell a person."""
+    """The explanation for a person."""
 
     cause: Cause
     what: str
@@ -58,7 +58,7 @@ class Explanation:
 
 
 def explain(stability: Stability, opened: Sequence[Open], now_ms: int) -> Explanation:
-    """`opened`: the open transactions of this partition, that with the lowest start first."""
+    """Explain; `opened` are the partition's open transactions, the lowest start offset first."""
     if not stability.held_back:  # (a)
         return Explanation(
             cause=Cause.NOTHING,
@@ -123,14 +123,14 @@ def _known(holder: Open, now_ms: int) -> Explanation:
 
 
 def abort_command(holder: Open) -> str:
-    """What ends a hanging transaction in its partition."""
+    """Return the command that ends a hanging transaction in its partition."""
     start = holder.producer.start_offset
     place = place_name(holder.producer.place)
     return f"pykafkalog transactions --abort {place} --start-offset {start}"
 
 
 def fence_command(holder: Open) -> str:
-    """What ends a transaction whose coordinator knows it."""
+    """Return the command that ends a transaction which its coordinator knows."""
     return f"pykafkalog transactions --fence {holder.transactional_id}"
 
 

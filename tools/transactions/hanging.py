@@ -1,13 +1,14 @@
-"""Which open transactions nobody will end any more. Pure; after Kafka's `kafka-transactions`.
+"""Finds hanging transactions, which nobody will end. Pure; after Kafka's `kafka-transactions`.
 
-A transaction that is open in a partition hangs when its coordinator
+A transaction that is open in a partition hangs if
 
-    (a) knows no transactional id with its producer id, or
-    (b) has forgotten the id since, or
-    (c) does not count this partition to the id's transaction.
+    (a) no coordinator knows a transactional id with its producer id, or
+    (b) the coordinator has forgotten the id since, or
+    (c) the id's transaction does not include this partition.
 
-It then sends no marker there, and read_committed consumers wait for ever. A search looks only at
-those that were silent for longer than transactions may last: a younger one may just be beginning.
+Then no coordinator sends a marker to the partition, and read_committed consumers wait for ever. A
+search considers only transactions without a record for longer than a transaction may last: a
+younger one may have begun a moment ago.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +19,7 @@ from tools.transactions.survey import Producer, Transaction
 
 
 class Hangs(Enum):
-    """Why nobody ends it."""
+    """Why no coordinator ends the transaction."""
 
     NO_ID = "no coordinator knows its producer id"
     NOT_IN_TRANSACTION = "its coordinator does not count this partition to the transaction"
@@ -26,7 +27,7 @@ class Hangs(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A transaction that is open in a partition, with what its coordinator says."""
+    """A transaction that is open in a partition, with its coordinator's description."""
 
     producer: Producer
     transactional_id: str | None
@@ -34,7 +35,7 @@ class Open:
 
     @property
     def hangs(self) -> Hangs | None:
-        """None: its coordinator will end it."""
+        """Why it hangs; None if its coordinator will end it."""
         if self.transaction is None:  # (a), (b)
             return Hangs.NO_ID
         if self.producer.place not in self.transaction.places:  # (c)
@@ -47,7 +48,10 @@ def open_transactions(
     names: Mapping[int, str],
     transactions: Mapping[str, Transaction],
 ) -> list[Open]:
-    """By partition and start; `names` are transactional ids by producer id."""
+    """Return open transactions, sorted by partition and start.
+
+    `names` are transactional ids by producer id.
+    """
     found = [
         Open(
             producer=each,
@@ -61,7 +65,7 @@ def open_transactions(
 
 
 def silent_for(producers: Iterable[Producer], longest_ms: int, now_ms: int) -> list[Producer]:
-    """Those whose transaction is open and whose last record is older than that."""
+    """Return producers with an open transaction whose last record is older than `longest_ms`."""
     return [
         each
         for each in producers

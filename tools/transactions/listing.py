@@ -1,4 +1,4 @@
-"""Transactions shown: tables, or JSON documents."""
+"""Prints transactions: as tables or JSON documents."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -17,7 +17,7 @@ from tools.transactions.survey import RUNNING, Listed, Producer, Transaction
 def show_list(
     listed: Sequence[Listed], running: Mapping[str, Transaction], now_ms: int, *, as_json: bool
 ) -> None:
-    """A line for each transactional id."""
+    """Print a line for each transactional id."""
     started = {name: each.start_ms for name, each in running.items()}
     if as_json:
         print_document(
@@ -42,7 +42,7 @@ def show_list(
 
 
 def show_transactions(found: Sequence[Transaction], now_ms: int, *, as_json: bool) -> None:
-    """Everything about each of them."""
+    """Print everything about each transaction."""
     if as_json:
         print_document([_transaction(each) for each in found])
         return
@@ -57,7 +57,7 @@ def show_transactions(found: Sequence[Transaction], now_ms: int, *, as_json: boo
 
 
 def show_producers(found: Sequence[Producer], *, as_json: bool) -> None:
-    """Who writes to partitions."""
+    """Print the producers of partitions."""
     if as_json:
         print_document([_producer(each) for each in found])
     elif not found:
@@ -80,7 +80,7 @@ def show_producers(found: Sequence[Producer], *, as_json: bool) -> None:
 
 
 def show_hanging(found: Sequence[Open], now_ms: int, *, as_json: bool) -> None:
-    """What nobody will end."""
+    """Print the hanging transactions."""
     if as_json:
         print_document([_open(each) for each in found])
     elif not found:
@@ -104,7 +104,7 @@ def show_hanging(found: Sequence[Open], now_ms: int, *, as_json: bool) -> None:
 
 
 def show_why(stability: Stability, explanation: Explanation, *, as_json: bool) -> None:
-    """Why read_committed consumers get no further."""
+    """Print what holds back read_committed consumers."""
     place, holder = stability.place, explanation.holder
     if as_json:
         print_document(

@@ -1,4 +1,4 @@
-"""What brokers tell of transactions: by transactional id, and by partition."""
+"""Asks brokers about transactions, by transactional id and by partition."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,12 +26,12 @@ from tools.wire.refusals import require_done
 
 TRANSACTION_TOPIC: Final = "__transaction_state"
 RUNNING: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
-"""States, by Kafka's names, in which readers wait for something."""
+"""States of an unfinished transaction, by Kafka's names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """What every coordinator lists."""
+    """A transactional id in a coordinator's list."""
 
     transactional_id: str
     state: str
@@ -41,7 +41,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """How a transactional id stands."""
+    """A coordinator's description of a transactional id."""
 
     transactional_id: str
     state: str
@@ -50,23 +50,23 @@ class Transaction:
     producer_epoch: int
     timeout_ms: int
     start_ms: int | None
-    """None: no transaction was begun, or the last one has ended."""
+    """None if no transaction was begun, or the last one has ended."""
     places: tuple[Place, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Producer:
-    """What a partition remembers of one producer."""
+    """A partition's producer state of one producer."""
 
     place: Place
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
-    """-1: no transaction of it has ended here yet."""
+    """-1 if none of its transactions has ended here yet."""
     last_sequence: int
     last_timestamp: int
     start_offset: int | None
-    """Where its open transaction begins; None: it has none here."""
+    """First offset of its open transaction; None if it has none here."""
 
 
 def list_all(
@@ -76,7 +76,7 @@ def list_all(
     producer_ids: Iterable[int] = (),
     longer_than_ms: int = -1,
 ) -> list[Listed]:
-    """Transactional ids of all coordinators, filtered by them. Raises CommandError."""
+    """Return the transactional ids of all coordinators, which filter them. Raises CommandError."""
     found = []
     request = ListTransactionsRequest(
         state_filters=list(states),
@@ -110,7 +110,7 @@ def list_all(
 
 
 def describe(cluster: Brokers, owners: Mapping[str, int]) -> dict[str, Transaction]:
-    """Transactional ids by the brokers that coordinate them; one that is gone is left out."""
+    """Describe transactional ids; `owners` has their coordinators. Unknown ids are left out."""
     found = {}
     by_broker = sorted(owners, key=lambda name: (owners[name], name))
     for broker, names in groupby(by_broker, key=lambda name: owners[name]):
@@ -125,9 +125,9 @@ def describe(cluster: Brokers, owners: Mapping[str, int]) -> dict[str, Transacti
 
 
 def require_transactions(cluster: Brokers, names: Sequence[str]) -> list[Transaction]:
-    """These ids. Raises CommandError for one that nobody knows."""
+    """Describe these ids. Raises CommandError for one that no coordinator knows."""
     owners = {}
-    if TRANSACTION_TOPIC in cluster.topics():  # asking for a coordinator would make it
+    if TRANSACTION_TOPIC in cluster.topics():  # FindCoordinator would create it
         owners = {name: cluster.coordinator(name) for name in names}
     found = describe(cluster, owners)
     for name in names:
@@ -140,7 +140,7 @@ def require_transactions(cluster: Brokers, names: Sequence[str]) -> list[Transac
 
 
 def producers(cluster: Brokers, topics: Topics, places: Sequence[Place]) -> list[Producer]:
-    """Everybody whom the leaders of these partitions remember. Raises CommandError."""
+    """Return all producers in these partitions' producer state. Raises CommandError."""
     found = []
     for leader, led in leaders_of(topics, places).items():
         request = DescribeProducersRequest(

@@ -1,6 +1,6 @@
-"""Requests that no client library has a function for: Kafka's own, built from `protocol`.
+"""Requests that client libraries have no function for, built from `protocol.messages`.
 
-`link` is one connection to one broker, `brokers` a cluster of them, `refusals` what a broker that
-refuses is told as. Plain sockets: where `security.protocol` asks for TLS or SASL it cannot be done,
-and the command says so.
+`link` is a connection to one broker, `brokers` a cluster's brokers, `offsets` asks for offsets,
+`refusals` turns error codes into sentences. It uses plain sockets: if `security.protocol` asks for
+TLS or SASL, the command says that it cannot do it (decision 70).
 """

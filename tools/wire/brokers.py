@@ -1,4 +1,4 @@
-"""The brokers of one cluster: each is asked for what only it knows, over a link that is kept."""
+"""The brokers of one cluster, each with a kept link, for questions that only it can answer."""
 
 import argparse
 import time
@@ -23,10 +23,10 @@ from tools.wire.link import Address, Link
 from tools.wire.refusals import require_done
 
 TRANSACTION: Final = 1
-"""The kind of coordinator that FindCoordinator is asked for; 0 are groups."""
+"""The type of coordinator in FindCoordinator; 0 means groups."""
 
 STARTING: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-"""What a coordinator says that will soon be there: it is asked again, for five seconds."""
+"""Errors of a coordinator that is starting: the request is repeated for five seconds."""
 TRIES: Final = 25
 PAUSE_S: Final = 0.2
 
@@ -35,7 +35,10 @@ Topics = Mapping[str, MetadataResponseTopic]
 
 
 class Brokers:
-    """Begins at the first bootstrap server that answers. Every method raises CommandError."""
+    """A cluster, found through the first bootstrap server that answers.
+
+    Every method raises CommandError.
+    """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         require_plaintext(settings)
@@ -48,11 +51,11 @@ class Brokers:
         }
 
     def any(self) -> Link:
-        """The broker that was reached first: for what every broker knows."""
+        """Return the broker that was reached first, for questions that every broker can answer."""
         return self._first
 
     def broker(self, broker_id: int) -> Link:
-        """This broker."""
+        """Return the link to this broker."""
         if broker_id not in self._links:
             if broker_id not in self.addresses:
                 known = ", ".join(map(str, sorted(self.addresses)))
@@ -61,22 +64,22 @@ class Brokers:
         return self._links[broker_id]
 
     def every(self) -> Iterator[tuple[int, Link]]:
-        """All brokers by their ids."""
+        """Yield all brokers by ascending id."""
         for broker_id in sorted(self.addresses):
             yield broker_id, self.broker(broker_id)
 
     def metadata(self, topics: Iterable[str] | None = None) -> MetadataResponse:
-        """Of these topics, none of which is made by asking, or of all."""
+        """Return the metadata of these or all topics; asking creates none."""
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
         return self._first.call(request, MetadataResponse, least=4)
 
     def topics(self) -> Topics:
-        """Every topic's part of the metadata, by name."""
+        """Return every topic's part of the metadata, by name."""
         return {topic.name or "": topic for topic in self.metadata().topics}
 
     def coordinator(self, transactional_id: str) -> int:
-        """The broker that a transactional id belongs to."""
+        """Return the id of the coordinator of a transactional id."""
         request = FindCoordinatorRequest(
             key=transactional_id, key_type=TRANSACTION, coordinator_keys=[transactional_id]
         )
@@ -90,14 +93,14 @@ class Brokers:
         return int(found.node_id)
 
     def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all links."""
         for link in (self._first, *self._links.values()):
             link.close()
 
 
 @contextmanager
 def brokers(args: argparse.Namespace) -> Iterator[Brokers]:
-    """The cluster that the arguments name. Raises CommandError when none of its brokers answers."""
+    """Open the cluster that the arguments name. Raises CommandError if no broker answers."""
     settings = client_settings(args)
     require_broker(settings)
     opened = Brokers(settings)
@@ -108,14 +111,14 @@ def brokers(args: argparse.Namespace) -> Iterator[Brokers]:
 
 
 def require_plaintext(settings: Mapping[str, Any]) -> None:
-    """Raises CommandError where the connection would need TLS or SASL."""
+    """Raise CommandError if the connection would need TLS or SASL."""
     protocol = str(settings.get("security.protocol", "plaintext"))
     if protocol.lower() != "plaintext":
         raise CommandError(f"this cannot be asked over {protocol} yet: only over plaintext")
 
 
 def leaders_of(topics: Topics, places: Sequence[Place]) -> dict[int, list[Place]]:
-    """The places by the broker that leads them. Raises CommandError for one without a leader."""
+    """Group partitions by their leaders. Raises CommandError for one without a leader."""
     leaders = {
         (name, partition.partition_index): partition.leader_id
         for name, topic in topics.items()
@@ -136,7 +139,7 @@ def leaders_of(topics: Topics, places: Sequence[Place]) -> dict[int, list[Place]
 
 
 def partitions_of(topics: Topics) -> dict[str, list[int]]:
-    """Every topic's partitions, as `tools.log_ends.known_partitions` has them."""
+    """Return every topic's partitions, in the form of `tools.log_ends.known_partitions`."""
     return {
         name: sorted(partition.partition_index for partition in topic.partitions)
         for name, topic in topics.items()

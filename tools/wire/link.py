@@ -20,11 +20,11 @@ TIMEOUT_S: Final = 15.0
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 _OLDEST: Final = 0
-"""Every broker reads this version of ApiVersions, and answers newer ones in it when in doubt."""
+"""Every broker serves this version of ApiVersions, and answers an unknown newer one in it."""
 
 
 class Link:
-    """Asks the broker at once which versions it speaks. Every method raises CommandError."""
+    """A connection that asks the broker for its API versions first. Methods raise CommandError."""
 
     def __init__(self, address: Address, timeout_s: float = TIMEOUT_S) -> None:
         self.address: Final = address
@@ -42,10 +42,10 @@ class Link:
         self.versions: Final = {
             api.api_key: (api.min_version, api.max_version) for api in self.api_versions.api_keys
         }
-        """Of every API that the broker serves, its oldest and newest version."""
+        """(oldest, newest) version of every API that the broker serves."""
 
     def call(self, request: Message, response: type[ResponseT], *, least: int = 0) -> ResponseT:
-        """The response. `least`: the version from which on the request can say what is meant."""
+        """Send a request; return the response. `least`: the lowest version that has its fields."""
         assert response.key is not None
         key = ApiKey(response.key)
         declared = spec(key)
@@ -57,7 +57,7 @@ class Link:
         return self._exchange(response, version, request)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._file.close()
         self._socket.close()
 

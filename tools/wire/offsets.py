@@ -1,4 +1,4 @@
-"""Offsets of many partitions: one request to each broker that leads some of them."""
+"""ListOffsets for many partitions: one request to each broker that leads some of them."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -34,10 +34,10 @@ def list_offsets(
     read_committed: bool = False,
     gone_is_fine: bool = False,
 ) -> dict[Place, int]:
-    """The offset at this time in milliseconds, or at an end; -1 where there is no such record.
+    """Return offsets at `moment`, in ms or `EARLIEST` or `LATEST`; -1 if there is no such record.
 
-    `read_committed`: the latest is then the last stable offset. `gone_is_fine`: what was deleted a
-    moment ago is left out. Raises CommandError.
+    With `read_committed`, the latest is the last stable offset. With `gone_is_fine`, partitions
+    that were deleted meanwhile are left out. Raises CommandError.
     """
     found: dict[Place, int] = {}
     for leader, led in leaders_of(topics, places).items():

@@ -1,11 +1,11 @@
-"""What a broker that refuses is told as: its own sentence where it has one, the error's if not."""
+"""Turns a broker's refusal into a sentence: the broker's own message, else the error's name."""
 
 from protocol.errors import ErrorCode
 from tools.errors import CommandError
 
 
 def sentence(code: int, message: str | None = None) -> str:
-    """For a person: what the broker says, with the name under which the error is looked up."""
+    """Return the broker's message with the error's name, for people."""
     try:
         known = ErrorCode(code)
     except ValueError:
@@ -14,7 +14,7 @@ def sentence(code: int, message: str | None = None) -> str:
 
 
 def require_done(code: int, message: str | None = None, *, what: str = "") -> None:
-    """Raises CommandError unless the code says that it was done."""
+    """Raise CommandError if `code` is an error."""
     if code:
         raise CommandError(
             f"{what}: {sentence(code, message)}" if what else sentence(code, message)

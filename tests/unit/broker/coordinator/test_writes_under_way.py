@@ -129,6 +129,33 @@ def test_a_leader_that_syncs_twice_completes_one_rebalance(groups: GroupHarness)
     assert groups.coordinator.statistics().completed_rebalances == 1
 
 
+@pytest.mark.parametrize("joins_again", [False, True])
+def test_an_assignment_outlives_the_group_whose_first_record_failed(
+    joins_again: bool,
+) -> None:
+    """The first record's followers were too slow, those of the second were not."""
+    groups = GroupHarness(limits={"initial_rebalance_delay_ms": 0})
+    groups.log.hold = True
+    joined = groups.join()
+    groups.advance_ms(1)
+    member_id = joined.reply.member_id
+    synced = groups.sync(member_id, 1, {member_id: b"mine"})
+    groups.log.release_one(ErrorCode.REQUEST_TIMED_OUT)
+    assert synced.reply.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert groups.shard().group("g") is None
+    if joins_again:
+        again = groups.join().replies
+        groups.advance_ms(1)
+        assert again
+        assert groups.group().generation == 1
+    groups.log.release_one()
+    groups.check()
+    if joins_again:
+        assert groups.group().state is GroupState.COMPLETING_REBALANCE
+    else:
+        assert groups.shard().group("g") is None, "nobody would end its members' sessions"
+
+
 @fails
 def test_a_deletion_that_fails_leaves_the_group_as_it_was(
     groups: GroupHarness, cause: ErrorCode, told: ErrorCode

@@ -185,8 +185,11 @@ class ClassicGroups:
         if stored is None:
             self._table.remove(group_id)
             return
-        group = self._table.get(group_id)
-        if isinstance(group, ClassicGroup) and group_id in self._in_flight:
-            confirm(group, stored, self._now_ms())
-        else:
+        if group_id not in self._in_flight:
             self._table.put(restored_group(group_id, stored))
+            return
+        # Written by a group in memory. If that is gone (its first record failed), so are its
+        # members' sessions, and nobody would end them in a group that were made from the record.
+        group = self._table.get(group_id)
+        if isinstance(group, ClassicGroup):
+            confirm(group, stored, self._now_ms())

@@ -43,8 +43,10 @@ def confirm(group: ClassicGroup, stored: StoredGroup, now_ms: int) -> None:
     """
     if group.state is GroupState.COMPLETING_REBALANCE and group.generation == stored.generation:
         assignments = {kept.member_id: kept.assignment for kept in stored.members}
-        for member in group.members.values():
-            member.assignment = assignments.get(member.member_id, b"")
+        if assignments.keys() != group.members.keys():
+            return  # Of a group of the same name that is gone.
+        for member_id, member in group.members.items():
+            member.assignment = assignments[member_id]
         group.transition_to(GroupState.STABLE, now_ms)
 
 

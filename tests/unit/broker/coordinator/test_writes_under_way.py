@@ -129,6 +129,33 @@ def test_a_leader_that_syncs_twice_completes_one_rebalance(groups: GroupHarness)
     assert groups.coordinator.statistics().completed_rebalances == 1
 
 
+@pytest.mark.parametrize("joins_again", [False, True])
+def test_an_assignment_outlives_the_group_whose_first_record_failed(
+    joins_again: bool,
+) -> None:
+    """The first record's followers were too slow, those of the second were not."""
+    groups = GroupHarness(limits={"initial_rebalance_delay_ms": 0})
+    groups.log.hold = True
+    joined = groups.join()
+    groups.advance_ms(1)
+    member_id = joined.reply.member_id
+    synced = groups.sync(member_id, 1, {member_id: b"mine"})
+    groups.log.release_one(ErrorCode.REQUEST_TIMED_OUT)
+    assert synced.reply.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert groups.shard().group("g") is None
+    if joins_again:
+        again = groups.join().replies
+        groups.advance_ms(1)
+        assert again
+        assert groups.group().generation == 1
+    groups.log.release_one()
+    groups.check()
+    if joins_again:
+        assert groups.group().state is GroupState.COMPLETING_REBALANCE
+    else:
+        assert groups.shard().group("g") is None, "nobody would end its members' sessions"
+
+
 @fails
 def test_a_deletion_that_fails_leaves_the_group_as_it_was(
     groups: GroupHarness, cause: ErrorCode, told: ErrorCode
@@ -356,3 +383,77 @@ def test_a_decision_that_fails_brings_no_marker(
     assert broker.markers.written == []
     assert broker.end(owner, commit=False).code is NONE
     assert broker.state() is S.COMPLETE_ABORT
+
+
+def test_an_id_that_is_on_its_way_costs_one_producer_id(broker: TransactionHarness) -> None:
+    broker.log.hold = True
+    for _ in range(3):
+        broker.init("new")
+    broker.log.hold = False
+    broker.log.release()
+    assert broker.owner("next").producer_id == broker.value("new").producer_id + 1
+
+
+def test_a_fence_that_failed_once_is_no_excuse_for_the_next_transaction(
+    broker: TransactionHarness,
+) -> None:
+    broker.add(broker.owner(), T0)
+    broker.log.fail_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    broker.init()
+    broker.log.fail_with = NONE
+    owner = broker.owner()
+    broker.add(owner, T0)
+    assert broker.init().code is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert broker.value().producer_epoch == owner.producer_epoch + 1
+
+
+# ---- expiry and loading
+
+
+def test_a_group_does_not_vanish_under_its_first_offset(groups: GroupHarness) -> None:
+    groups.stable_group()
+    groups.advance_ms(SESSION_MS)
+    groups.log.hold = True
+    done = groups.commit(1)
+    groups.advance_ms(600_000)
+    groups.log.release()
+    assert done.reply is NONE
+    assert groups.shard().group("g") is not None
+    assert groups.group().protocol_type == "consumer", "the same group, not a new one"
+
+
+def test_a_group_that_is_being_deleted_does_not_expire_as_well(groups: GroupHarness) -> None:
+    groups.stable_group()
+    groups.advance_ms(SESSION_MS)
+    groups.log.hold = True
+    groups.delete_group()
+    before = len(groups.log.all_records())
+    groups.advance_ms(600_000)
+    assert len(groups.log.all_records()) == before
+
+
+def test_an_assignment_of_the_generation_before_is_not_used(groups: GroupHarness) -> None:
+    joined = groups.join()
+    groups.advance_ms(INITIAL_DELAY_MS)
+    member_id = joined.reply.member_id
+    groups.log.hold = True
+    groups.sync(member_id, 1, {member_id: b"old"})
+    groups.join(member_id, protocols=(("range", b"changed"),))
+    assert groups.group().generation == 2
+    groups.log.release()
+    assert groups.group().state is GroupState.COMPLETING_REBALANCE
+    assert groups.group().members[member_id].assignment == b""
+
+
+def test_s_grp_5_beside_an_open_transaction_the_last_record_of_a_group_wins_too(
+    groups: GroupHarness,
+) -> None:
+    """Records are replayed as they come then, so the group of an earlier one is there already."""
+    commit_in_transaction(groups, 7)
+    generation, [member_id] = groups.stable_group()
+    groups.join(member_id, protocols=(("range", b"changed"),))
+    groups.sync(member_id, generation + 1, {member_id: b"last"})
+    after = GroupHarness(log=groups.log, clock=groups.clock)
+    after.load()
+    assert after.group().generation == generation + 1
+    assert after.group().members[member_id].assignment == b"last"

@@ -4,8 +4,8 @@ It plans a change, writes the tree, and waits until the `ImageApplier`, which a 
 write, has brought replicas and image there; what came of it is the answer.
 
 Rules
-1. One change at a time (`_changing`), so that concurrent creations of one topic, or a config change
-   during a creation, have an order (S-CFG-5: the later change wins).
+1. One change at a time (`TreeChanges`), so that concurrent creations of one topic, or a config
+   change during a creation, have an order (S-CFG-5: the later change wins).
 2. Store first, then the disk, then the image: a client never sees a topic that a crash could take
    back, nor one whose partitions cannot be written to yet.
 3. A deletion that a crash cuts short is finished at the next start (`topic_deletion`).
@@ -22,7 +22,7 @@ Kafka's `KafkaController` and `AdminZkClient`.
 import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -30,7 +30,6 @@ from broker.cluster.controller_statistics import ControllerStatistics, count_in_
 from broker.cluster.image import BrokerImage, MetadataImage, TopicImage
 from broker.cluster.image_applier import ImageApplier
 from broker.cluster.image_delta import Outcome
-from broker.cluster.internal_topics import internal_topic
 from broker.cluster.leadership import ElectionStatistics, LogEpochs, above_the_logs, elected
 from broker.cluster.metadata_store import Create, MetadataStore, Operation, Put
 from broker.cluster.refusals import (
@@ -40,19 +39,17 @@ from broker.cluster.refusals import (
     store_errors_told,
     unknown_topic,
 )
-from broker.cluster.topic_batches import batches
+from broker.cluster.topic_creation import TopicCreation
 from broker.cluster.topic_deletion import TopicDeletions
 from broker.cluster.topic_log_configs import TopicLogConfigs
-from broker.cluster.topic_names import CLUSTER_METADATA
 from broker.cluster.topic_plan import (
     NewTopic,
     check_config,
     check_partitions_added,
-    check_partitions_wished,
     plan_more_partitions,
-    plan_topic,
 )
-from broker.cluster.topic_writes import TopicWrites, creation_undone, growth_undone
+from broker.cluster.topic_writes import TopicWrites, growth_undone
+from broker.cluster.tree_changes import TreeChanges
 from broker.cluster.tree_reader import read_controller_epoch
 from broker.cluster.tree_values import (
     CONTROLLER,
@@ -72,9 +69,6 @@ if TYPE_CHECKING:
     from storage.clock import Clock
 
 log = logging.getLogger(__name__)
-
-_TOPICS_A_TURN: Final = 16
-"""To plan a topic with configs of its own takes a good part of a millisecond."""
 
 
 class Controller:
@@ -100,10 +94,19 @@ class Controller:
         self._broker_id = broker_id
         self._elections = ElectionStatistics()
         self._clock = clock
-        self._new_uuid = new_uuid
-        self._changing = trio.Lock()
+        self._changes = TreeChanges(store, applier)
         self._writes = TopicWrites(store, epoch=0)
         self._deletions = TopicDeletions(store, applier)
+        self._creation = TopicCreation(
+            changes=self._changes,
+            writes=self._writes,
+            deletions=self._deletions,
+            image=image,
+            configs=configs,
+            logs=logs,
+            clock=clock,
+            new_uuid=new_uuid,
+        )
 
     # ------------------------------------------------------------------ start
 
@@ -127,7 +130,7 @@ class Controller:
 
     async def follow_broker_config(self, before: BrokerConfig, now: BrokerConfig) -> None:
         """The broker's configuration has changed while it runs: topics' defaults follow."""
-        async with self._changing:
+        async with self._changes.one_at_a_time:
             await self._configs.follow_broker(now)
 
     async def lead(self) -> None:
@@ -160,142 +163,22 @@ class Controller:
     # ------------------------------------------------------------------ topics
 
     async def create_topic(self, wish: NewTopic, *, validate_only: bool = False) -> TopicImage:
-        """Make a topic; when this returns its partitions can be written to. Raises KafkaError."""
-        made = await self.create_topics([wish], validate_only=validate_only)
-        result = made[wish.name]
-        if isinstance(result, KafkaError):
-            raise result
-        return result
+        """See `TopicCreation`. Raises KafkaError."""
+        return await self._creation.create_topic(wish, validate_only=validate_only)
 
     async def create_topics(
         self, wishes: Sequence[NewTopic], *, validate_only: bool = False
     ) -> "dict[str, TopicImage | KafkaError]":
-        """Make topics of different names; of each, what it is now, or why it is not.
-
-        A few are written together, and between them others may change something. Raises KafkaError
-        POLICY_VIOLATION when all together have too many partitions.
-        """
-        check_partitions_wished(wishes, self._configs.broker)
-        results: dict[str, TopicImage | KafkaError] = {}
-        turns = Turns(self._clock, items=_TOPICS_A_TURN)
-        for some in batches(wishes, self._configs.broker.num_partitions):
-            async with self._changing:
-                planned: dict[str, TopicImage] = {}
-                for wish in some:
-                    try:
-                        planned[wish.name] = results[wish.name] = self._plan(wish, planned)
-                    except KafkaError as error:
-                        results[wish.name] = error
-                    await turns.next()
-                if planned and not validate_only:
-                    with trio.CancelScope(shield=True):
-                        results.update(await self._make(planned, turns))
-        return results
-
-    def _plan(self, wish: NewTopic, planned: Mapping[str, TopicImage]) -> TopicImage:
-        """Raises KafkaError. `planned` are the topics that will be written with this one."""
-        if wish.name in self._deletions:
-            raise KafkaError(
-                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wish.name}' is marked for deletion."
-            )
-        if not wish.assignment:
-            expect_uncordoned_dirs(self._logs)
-        topic = plan_topic(wish, self._new_topic_id(), self._image, self._configs.broker)
-        alike = wish.name.replace(".", "_")
-        for other in planned:
-            if other.replace(".", "_") == alike:
-                raise KafkaError(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION,
-                    f"Topic '{wish.name}' collides with existing topic: {other}",
-                )
-        expect_no_logs(topic.name, topic.partitions, self._logs)
-        return topic
-
-    async def _make(
-        self, planned: Mapping[str, TopicImage], turns: Turns
-    ) -> "dict[str, TopicImage | KafkaError]":
-        operations: list[Operation] = []
-        for topic in planned.values():
-            operations += await self._writes.creation(topic, turns)
-        try:
-            outcomes = await self._write(operations)
-        except KafkaError as error:
-            return dict.fromkeys(planned, error)
-        refused = {
-            name: outcomes[name].refused
-            for name in planned
-            if name in outcomes and outcomes[name].refused is not None
-        }
-        if refused:
-            undo = [operation for name in refused for operation in creation_undone(name)]
-            try:
-                await self._take_back(undo)
-            except KafkaError as error:
-                refused = dict.fromkeys(refused, error)
-        results: dict[str, TopicImage | KafkaError] = {}
-        for name in planned:
-            refusal = refused.get(name)
-            if refusal is not None and not isinstance(refusal, KafkaError):
-                raise refusal
-            try:
-                results[name] = refusal or self._made(name)
-            except KafkaError as disk_failed:
-                results[name] = disk_failed
-        return results
-
-    def _made(self, name: str) -> TopicImage:
-        topic = self._image.topic(name)
-        assert topic is not None
-        log.info("Created topic %s with %d partitions", name, len(topic.partitions))
-        expect_leaders(topic, topic.partitions)
-        return topic
+        """See `TopicCreation`. Raises KafkaError."""
+        return await self._creation.create_topics(wishes, validate_only=validate_only)
 
     async def ensure_topics(self, names: Sequence[str]) -> dict[str, KafkaError]:
-        """Have topics that are missing made on the broker's defaults; why those that are not.
-
-        For auto-creation (S-META-1). Raises KafkaError POLICY_VIOLATION when they would have too
-        many partitions.
-        """
-        brokers = len(self._image.brokers())
-        wishes = [
-            internal_topic(name, self._configs.broker, brokers) or NewTopic(name=name)
-            for name in names
-            if name != CLUSTER_METADATA
-        ]
-        made: dict[str, TopicImage | KafkaError] = {
-            name: unknown_topic() for name in names if name == CLUSTER_METADATA
-        }
-        made |= await self.create_topics(wishes)
-        return {
-            name: result
-            for name, result in made.items()
-            if isinstance(result, KafkaError)
-            and not (
-                result.code == ErrorCode.TOPIC_ALREADY_EXISTS
-                and self._image.topic(name) is not None
-            )
-        }
+        """See `TopicCreation`. Raises KafkaError."""
+        return await self._creation.ensure_topics(names)
 
     async def ensure_topic(self, name: str) -> TopicImage:
-        """The topic, made on the broker's defaults when it is missing. Raises KafkaError.
-
-        For auto-creation (S-META-1) and for the internal topics. Whether a client may have it
-        made is for the caller to ask.
-        """
-        known = self._image.topic(name)
-        if known is not None:
-            await trio.lowlevel.checkpoint()
-            return known
-        if name == CLUSTER_METADATA:
-            raise unknown_topic()
-        wish = internal_topic(name, self._configs.broker, len(self._image.brokers()))
-        try:
-            return await self.create_topic(wish or NewTopic(name=name))
-        except KafkaError as error:
-            made = self._image.topic(name)
-            if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and made is not None:
-                return made  # Somebody else was quicker.
-            raise
+        """See `TopicCreation`. Raises KafkaError."""
+        return await self._creation.ensure_topic(name)
 
     async def delete_topic(self, name: str) -> None:
         """Remove a topic and its logs. Raises KafkaError.
@@ -305,7 +188,7 @@ class Controller:
         """
         if not self._configs.broker.delete_topic_enable:
             raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
-        async with self._changing:
+        async with self._changes.one_at_a_time:
             if self._image.topic(name) is None:
                 raise unknown_topic()
             with trio.CancelScope(shield=True), store_errors_told():
@@ -321,7 +204,7 @@ class Controller:
         validate_only: bool = False,
     ) -> None:
         """Let a topic have `count` partitions; only ever more (S-META-2). Raises KafkaError."""
-        async with self._changing:
+        async with self._changes.one_at_a_time:
             topic = self._image.topic(name)
             if topic is None:
                 raise unknown_topic()
@@ -336,9 +219,9 @@ class Controller:
             grown = replace(topic, partitions={**topic.partitions, **added})
             operations = await self._writes.growth(grown, added, Turns(self._clock))
             with trio.CancelScope(shield=True):
-                outcome = (await self._write(operations))[name]
+                outcome = (await self._changes.write(operations))[name]
                 if outcome.refused is not None:
-                    await self._take_back(growth_undone(topic, added))
+                    await self._changes.take_back(growth_undone(topic, added))
                     raise outcome.refused
             grown = self._image.topic(name) or grown
         log.info("Topic %s has %d partitions now", name, count)
@@ -355,7 +238,7 @@ class Controller:
 
         Raises KafkaError: what `change` raises, UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG.
         """
-        async with self._changing:
+        async with self._changes.one_at_a_time:
             topic = self._image.topic(name)
             if topic is None:
                 raise unknown_topic(f"The topic '{name}' does not exist.")
@@ -364,28 +247,10 @@ class Controller:
                 return
             operations = await self._writes.config(name, own)
             with trio.CancelScope(shield=True):
-                outcome = (await self._write(operations)).get(name, Outcome())
+                outcome = (await self._changes.write(operations)).get(name, Outcome())
             if outcome.refused is not None:
                 raise outcome.refused
         log.info("Topic %s has the configs %s now", name, own)
-
-    # ------------------------------------------------------------------ pieces
-
-    def _new_topic_id(self) -> bytes:
-        while self._image.topic_by_id(topic_id := self._new_uuid()) is not None:
-            pass
-        return topic_id
-
-    async def _write(self, operations: Sequence[Operation]) -> Mapping[str, Outcome]:
-        """Write the tree; what came of it, by topic, when this broker has followed."""
-        with store_errors_told(), self._applier.heard() as outcomes:
-            await self._store.apply(operations)
-            await self._applier.catch_up()
-        return outcomes
-
-    async def _take_back(self, operations: Sequence[Operation]) -> None:
-        """A crash before this leaves a topic that nobody was promised; the next start opens it."""
-        await self._write(operations)
 
     def statistics(self) -> ControllerStatistics:
         """Gauges for metrics, all at once."""

@@ -1,0 +1,207 @@
+"""The controller's new topics: planned together, written together, and taken back where refused.
+
+Part of `broker.cluster.controller`, whose rules hold here.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from broker.cluster.identity import NewUuid
+from broker.cluster.image import MetadataImage, TopicImage
+from broker.cluster.internal_topics import internal_topic
+from broker.cluster.leadership import LogEpochs
+from broker.cluster.metadata_store import Operation
+from broker.cluster.refusals import (
+    expect_leaders,
+    expect_no_logs,
+    expect_uncordoned_dirs,
+    unknown_topic,
+)
+from broker.cluster.topic_batches import batches
+from broker.cluster.topic_deletion import TopicDeletions
+from broker.cluster.topic_log_configs import TopicLogConfigs
+from broker.cluster.topic_names import CLUSTER_METADATA
+from broker.cluster.topic_plan import NewTopic, check_partitions_wished, plan_topic
+from broker.cluster.topic_writes import TopicWrites, creation_undone
+from broker.cluster.tree_changes import TreeChanges
+from broker.world.turns import Turns
+from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from storage.clock import Clock
+
+log = logging.getLogger(__name__)
+
+_TOPICS_A_TURN: Final = 16
+"""To plan a topic with configs of its own takes a good part of a millisecond."""
+
+
+class TopicCreation:
+    """Makes topics, on demand and on a client's mention."""
+
+    def __init__(
+        self,
+        *,
+        changes: TreeChanges,
+        writes: TopicWrites,
+        deletions: TopicDeletions,
+        image: MetadataImage,
+        configs: TopicLogConfigs,
+        logs: LogEpochs,
+        clock: "Clock",
+        new_uuid: NewUuid,
+    ) -> None:
+        self._changes = changes
+        self._writes = writes
+        self._deletions = deletions
+        self._image = image
+        self._configs = configs
+        self._logs = logs
+        self._clock = clock
+        self._new_uuid = new_uuid
+
+    async def create_topic(self, wish: NewTopic, *, validate_only: bool = False) -> TopicImage:
+        """Make a topic; when this returns its partitions can be written to. Raises KafkaError."""
+        made = await self.create_topics([wish], validate_only=validate_only)
+        result = made[wish.name]
+        if isinstance(result, KafkaError):
+            raise result
+        return result
+
+    async def create_topics(
+        self, wishes: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> "dict[str, TopicImage | KafkaError]":
+        """Make topics of different names; of each, what it is now, or why it is not.
+
+        A few are written together, and between them others may change something. Raises KafkaError
+        POLICY_VIOLATION when all together have too many partitions.
+        """
+        check_partitions_wished(wishes, self._configs.broker)
+        results: dict[str, TopicImage | KafkaError] = {}
+        turns = Turns(self._clock, items=_TOPICS_A_TURN)
+        for some in batches(wishes, self._configs.broker.num_partitions):
+            async with self._changes.one_at_a_time:
+                planned: dict[str, TopicImage] = {}
+                for wish in some:
+                    try:
+                        planned[wish.name] = results[wish.name] = self._plan(wish, planned)
+                    except KafkaError as error:
+                        results[wish.name] = error
+                    await turns.next()
+                if planned and not validate_only:
+                    with trio.CancelScope(shield=True):
+                        results.update(await self._make(planned, turns))
+        return results
+
+    def _plan(self, wish: NewTopic, planned: Mapping[str, TopicImage]) -> TopicImage:
+        """Raises KafkaError. `planned` are the topics that will be written with this one."""
+        if wish.name in self._deletions:
+            raise KafkaError(
+                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wish.name}' is marked for deletion."
+            )
+        if not wish.assignment:
+            expect_uncordoned_dirs(self._logs)
+        topic = plan_topic(wish, self._new_topic_id(), self._image, self._configs.broker)
+        alike = wish.name.replace(".", "_")
+        for other in planned:
+            if other.replace(".", "_") == alike:
+                raise KafkaError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    f"Topic '{wish.name}' collides with existing topic: {other}",
+                )
+        expect_no_logs(topic.name, topic.partitions, self._logs)
+        return topic
+
+    async def _make(
+        self, planned: Mapping[str, TopicImage], turns: Turns
+    ) -> "dict[str, TopicImage | KafkaError]":
+        operations: list[Operation] = []
+        for topic in planned.values():
+            operations += await self._writes.creation(topic, turns)
+        try:
+            outcomes = await self._changes.write(operations)
+        except KafkaError as error:
+            return dict.fromkeys(planned, error)
+        refused = {
+            name: outcomes[name].refused
+            for name in planned
+            if name in outcomes and outcomes[name].refused is not None
+        }
+        if refused:
+            undo = [operation for name in refused for operation in creation_undone(name)]
+            try:
+                await self._changes.take_back(undo)
+            except KafkaError as error:
+                refused = dict.fromkeys(refused, error)
+        results: dict[str, TopicImage | KafkaError] = {}
+        for name in planned:
+            refusal = refused.get(name)
+            if refusal is not None and not isinstance(refusal, KafkaError):
+                raise refusal
+            try:
+                results[name] = refusal or self._made(name)
+            except KafkaError as disk_failed:
+                results[name] = disk_failed
+        return results
+
+    def _made(self, name: str) -> TopicImage:
+        topic = self._image.topic(name)
+        assert topic is not None
+        log.info("Created topic %s with %d partitions", name, len(topic.partitions))
+        expect_leaders(topic, topic.partitions)
+        return topic
+
+    async def ensure_topics(self, names: Sequence[str]) -> dict[str, KafkaError]:
+        """Have topics that are missing made on the broker's defaults; why those that are not.
+
+        For auto-creation (S-META-1). Raises KafkaError POLICY_VIOLATION when they would have too
+        many partitions.
+        """
+        brokers = len(self._image.brokers())
+        wishes = [
+            internal_topic(name, self._configs.broker, brokers) or NewTopic(name=name)
+            for name in names
+            if name != CLUSTER_METADATA
+        ]
+        made: dict[str, TopicImage | KafkaError] = {
+            name: unknown_topic() for name in names if name == CLUSTER_METADATA
+        }
+        made |= await self.create_topics(wishes)
+        return {
+            name: result
+            for name, result in made.items()
+            if isinstance(result, KafkaError)
+            and not (
+                result.code == ErrorCode.TOPIC_ALREADY_EXISTS
+                and self._image.topic(name) is not None
+            )
+        }
+
+    async def ensure_topic(self, name: str) -> TopicImage:
+        """The topic, made on the broker's defaults when it is missing. Raises KafkaError.
+
+        For auto-creation (S-META-1) and for the internal topics. Whether a client may have it
+        made is for the caller to ask.
+        """
+        known = self._image.topic(name)
+        if known is not None:
+            await trio.lowlevel.checkpoint()
+            return known
+        if name == CLUSTER_METADATA:
+            raise unknown_topic()
+        wish = internal_topic(name, self._configs.broker, len(self._image.brokers()))
+        try:
+            return await self.create_topic(wish or NewTopic(name=name))
+        except KafkaError as error:
+            made = self._image.topic(name)
+            if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and made is not None:
+                return made  # Somebody else was quicker.
+            raise
+
+    def _new_topic_id(self) -> bytes:
+        while self._image.topic_by_id(topic_id := self._new_uuid()) is not None:
+            pass
+        return topic_id

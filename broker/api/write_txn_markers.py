@@ -75,20 +75,25 @@ class WriteTxnMarkersHandler:
             result.error_code = code
             combined.note_result()
 
+        def write(
+            tp: TopicPartition, marker: Marker, result: WritableTxnMarkerPartitionResult
+        ) -> None:
+            if marker.producer_id < 0 or marker.producer_epoch < 0:
+                written(result, ErrorCode.INVALID_REQUEST)
+            else:
+                self._writer.write(tp, marker, partial(written, result))
+
         async def write_in_turns() -> _Reply:
             turns = Turns(items=FEW)
-            for tp, marker, result in work:
-                self._writer.write(tp, marker, partial(written, result))
+            for one in work:
+                write(*one)
                 await turns.next()
             return combined.handed_over()
 
         if len(work) > FEW:
             return write_in_turns()
-        for tp, marker, result in work:
-            if marker.producer_id < 0 or marker.producer_epoch < 0:
-                written(result, ErrorCode.INVALID_REQUEST)
-            else:
-                self._writer.write(tp, marker, partial(written, result))
+        for one in work:
+            write(*one)
         return combined.handed_over()
 
     def error_response(

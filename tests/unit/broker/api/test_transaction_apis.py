@@ -362,10 +362,13 @@ def test_kip_664_describe(api: Api) -> None:
     assert empty.error_code == ErrorCode.INVALID_REQUEST
 
 
+@pytest.mark.parametrize("partitions", [2, 40])  # 40: written in turns
 @pytest.mark.parametrize(("producer_id", "epoch"), [(-1, 0), (5, -1), (-(2**63), -1)])
-def test_a_marker_of_no_producer_is_not_written(producer_id: int, epoch: int) -> None:
+def test_a_marker_of_no_producer_is_not_written(
+    producer_id: int, epoch: int, partitions: int
+) -> None:
     markers = MemoryMarkers()
-    topic = WritableTxnMarkerTopic(name="t", partition_indexes=[0, 1])
+    topic = WritableTxnMarkerTopic(name="t", partition_indexes=list(range(partitions)))
     marker = WritableTxnMarker(
         producer_id=producer_id,
         producer_epoch=epoch,
@@ -381,5 +384,5 @@ def test_a_marker_of_no_producer_is_not_written(producer_id: int, epoch: int) ->
     )
     (result,) = response.markers[0].topics
     refused = ErrorCode.INVALID_REQUEST
-    assert [one.error_code for one in result.partitions] == [refused, refused]
+    assert [one.error_code for one in result.partitions] == [refused] * partitions
     assert markers.written == []

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from broker.cluster.identity import NewUuid
 from broker.cluster.image import MetadataImage, TopicImage
 from broker.cluster.internal_topics import internal_topic
 from broker.cluster.leadership import LogEpochs
@@ -28,6 +27,7 @@ from broker.cluster.topic_plan import NewTopic, check_partitions_wished, plan_to
 from broker.cluster.topic_writes import TopicWrites, creation_undone
 from broker.cluster.tree_changes import TreeChanges
 from broker.world.turns import Turns
+from broker.world.uuids import NewUuid
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

@@ -59,7 +59,7 @@ def read_topic(bootstrap: str, topic: str, timeout_s: float = 30) -> Rows:
     count = 0
     deadline = time.monotonic() + timeout_s
     while left:
-        messages = consumer.consume(AT_ONCE, 0.2)  # seconds; it waits so long for the last ones
+        messages = consumer.consume(AT_ONCE, 0.2)  # seconds, the wait for the last messages
         if messages:
             deadline = time.monotonic() + timeout_s
         elif time.monotonic() > deadline:

@@ -1,9 +1,9 @@
 """Partitions and clients around the transaction coordinator, which may crash at any append.
 
-There are partitions that take writes and markers, and clients that remember what they were told.
+Partitions take writes and markers, and clients remember the answers that they got.
 
-What a client may see is told by a model of three sentences: a transaction's writes share one fate;
-a fate that was answered is final; who was replaced gets nothing done any more.
+The model of what clients may see has three rules: all writes of a transaction have the same fate; a
+fate that was answered is final; an owner that was replaced cannot change anything any more.
 """
 
 from collections.abc import Callable

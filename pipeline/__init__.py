@@ -1,6 +1,6 @@
 """Topics to a lake and back, by PySpark: `pykafkalog pipeline …`.
 
-`session` starts Spark quietly and `failures` says in a line what it died of; `command` is the
-command line, one module per subcommand. Nothing here is imported by the broker, nor at the start
-of another command; pyspark only where a job is run.
+`session` starts Spark with its output in a file, `failures` turns its exceptions into one line, and
+`command` is the command line, with a package per subcommand. Neither the broker nor other commands
+import anything of this room; pyspark is imported only to run a job.
 """

@@ -1,4 +1,4 @@
-"""Arguments that several subcommands share, and the session and settings that they ask for."""
+"""Arguments that several subcommands share, and the Spark session that they describe."""
 
 import argparse
 import os
@@ -18,7 +18,7 @@ def add_command(
     text: str,
     examples: str,
 ) -> argparse.ArgumentParser:
-    """A subcommand's parser."""
+    """Add and return a subcommand's parser."""
     return commands.add_parser(
         name,
         help=text,
@@ -29,7 +29,7 @@ def add_command(
 
 
 def add_broker_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--bootstrap-server`, and settings of the Java client for it."""
+    """Add `--bootstrap-server` and `--kafka-option`."""
     group = parser.add_argument_group("broker")
     group.add_argument(
         "-b",
@@ -48,7 +48,7 @@ def add_broker_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where and how Spark runs."""
+    """Add the arguments about where and how Spark runs."""
     group = parser.add_argument_group("Spark")
     group.add_argument("--master", default="local[*]", help="default: local[*]")
     group.add_argument(
@@ -64,7 +64,7 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def pairs(words: Iterable[str]) -> dict[str, str]:
-    """`k=v` words to a mapping. Raises PipelineError."""
+    """Parse `k=v` words. Raises PipelineError."""
     settings = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -82,10 +82,10 @@ def session_of(
     conf: Mapping[str, str] | None = None,
     inherited: Sequence[int] = (),
 ) -> Iterator[Any]:
-    """The session that the arguments ask for, stopped at the end; `--conf` goes over `conf`.
+    """Start the session that the arguments describe and stop it at the end; `--conf` beats `conf`.
 
-    What the work within fails with comes out as PipelineError (`pipeline.failures`). An interrupt
-    may have cut a call to the JVM in two, which is asked nothing more then.
+    Errors within become PipelineError (`pipeline.failures`). After an interrupt, which may have cut
+    a call to the JVM in two, the JVM is killed without another call.
     """
     from pipeline.failures import as_sentence
     from pipeline.session import abandon_jvm, log_of, start_session, stop_session

@@ -1,4 +1,4 @@
-"""What the broker has, asked once before Spark is started: a mistake is told in a second."""
+"""Asks the broker for its topics before Spark is started, so that a mistake shows in a second."""
 
 import os
 import re
@@ -13,7 +13,7 @@ CONNECT_S: Final = 5.0
 
 
 def partitions_of_topics(bootstrap: str, client: dict[str, Any] | None = None) -> dict[str, int]:
-    """Topic to its number of partitions. Raises PipelineError when no broker answers."""
+    """Return the number of partitions by topic. Raises PipelineError if no broker answers."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
@@ -30,7 +30,7 @@ def partitions_of_topics(bootstrap: str, client: dict[str, Any] | None = None) -
 
 
 def require_listener(bootstrap: str) -> None:
-    """Raises PipelineError when nothing listens at any of the addresses, with the reasons."""
+    """Raise PipelineError with the reasons if nothing listens at any of the addresses."""
     reasons = []
     for server in bootstrap.split(","):
         host, colon, port = server.strip().rpartition("://")[2].rpartition(":")
@@ -46,7 +46,7 @@ def require_listener(bootstrap: str) -> None:
 
 
 def matching(topics: dict[str, int], names: list[str], pattern: str | None) -> list[str]:
-    """The topics meant by names or by a pattern. Raises PipelineError when one is not there."""
+    """Return the topics named or matching a pattern. Raises PipelineError if one does not exist."""
     missing = [name for name in names if name not in topics]
     if missing:
         raise PipelineError(f"there is no topic {', '.join(missing)}")

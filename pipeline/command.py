@@ -1,7 +1,7 @@
-"""`pykafkalog pipeline …`: one module per subcommand, each with `add_parser` and `run`.
+"""`pykafkalog pipeline …`: each subcommand is a package with `add_parser` and `run` in `command`.
 
-Modules of subcommands import at their top what parses arguments and no more; Spark is imported by
-`run`. A failure is one line on standard error, and exit code 1.
+At their top these modules import only what parses arguments; `run` imports Spark. A failure is one
+line on standard error, and exit code 1.
 """
 
 import argparse
@@ -15,11 +15,11 @@ from pipeline.errors import PipelineError
 COMMANDS: Final[tuple[str, ...]] = ("archive", "compact", "restore", "stats")
 """Packages beside this module; the subcommand's module in each is `command`."""
 NEEDED: Final = ("pyspark", "pyarrow", "confluent_kafka", "rich")
-"""What the extra `spark` installs, by the names that are imported."""
+"""Modules that the extra `spark` installs."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`pipeline` and its subcommands."""
+    """Add `pipeline` and its subcommands."""
     text = "Topics to a lake and back, by Spark."
     parser = commands.add_parser(
         "pipeline",
@@ -36,7 +36,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the subcommand; 0 when it did what was asked, 1 with one line if not."""
+    """Run the subcommand; return its exit code: 0, or 1 with one line on standard error."""
     try:
         require_extra()
         return int(args.work(args) or 0)
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def require_extra() -> None:
-    """Raises PipelineError with the line that installs what is missing."""
+    """Raise PipelineError with the command that installs missing modules."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise PipelineError(

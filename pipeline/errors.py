@@ -1,4 +1,4 @@
-"""The one exception that a pipeline command ends with when it cannot do what was asked."""
+"""The exception that a pipeline command ends with when it cannot do what was asked."""
 
 
 class PipelineError(Exception):

@@ -1,8 +1,8 @@
-"""What Spark failed with, as one sentence.
+"""Turns a failure of Spark into one sentence.
 
-An exception of a task comes through a scheduler, a streaming query and Py4J, each of which wraps it
-and adds a stack trace. The person wants the innermost reason, in Kafka's words, and the name of the
-file that holds the rest.
+An exception of a task passes a scheduler, a streaming query and Py4J, each of which wraps it and
+adds a stack trace. The user needs the innermost reason, in Kafka's words, and the name of the log
+file that has the rest.
 """
 
 import re
@@ -26,7 +26,7 @@ _NOISE: Final = ("StreamingQueryException", "ExecutionException", "SparkExceptio
 
 
 def as_sentence(error: BaseException, log: Path | None = None) -> PipelineError:
-    """A PipelineError with the innermost reason; one that is a PipelineError already stays so."""
+    """Return a PipelineError with the innermost reason; a PipelineError is returned unchanged."""
     if isinstance(error, PipelineError):
         return error
     reasons = list(_reasons(error))
@@ -64,7 +64,7 @@ def _innermost(reasons: list[str]) -> str:
 
 
 def _first_line(reason: str) -> str:
-    """What a reason says first; of Python's traceback, last."""
+    """Return the first line of a reason; for Python's traceback, the exception's line."""
     if _TRACEBACK in reason:
         lines = [line for line in reason.splitlines() if line.strip()]
         raised = [line for line in lines if re.match(r"^[A-Za-z_][\w.]*(Error|Exception)\b", line)]
@@ -74,7 +74,7 @@ def _first_line(reason: str) -> str:
 
 
 def _reasons(error: BaseException) -> Iterator[str]:
-    """`Class: message` of the error and of what it was caused by, outermost first."""
+    """Yield `Class: message` of the error and of its causes, outermost first."""
     origin = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     if origin is None:
         yield f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

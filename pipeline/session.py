@@ -1,12 +1,12 @@
-"""A Spark session whose noise goes to a file.
+"""A Spark session whose output goes to a file.
 
-What starts a session is a JVM that prints Ivy's report, Spark's warnings and, later, stack traces
-of everything that is tried again. It inherits the outputs of the process that starts it, so it is
-started here with a log file in their place; a terminal sees one line while it starts. The file is
-named in every failure (`pipeline.failures`).
+A session runs in a JVM that prints Ivy's report, Spark's warnings and, later, stack traces of every
+retry. The JVM would inherit the outputs of the process that starts it, so this module starts it
+with a log file in their place; a terminal shows one line during the start. Every failure names the
+file (`pipeline.failures`).
 
-The JVM outlives its sessions, and what it was started with (packages, memory) cannot be changed. So
-a session that needs other settings than the running JVM has gets a JVM of its own.
+The JVM outlives its sessions, and the settings of its start (packages, memory) cannot be changed.
+So a session with other settings gets a new JVM.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ KAFKA: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 AVRO: Final = "org.apache.spark:spark-avro_2.13:4.0.0"
 ICEBERG: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
 DELTA: Final = "io.delta:delta-spark_2.13:4.0.0"
-"""What `packages` may hold, as Maven names them, for exactly this version of Spark and Scala."""
+"""Maven names for `packages`, for exactly this version of Spark and Scala."""
 
 LOG_FILE: Final = "spark.pykafkalog.log"
 """The session's setting that names its log file."""
@@ -46,7 +46,7 @@ _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress"
 _UNRESOLVED: Final = re.compile(r"^.*unresolved dependency: ([^:]+)#([^;]+);([^:\s]+)", re.M)
 
 _started_with: dict[str, str] = {}
-"""The settings of the JVM that runs now."""
+"""The settings of the running JVM."""
 
 
 def start_session(
@@ -58,13 +58,13 @@ def start_session(
     log_file: Path | None = None,
     inherited: Sequence[int] = (),
 ) -> SparkSession:
-    """A session, started or (with equal settings) the one that runs.
+    """Start a session, or return the running one if its settings are equal.
 
-    `conf` goes over what is set here. `log_file` (default: one of this process in the directory for
-    temporary files) is appended to. `inherited`: file descriptors that the JVM holds open as well.
-    A local master listens on the loopback interface only.
+    `conf` overrides the settings made here. Output is appended to `log_file` (default: a file of
+    this process in the directory for temporary files). `inherited` are file descriptors that the
+    JVM keeps open too. A local master listens on the loopback interface only.
 
-    Raises PipelineError when Java is missing, a package cannot be fetched, or the start fails.
+    Raises PipelineError if Java is missing, a package cannot be fetched, or the start fails.
     """
     settings = _settings(app, master, packages, conf or {})
     if SparkContext._active_spark_context is not None:
@@ -75,7 +75,7 @@ def start_session(
     if SparkContext._gateway is not None and _started_with != settings:
         end_jvm()
     if master.startswith("local"):
-        # Python workers are this interpreter, not whichever python3 the path has.
+        # Python workers use this interpreter, not the first python3 on the path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log = log_file or Path(tempfile.gettempdir()) / f"pykafkalog-{app}-{os.getpid()}.log"
     configuration = SparkConf(loadDefaults=False)
@@ -97,12 +97,12 @@ def start_session(
 
 
 def log_of(session: SparkSession) -> Path:
-    """Where the session's JVM writes what it has to say."""
+    """Return the log file of the session's JVM."""
     return Path(session.conf.get(LOG_FILE))
 
 
 def end_jvm() -> None:
-    """End the JVM of this process, if there is one: sessions after it start another."""
+    """End the JVM of this process, if there is one; the next session starts another."""
     gateway = SparkContext._gateway
     if gateway is None:
         return
@@ -132,7 +132,7 @@ def _settings(
 
 @contextmanager
 def _started(settings: Mapping[str, str], log: Path, master: str) -> Iterator[None]:
-    """Within it Spark starts: one line for a terminal, one sentence for a failure."""
+    """Show a line on a terminal while Spark starts within; turn a failure into PipelineError."""
     begin = log.stat().st_size if log.exists() else 0
     with _line(f"Spark starts ({master}; log: {log}) …"):
         try:
@@ -162,7 +162,7 @@ def _why(error: BaseException, said: str, log: Path) -> str:
 
 @contextmanager
 def _line(text: str) -> Iterator[None]:
-    """A spinner with the text while something lasts, where a person looks at it."""
+    """Show a spinner with the text during the block, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -173,7 +173,7 @@ def _line(text: str) -> Iterator[None]:
 
 
 def stop_session(session: Any) -> None:
-    """Stop it; a JVM that is gone already is no failure."""
+    """Stop a session; it is no error if its JVM has ended already."""
     from py4j.protocol import Py4JError
 
     process = getattr(SparkContext._gateway, "proc", None)
@@ -184,7 +184,7 @@ def stop_session(session: Any) -> None:
 
 
 def abandon_jvm() -> None:
-    """Kill the JVM of this process: after an interrupt it may be about to answer a lost call."""
+    """Kill the JVM of this process, which after an interrupt may still answer the aborted call."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is not None:
         process.kill()

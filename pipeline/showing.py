@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs; decorated only on a terminal."""
+"""Output of commands: tables for people, JSON for programs; decorated only on a terminal."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ _STEP: Final = 1000
 
 
 def size_of(size: float) -> str:
-    """1234567 -> 1.2 MB (decimal units)."""
+    """Return bytes in a decimal unit: 1234567 -> 1.2 MB."""
     unit = 0
     while abs(size) >= _STEP and unit < len(_UNITS) - 1:
         size /= _STEP
@@ -19,7 +19,7 @@ def size_of(size: float) -> str:
 
 
 def print_table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Numbers to the right, thousands apart; without a terminal tabs and nothing else."""
+    """Print a table; without a terminal, lines with tabs and plain numbers."""
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         for row in (names, *([str(cell) for cell in row] for row in rows)):
@@ -38,12 +38,12 @@ def print_table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]])
 
 
 def print_json(value: Any) -> None:
-    """One value, on one line."""
+    """Print a value on one line."""
     print(json.dumps(value), flush=True)
 
 
 class StatusLine:
-    """A line on standard error while something lasts; nothing without a terminal."""
+    """A line on standard error during a block; nothing without a terminal."""
 
     def __init__(self, text: str) -> None:
         self._status: Any = None

@@ -34,7 +34,7 @@ arguments"""
 
 CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes", "segment.ms", "segment.bytes")
 FEW = 12
-"""At most this many segments are listed; of more, the first and the last half of them."""
+"""The most segments that are listed; of more, half of this number at either end."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -130,7 +130,7 @@ class LogCleaner:
             self._changed.set()
 
     def statistics(self) -> LogCleanerStatistics:
-        """For metrics."""
+        """Return numbers for metrics."""
         last = [thread.last for thread in self._threads if thread.last is not None]
         looks = [thread.look for thread in self._threads]
         read = sum(one.stats.bytes_read for one in last)

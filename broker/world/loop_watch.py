@@ -121,7 +121,7 @@ class LoopWatch(Instrument):
                 self._collection_began, now, lambda: f"collecting garbage, generation {generation}"
             )
 
-    # ---- what is told
+    # ---- results
 
     def statistics(self) -> LoopStatistics:
         """A snapshot."""

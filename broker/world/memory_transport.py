@@ -76,7 +76,7 @@ class MemoryNetwork:
         del self._ports[address.host, address.port]
 
     def free_port(self) -> int:
-        """Return a port that nobody listens on, the next higher one at each call, in a circle."""
+        """Return the next higher free port at each call; after the last port begin again."""
         taken = {port for _, port in self._ports}
         while True:
             port = self._next_port

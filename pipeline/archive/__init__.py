@@ -1,19 +1,21 @@
-"""Topics to a table of the lake, by Structured Streaming from the broker, each record once.
+"""Archives topics in a table of the lake, each record once, by Structured Streaming from a broker.
 
 `command` parses, `archiving` runs the query, `values` decodes, `tables/` writes one batch into
-Parquet, Iceberg or Delta, `report` shows what was written. `place` says where everything lies.
+Parquet, Iceberg or Delta, `written` counts what was written. `place` has the paths, `description`
+what a table was begun as, and `compacting` merges small files.
 
-Why each record is there once, whatever is killed when:
+Why the table has each record once, whichever process is killed when:
 
-1. Spark writes down which offsets a batch has (`checkpoint/offsets`) before it reads them, and
-   that the batch is done (`checkpoint/commits`) after the table has it. A batch that was begun and
-   is not done is given again at the next start: the same offsets under the same number.
-2. So a table is asked to append (writer, batch number, rows), where the writer is the checkpoint's
-   own id, and appends nothing that it has already. Delta keeps the number of a writer's last batch
-   itself (`txnAppId`, `txnVersion`). An Iceberg snapshot carries writer and batch as properties. A
-   Parquet file has both in its name, and a file takes its name when it is whole (`rename`).
-3. Two processes never write one table: the lock of `place` is held by Python and by its JVM, so a
-   start waits until both of a killed process are gone.
+1. Spark records the offsets of a batch (`checkpoint/offsets`) before it reads them, and the end of
+   the batch (`checkpoint/commits`) after the table has it. A batch that was begun but not ended is
+   repeated at the next start, with the same offsets and the same number.
+2. So a table gets (writer, batch number, rows), where the writer is the checkpoint's own id, and
+   does not append a batch that it has already. Delta keeps the number of a writer's last batch
+   itself (`txnAppId`, `txnVersion`). An Iceberg snapshot has writer and batch as properties. A
+   Parquet file has both in its name, which it gets when it is whole (`rename`).
+3. Two processes never write one table: Python and its JVM both hold the lock of `place`, so a start
+   waits until both processes of a killed archive are gone.
 
-What was read is committed (`isolation.level`), so aborted transactions never come this far.
+The query reads committed records (`isolation.level`), unless told otherwise, so records of aborted
+transactions are not archived.
 """

@@ -1,4 +1,4 @@
-"""The streaming query: batches of the kafka source, each decoded and handed to the table."""
+"""Runs the streaming query: decodes each batch of the kafka source and appends it to the table."""
 
 import contextlib
 from collections.abc import Callable
@@ -24,31 +24,31 @@ COLUMNS: Final = (
     "headers",
     "date",
 )
-"""Of a table in the lake, in this order; `date` is the timestamp's day in UTC."""
+"""The columns of a table in the lake, in order; `date` is the timestamp's day in UTC."""
 REASON: Final = "reason"
-"""A further column of dead letters; their key and value are bytes."""
+"""An additional column of dead letters, whose key and value are bytes."""
 _QUERY_ID: Final = "sql.streaming.queryId"
 _POLL_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is read, and how, in the terms of Spark's kafka source."""
+    """What to read and how, for Spark's kafka source."""
 
     bootstrap: str
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     starting: dict[str, str] = field(default_factory=lambda: {"startingOffsets": "earliest"})
-    """Where a partition begins of which nothing was read yet."""
+    """Where to begin in a partition that was never read."""
     read_committed: bool = True
     max_offsets: int = 500_000
-    """Of one batch, over all partitions."""
+    """The most offsets of one batch, over all partitions."""
     fail_on_data_loss: bool = True
     client: dict[str, str] = field(default_factory=dict)
     """Settings of the Java client."""
 
     def options(self) -> dict[str, str]:
-        """For `format("kafka")`, whether it is read as a stream or at once."""
+        """Return options of `format("kafka")`, for a stream or a batch query."""
         subscription = (
             {"subscribe": ",".join(self.topics)}
             if self.pattern is None
@@ -67,12 +67,12 @@ class Source:
         }
 
     def stream(self, session: Any) -> Any:
-        """The source as a stream."""
+        """Return the source as a streaming frame."""
         reader = session.readStream.format("kafka").options(**self.options())
         return reader.options(maxOffsetsPerTrigger=str(self.max_offsets), **self.starting).load()
 
     def sample(self, session: Any, most: int) -> list[str]:
-        """Some of the first values, as texts."""
+        """Return at most `most` values as texts."""
         frame = session.read.format("kafka").options(**self.options()).load()
         values = frame.where("value IS NOT NULL").select(F.col("value").cast("string"))
         return [row[0] for row in values.limit(most).collect()]
@@ -80,7 +80,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What an archive is made of."""
+    """The parts of an archive."""
 
     source: Source
     place: Place
@@ -88,11 +88,11 @@ class Parts:
     decoding: Decoding
     dead_letters: LakeTable | None = None
     after_batch: Callable[[Written, str, int], None] = lambda _written, _writer, _batch: None
-    """Called when the table has a batch: (all that was written, writer, batch)."""
+    """Called with (counts so far, writer, batch) when the table has the batch."""
 
 
 class Archiving:
-    """One run of an archive; `written` tells what it wrote so far."""
+    """One run of an archive; `written` has the counts so far."""
 
     def __init__(self, session: Any, parts: Parts) -> None:
         self._session = session
@@ -106,9 +106,9 @@ class Archiving:
         on_progress: Callable[[Any], None] = lambda _progress: None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Until all is archived that there is now, or, with an interval, until `stopping`.
+        """Archive all records that exist now or, with an interval, run on until `stopping()`.
 
-        Raises what a batch failed with, or what Spark did.
+        Raises the error of a failed batch, or Spark's.
         """
         trigger: dict[str, Any] = (
             {"availableNow": True}
@@ -138,7 +138,7 @@ class Archiving:
     def _batch(self, frame: Any, number: int) -> None:
         try:
             self._append(frame, number)
-        except BaseException as failure:  # through the JVM it would come back as a text
+        except BaseException as failure:  # the JVM would return it only as a text
             self._failure = failure
             raise
 

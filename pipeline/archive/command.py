@@ -36,11 +36,11 @@ EXAMPLES = """\
       --value avro --schema-registry http://localhost:8081"""
 
 SAMPLE: Final = 2_000
-"""How many values a schema is inferred from."""
+"""The most values from which a schema is inferred."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands,
         "archive",
@@ -107,7 +107,7 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Archive; the table printed at the end says what was written."""
+    """Archive, then print what was written; return 130 if a signal cut `--available-now` short."""
     from pipeline.archive.archiving import Archiving, Parts
     from pipeline.archive.compacting import MB, compact_and_tell
     from pipeline.archive.place import Place
@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
         def after_batch(written: "Written", writer: str, batch: int) -> None:
             told.batch(written, batch)
             if args.compact and (batch + 1) % args.compact_each == 0:
-                # This batch may be given again, the one before it is done.
+                # Spark may repeat this batch, but not the one before it.
                 table.compact(int(args.target_mb * MB), batch - 1, writer)
 
         parts = Parts(source, place, table, decoding, dead, after_batch)
@@ -150,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """What cannot be meant. Raises PipelineError."""
+    """Raise PipelineError for arguments that contradict each other."""
     from pipeline.archive.place import Place
 
     if bool(args.topic) == bool(args.pattern):
@@ -179,7 +179,7 @@ def _source(args: argparse.Namespace) -> "Source":
 
     client = pairs(args.kafka_option)
     if not any(key.startswith(("security.", "sasl.", "ssl.")) for key in client):
-        # These are Java's settings; the client that looks beforehand has others.
+        # These are settings of the Java client; the client that asks for topics has others.
         matching(partitions_of_topics(args.bootstrap_server), args.topic, args.pattern)
     where = args.starting_offsets
     starting = {"startingOffsets": where}
@@ -208,7 +208,7 @@ def _packages(args: argparse.Namespace, of_table: tuple[str, ...]) -> list[str]:
 def _decoding(
     args: argparse.Namespace, session: Any, source: "Source", place: "Place", empty: bool
 ) -> "Decoding":
-    """What the description beside the table says, which is written at the first start."""
+    """Return the decoding of the description beside the table, which the first start writes."""
     from pyspark.sql.types import StructType
 
     from pipeline.archive.description import Description
@@ -280,7 +280,7 @@ def _text_of(path: Path) -> str:
 
 
 def _latest_schema(args: argparse.Namespace, registry: "Registry") -> str:
-    """What the topics' values look like now, by the subjects `<topic>-value`."""
+    """Return the newest schema of the subjects `<topic>-value`, which must be the same."""
     if args.pattern:
         raise PipelineError("--schema-registry with --pattern needs --avro-schema for the column")
     found = {topic: registry.latest(f"{topic}-value") for topic in args.topic}
@@ -294,7 +294,7 @@ def _latest_schema(args: argparse.Namespace, registry: "Registry") -> str:
 
 
 class _Telling:
-    """What is told while an archive runs: a line on a terminal, or a line for each batch."""
+    """Prints progress while an archive runs: a line on a terminal, or a line for each batch."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         from pipeline.showing import StatusLine
@@ -305,7 +305,7 @@ class _Telling:
         self._told = 0
 
     def batch(self, written: "Written", number: int) -> None:
-        """The table has a batch."""
+        """Report a batch that the table has."""
         from pipeline.showing import print_json
 
         records, self._told = written.records - self._told, written.records
@@ -315,7 +315,7 @@ class _Telling:
             print(f"batch {number}: {records:,} records, {written.records:,} so far", flush=True)
 
     def progress(self, progress: Any) -> None:
-        """Spark's account of its last batch."""
+        """Show the progress that Spark reports of its last batch."""
         seconds = max(time.monotonic() - self._since, 0.1)
         told = self._told
         behind = _behind(progress)
@@ -326,12 +326,12 @@ class _Telling:
         )
 
     def end(self) -> None:
-        """Nothing is told any more."""
+        """End the line on the terminal."""
         self._line.__exit__()
 
 
 def _behind(progress: Any) -> int | None:
-    """How many offsets the source had ahead after its last batch."""
+    """Return how many offsets were left to read after the last batch; None if unknown."""
     if progress is None or not progress.sources:
         return None
     import json
@@ -377,10 +377,10 @@ def _show(args: argparse.Namespace, written: "Written") -> None:
 
 @contextmanager
 def _told_to_stop() -> Iterator[Callable[[], bool]]:
-    """Yields whether SIGINT or SIGTERM came. A second one ends the process at once.
+    """Yield a function that says whether SIGINT or SIGTERM came; a second one ends the process.
 
-    An exception in a handler would come in the middle of a call to the JVM, whose answer the next
-    call would then take for its own.
+    The handler raises no exception: it could interrupt a call to the JVM, and the next call would
+    take that call's answer for its own.
     """
     told: list[int] = []
 

@@ -1,4 +1,4 @@
-"""A compaction between runs of an archive: which batches are done, and what became of the files."""
+"""Compacts a table between runs of an archive, and prints the result."""
 
 import json
 from dataclasses import asdict
@@ -15,7 +15,7 @@ MB: Final = 1_000_000
 def compact_and_tell(
     table: LakeTable, session: Any, place: Place, target_mb: float, *, as_json: bool
 ) -> None:
-    """Compact a table that nobody appends to meanwhile, and print what became of it."""
+    """Compact a table to which nothing is appended meanwhile, and print the result."""
     writer, committed = settled(session, place)
     done = table.compact(int(target_mb * MB), committed, writer)
     if as_json:
@@ -28,7 +28,7 @@ def compact_and_tell(
 
 
 def settled(session: Any, place: Place) -> tuple[str | None, int | None]:
-    """(the writer of the checkpoint, its last batch that will not be given again)."""
+    """Return (the checkpoint's writer, its last batch that Spark will not repeat)."""
     files = Files(session)
     text = files.read(f"{place.checkpoint}/metadata")
     if text is None:

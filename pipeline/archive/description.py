@@ -1,7 +1,7 @@
-"""`archive.json`: what a table was begun as. A later start must agree, and keeps the schema.
+"""`archive.json`: the formats that a table was begun with, and its schema.
 
-The description is written before the first batch, so a batch that is given again is decoded as it
-was the first time.
+A later start must name the same formats, and uses the same schema. The description is written
+before the first batch, so a batch that is repeated is decoded in the same way.
 """
 
 import json
@@ -19,23 +19,23 @@ class Description:
     key: str
     value: str
     schema: Any = None
-    """Of JSON values, in Spark's JSON form."""
+    """Schema of JSON values: Spark's JSON form, or DDL."""
     avro_schema: str | None = None
 
     def text(self) -> str:
-        """As the file has it."""
+        """Return the file's text."""
         return json.dumps(asdict(self), indent=1) + "\n"
 
     @classmethod
     def parse(cls, text: str, path: str) -> "Description":
-        """Raises PipelineError when it is none."""
+        """Parse the file's text. Raises PipelineError if it is not a description."""
         try:
             return cls(**json.loads(text))
         except (ValueError, TypeError) as error:
             raise PipelineError(f"{path} is no description of an archive: {error}") from None
 
     def require_same(self, wanted: "Description", path: str) -> None:
-        """Raises PipelineError when another kind of table is asked for than there is."""
+        """Raise PipelineError if `wanted` has other formats than the table."""
         for name, option in (("table", "--format"), ("key", "--key"), ("value", "--value")):
             have, want = getattr(self, name), getattr(wanted, name)
             if have != want:

@@ -1,4 +1,4 @@
-"""Files wherever Hadoop can reach them, through the session's JVM: lists, renames, small texts."""
+"""Files on any file system of Hadoop, through the session's JVM: lists, renames, small texts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,17 +22,17 @@ class Files:
         self._configuration = session._jsparkSession.sessionState().newHadoopConf()
 
     def exists(self, path: str) -> bool:
-        """Is there a file or directory?"""
+        """Return whether a file or directory exists."""
         where = self._path(path)
         return bool(self._system(where).exists(where))
 
     def size(self, path: str) -> int:
-        """Bytes of a file."""
+        """Return the bytes of a file."""
         where = self._path(path)
         return int(self._system(where).getFileStatus(where).getLen())
 
     def entries(self, directory: str) -> list[Entry]:
-        """What is in it, by name; nothing when there is no such directory."""
+        """Return a directory's entries, sorted by name; none if it does not exist."""
         where = self._path(directory)
         system = self._system(where)
         if not system.exists(where):
@@ -44,7 +44,7 @@ class Files:
         return sorted(found, key=lambda entry: entry.name)
 
     def files_below(self, directory: str) -> list[Entry]:
-        """All files, at any depth, but none of those that names hide (`_`, `.`)."""
+        """Return all files at any depth, without names that begin with `_` or `.`."""
         found: list[Entry] = []
         for entry in self.entries(directory):
             if entry.name.startswith(("_", ".")):
@@ -53,7 +53,7 @@ class Files:
         return found
 
     def rename(self, source: str, target: str) -> None:
-        """Give a whole file its name; its directory is made. Raises OSError when that fails."""
+        """Rename a file, making the target's directory. Raises OSError if that fails."""
         from_, to = self._path(source), self._path(target)
         system = self._system(to)
         system.mkdirs(to.getParent())
@@ -61,12 +61,12 @@ class Files:
             raise OSError(f"cannot rename {source} to {target}")
 
     def delete(self, path: str) -> None:
-        """A file or a directory with all that is in it; nothing when it is not there."""
+        """Delete a file, or a directory with its content; it need not exist."""
         where = self._path(path)
         self._system(where).delete(where, True)
 
     def read(self, path: str) -> str | None:
-        """A small text file; None when it is not there."""
+        """Return the text of a small file; None if it does not exist."""
         where = self._path(path)
         system = self._system(where)
         if not system.exists(where):
@@ -93,7 +93,7 @@ class Files:
                 raise OSError(f"cannot write {path}")
 
     def offsets_in(self, path: str) -> tuple[int, int, int]:
-        """(records, least, greatest) of a Parquet file's column `offset`, from its footer."""
+        """Return (records, least, greatest) of a Parquet file's `offset`, from its footer."""
         hadoop = self._jvm.org.apache.parquet.hadoop
         source = hadoop.util.HadoopInputFile.fromPath(self._path(path), self._configuration)
         reader = hadoop.ParquetFileReader.open(source)

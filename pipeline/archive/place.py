@@ -1,11 +1,11 @@
-"""Where an archive lies: the table, and beside it what only the archive itself needs.
+"""The paths of an archive: the table, and beside it the state that only the archive needs.
 
     /lake/orders                    the table: data, and nothing else for Parquet
-    /lake/_orders.archive/          readers of the table never look here
+    /lake/_orders.archive/          the state, which readers of the table never read
         checkpoint/                 Spark's: offsets and commits of batches
         staging/                    files of the batch in work, not yet whole
         archive.json                format of the table and of the values, with their schema
-        lock                        held while an archive or a compaction is at work
+        lock                        held while an archive or a compaction runs
 
 Paths are local, or of any file system that Hadoop knows (`s3a://…`, `hdfs://…`).
 """
@@ -28,14 +28,14 @@ _SCHEME: Final = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*:/")
 
 
 def absolute(path: str) -> str:
-    """The path as it is meant from any working directory; a URI stays as it is."""
+    """Return the absolute path; a URI stays as it is, without a `/` at its end."""
     if path.startswith("file:"):
         return re.sub(r"^file:/+", "/", path)
     return path.rstrip("/") if _SCHEME.match(path) else str(Path(path).expanduser().absolute())
 
 
 def is_local(path: str) -> bool:
-    """On this machine's file systems, as far as the path says."""
+    """Return whether a path is on this machine's file systems, judging by its form."""
     return not _SCHEME.match(path)
 
 
@@ -46,11 +46,11 @@ class Place:
     table: str
     state: str
     staging: str
-    """Files that are not whole yet; on the table's file system, wherever the state is."""
+    """Directory of files that are not whole yet, on the table's file system."""
 
     @classmethod
     def of(cls, table: str, state: str | None = None) -> "Place":
-        """The table at this path, its state beside it unless told. Raises PipelineError."""
+        """Return a table's place, by default with its state beside it. Raises PipelineError."""
         path = absolute(table)
         parent, _, name = path.rpartition("/")
         if name and parent and not parent.endswith(("/", ":")):
@@ -63,22 +63,22 @@ class Place:
 
     @property
     def checkpoint(self) -> str:
-        """Spark's."""
+        """The directory of Spark's checkpoint."""
         return f"{self.state}/checkpoint"
 
     @property
     def description(self) -> str:
-        """The file that says what is archived how."""
+        """The path of `archive.json` (`pipeline.archive.description`)."""
         return f"{self.state}/archive.json"
 
     @contextmanager
     def lock(self, patience_s: float = 20) -> Iterator[int]:
-        """Nobody else on this machine is at work on this table; a descriptor that keeps it so.
+        """Lock the table against other processes on this machine; yield the lock's descriptor.
 
-        The lock ends when the descriptor, and each copy that a child process inherited, is closed.
-        The JVM of a driver that was killed needs a moment for that.
+        The lock ends when the descriptor and all copies that child processes inherited are closed.
+        After a driver was killed, its JVM needs a moment for that.
 
-        Raises PipelineError when somebody still holds it after so many seconds.
+        Raises PipelineError if another process still holds the lock after `patience_s` seconds.
         """
         if is_local(self.state):
             Path(self.state).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A schema registry: schemas by id, as the serializers of its clients frame values.
+"""A schema registry: schemas by id. Its clients' serializers frame values with the id:
 
 | byte 0 | bytes 1-4: schema id, big endian | Avro |
 """
@@ -18,7 +18,7 @@ _NOT_FOUND: Final = 404
 
 
 class Registry:
-    """One registry, at a URL that may hold user and password. Schemas of an id never change."""
+    """One registry; its URL may hold user and password. The schema of an id never changes."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -33,14 +33,14 @@ class Registry:
         self._schemas: dict[int, str | None] = {}
 
     def schema(self, schema_id: int) -> str | None:
-        """The Avro schema of an id, as JSON; None when there is none. Raises PipelineError."""
+        """Return the Avro schema of an id, as JSON; None if it is unknown. Raises PipelineError."""
         if schema_id not in self._schemas:
             found = self._get(f"/schemas/ids/{schema_id}")
             self._schemas[schema_id] = None if found is None else _avro(found)
         return self._schemas[schema_id]
 
     def latest(self, subject: str) -> str | None:
-        """The newest schema of a subject; None when there is no such subject."""
+        """Return the newest schema of a subject; None if the subject is unknown."""
         found = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
         return None if found is None else _avro(found)
 

@@ -1,9 +1,9 @@
-"""Values as bytes, text, JSON or Avro: two new columns, what a value is and why it is none.
+"""Decodes values as bytes, text, JSON or Avro.
 
-`Decoding.apply` puts the decoded value in `value` and a reason in `value_error`, which is null
-where the value is what was declared (and where there is no value: a tombstone is no error).
+`Decoding.apply` puts the decoded value into `value` and a reason into `value_error`, which is null
+if the value is as declared, and for a tombstone.
 
-A schema that was inferred is kept beside the table, so that the next start reads alike.
+An inferred schema is stored beside the table (`description`), so that the next start uses it too.
 """
 
 import json
@@ -24,9 +24,9 @@ _UNKNOWN_ID: Final = "has no schema id of this registry in front"
 
 
 def declared_schema(text: str) -> DataType:
-    """A Spark type from DDL (`id BIGINT, name STRING`) or Spark's JSON form. Raises PipelineError.
+    """Parse a Spark type from DDL (`id BIGINT, name STRING`) or Spark's JSON form.
 
-    A schema of Spark's JSON form is what `df.schema.json()` gives.
+    The JSON form is that of `df.schema.json()`. Raises PipelineError.
     """
     from pyspark.errors import PySparkException
 
@@ -45,19 +45,19 @@ class Decoding:
     value: str = "bytes"
     key: str = "bytes"
     schema: DataType | None = None
-    """Of JSON values."""
+    """Type of JSON values."""
     avro_schema: str | None = None
-    """Of Avro values, as JSON: what the column looks like."""
+    """Schema of Avro values, as JSON; it gives the column its type."""
     registry: Registry | None = field(default=None, compare=False)
-    """Values begin with a schema id of this registry."""
+    """If given, values begin with a schema id of this registry."""
 
     @property
     def looks_at_values(self) -> bool:
-        """A batch has to be gone through before it can be decoded."""
+        """Whether decoding a batch reads it twice: first for the schema ids in it."""
         return self.registry is not None
 
     def apply(self, frame: Any) -> Any:
-        """The frame with `key` and `value` decoded and `value_error` beside them."""
+        """Return the frame with `key` and `value` decoded and a column `value_error`."""
         decoded = frame
         if self.key == "text":
             decoded = decoded.withColumn("key", F.col("key").cast("string"))
@@ -66,7 +66,7 @@ class Decoding:
         return decoded.withColumns({"value": value, ERROR: wrong})
 
     def _columns(self, frame: Any) -> tuple[Any, Any]:
-        """(the value decoded, why it is not what was declared or null)."""
+        """Return the columns (decoded value, reason why it is not as declared, or null)."""
         raw = F.col("value")
         if self.value == "bytes":
             return raw, F.lit(None).cast("string")
@@ -96,7 +96,7 @@ class Decoding:
         payload = F.expr(f"substring(value, {FRAME_BYTES + 1})")
         schema_id = _schema_id()
         rows = frame.where("value IS NOT NULL").select(schema_id.alias("id")).distinct().collect()
-        # Nothing decodes to this; it gives the column its type where no id is known.
+        # This branch is never taken; it gives the column its type if no id is known.
         value = F.when(F.lit(False), from_avro(payload, self.avro_schema, options))
         for row in rows:
             written_as = None if row["id"] is None else self.registry.schema(row["id"])
@@ -108,10 +108,10 @@ class Decoding:
 
 
 def _marked(avro_schema: str) -> tuple[str, bool]:
-    """(the schema to read by, does it have the mark): a record gets a field that is always 1.
+    """Return (schema to read by, whether it has the mark): a field that is 1 in every record.
 
-    Where bytes are no record, Spark gives one whose fields are all null. No writer has the field,
-    so each record that was decoded has its default.
+    If bytes are not a record, Spark returns one whose fields are all null. No writer's schema has
+    the mark, so every record that was decoded has the mark's default.
     """
     try:
         schema = json.loads(avro_schema)
@@ -124,22 +124,22 @@ def _marked(avro_schema: str) -> tuple[str, bool]:
 
 
 def _unmarked(value: Any, marked: bool) -> Any:
-    """The value without the mark; null where it was not decoded."""
+    """Return the value without the mark; null if it was not decoded."""
     if not marked:
         return value
     return F.when(value[_DECODED].isNotNull(), value.dropFields(_DECODED))
 
 
 def _schema_id() -> Any:
-    """The id in front of a value: after a zero byte, four bytes, big endian; null without."""
+    """Return a value's schema id: four bytes, big endian, after a zero byte; null without one."""
     framed = F.expr(f"length(value) >= {FRAME_BYTES} AND substring(value, 1, 1) = X'00'")
     return F.when(framed, F.conv(F.hex(F.expr("substring(value, 2, 4)")), 16, 10).cast("int"))
 
 
 def _json(text: Any, schema: DataType) -> tuple[Any, Any]:
-    """(value, is it something else); a field that is missing is null, and no error."""
+    """Return (value, whether it is not as declared); a missing field is null and no error."""
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    # Spark parses one value and does not look at what follows it.
+    # Spark parses one value and ignores anything after it.
     alone = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
     more = ~F.coalesce(alone, F.lit(False))
     if not isinstance(schema, StructType):
@@ -152,7 +152,7 @@ def _json(text: Any, schema: DataType) -> tuple[Any, Any]:
 
 
 def infer_json_schema(session: Any, texts: list[str]) -> StructType:
-    """What Spark makes of these values. Raises PipelineError when none of them is JSON."""
+    """Infer a schema with Spark. Raises PipelineError if none of the values is a JSON object."""
     frame = session.read.option("columnNameOfCorruptRecord", _CORRUPT).json(
         session.sparkContext.parallelize(texts, 1)
     )
@@ -166,7 +166,7 @@ def infer_json_schema(session: Any, texts: list[str]) -> StructType:
 
 
 def refusing(frame: Any) -> Any:
-    """The frame without `value_error`; a row that has one fails the batch, and says where it is."""
+    """Return the frame without `value_error`; a row with an error fails the batch, naming it."""
     sentence = F.concat(
         F.lit("the value in topic "),
         F.col("topic"),

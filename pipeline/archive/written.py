@@ -1,4 +1,4 @@
-"""What an archive wrote, added up by topic and partition."""
+"""Counts what an archive wrote, by topic and partition."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -22,7 +22,7 @@ class PartitionWritten:
 
 @dataclass(slots=True)
 class Written:
-    """Counts files as they come; batches and dead letters beside them."""
+    """The counts of a run; `add` counts files, its user counts batches and dead letters."""
 
     batches: int = 0
     records: int = 0
@@ -32,7 +32,7 @@ class Written:
     _partitions: dict[tuple[str, int], PartitionWritten] = field(default_factory=dict)
 
     def add(self, files: Iterable[WrittenFile]) -> None:
-        """Files that a batch brought."""
+        """Count the files of a batch."""
         for file in files:
             self.records += file.records
             self.files += 1
@@ -51,11 +51,11 @@ class Written:
             )
 
     def partitions(self) -> list[PartitionWritten]:
-        """Each partition of which something was written, in order."""
+        """Return each partition with records written, in order."""
         return [self._partitions[place] for place in sorted(self._partitions)]
 
     def as_json(self) -> dict[str, Any]:
-        """The whole of it."""
+        """Return all counts."""
         return {
             "batches": self.batches,
             "records": self.records,

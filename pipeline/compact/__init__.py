@@ -1,1 +1,1 @@
-"""`pykafkalog pipeline compact`: small files of a table in the lake become few; safe to kill."""
+"""`pykafkalog pipeline compact`: merges small files of a table in the lake; safe to kill."""

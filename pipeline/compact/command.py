@@ -1,4 +1,4 @@
-"""`pykafkalog pipeline compact`: small files of an archive's table become few."""
+"""`pykafkalog pipeline compact`: merges small files of an archive's table."""
 
 import argparse
 
@@ -10,7 +10,7 @@ EXAMPLES = """\
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands,
         "compact",
@@ -26,7 +26,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compact a table that nobody archives to meanwhile."""
+    """Compact a table to which no archive writes meanwhile. Raises PipelineError."""
     from pipeline.archive.compacting import compact_and_tell
     from pipeline.archive.description import Description
     from pipeline.archive.files import Files

@@ -1,11 +1,11 @@
 """The worked example: a year of flights from New York, and the weather, through broker and Spark.
 
-    table       the input, and what pandas says of it
-    arrivals    in which order its records come, late ones and heartbeats among them
+    table       the input, and the results that pandas computes from it
+    arrivals    the order in which its records arrive, with late ones and heartbeats
     produce     writes them to topics with confluent-kafka
     join        flights with their weather: one function for streams and tables
-    stream      its driver, a process of its own; `driver` starts, follows and kills that
-    results     what came out, as tables that are compared
+    stream      its driver, a process of its own; `driver` starts, follows and kills it
+    results     the results, as tables to compare
     consume     reads a topic with a group of kafka-python members
     aggregate   totals per carrier by Spark, topic to topic
 

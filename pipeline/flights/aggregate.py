@@ -37,7 +37,7 @@ def totals_per_carrier(flights: DataFrame) -> DataFrame:
 def run_streaming_job(
     spark: SparkSession, bootstrap: str, source: str, sink: str, checkpoint: Path
 ) -> None:
-    """Aggregate what `source` holds now into `sink`; raises what the query failed with."""
+    """Aggregate the records that `source` holds now into `sink`. Raises the query's error."""
     stream = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)
@@ -64,7 +64,7 @@ def run_streaming_job(
 def read_totals(bootstrap: str, topic: str, timeout_s: float = 30) -> dict[str, CarrierTotals]:
     """The last row of each carrier in the sink's topic, read from its beginning to its end.
 
-    Raises TimeoutError when the end does not come in time.
+    Raises TimeoutError if the end is not reached in time.
     """
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "totals", "enable.auto.commit": False}

@@ -1,4 +1,4 @@
-"""In which order the records arrive: by the hour they speak of, some late, some far too late.
+"""The order in which records arrive: by event time, some late, some too late.
 
 The timestamp of a record is its event time, `time_hour`. Three kinds of lateness are made:
 
@@ -8,8 +8,8 @@ The timestamp of a record is its event time, `time_hour`. Three kinds of latenes
   Airlines in that month, arrive at the end of the year. The watermark has long passed.
 * Never. 1,556 flights have no reading at all; the join has to wait for the watermark to know.
 
-A heartbeat is a record without a value: it says how far time has come, and nothing else. Without
-one, the last flights would wait for ever: a watermark moves by records alone.
+A heartbeat is a record without a value that only moves event time on. Without one, the last flights
+would wait for ever, because a watermark moves only with records.
 """
 
 import json
@@ -22,7 +22,7 @@ import pandas as pd
 
 HEARTBEAT_KEY = b"heartbeat"
 END_OF_DATA = datetime(2014, 1, 1, 5, tzinfo=UTC)
-"""After the hour of the last flight."""
+"""A time after the hour of the last flight."""
 
 
 class Arrival(NamedTuple):
@@ -35,21 +35,21 @@ class Arrival(NamedTuple):
 
 @dataclass(frozen=True)
 class Arrivals:
-    """A table cut in two, each part in the order in which its rows arrive."""
+    """A table in two parts, each in the order in which its rows arrive."""
 
     in_time: pd.DataFrame
     too_late: pd.DataFrame
     late: int
-    """How many of those in time arrive after their hour."""
+    """Number of rows in time that arrive after their hour."""
 
 
 def arrivals_of_flights(flights: pd.DataFrame) -> Arrivals:
-    """All but Hawaiian's February are in time."""
+    """Return the flights' arrivals; all but Hawaiian's February are in time."""
     return _arrivals(flights, (flights["carrier"] == "HA") & (flights["month"] == 2), each=20)
 
 
 def arrivals_of_weather(weather: pd.DataFrame) -> Arrivals:
-    """All but LaGuardia's blizzard are in time."""
+    """Return the readings' arrivals; all but LaGuardia's blizzard are in time."""
     blizzard = (weather["month"] == 2) & weather["day"].isin([8, 9])
     return _arrivals(weather, (weather["origin"] == "LGA") & blizzard, each=10)
 
@@ -65,14 +65,14 @@ def _arrivals(table: pd.DataFrame, too_late: "pd.Series[bool]", each: int) -> Ar
 
 
 def records(table: pd.DataFrame, key: str) -> Iterator[Arrival]:
-    """The table's rows in order: the row as one JSON object, keyed by one of its columns.
+    """Yield the table's rows in order, each as a JSON object, keyed by one of its columns.
 
-    A key that is missing is null (2,512 flights have no tail number).
+    A missing key is null (2,512 flights have no tail number).
     """
     times = pd.to_datetime(table["time_hour"]).dt.as_unit("ms").astype("int64").tolist()
     columns = [table[name].astype(object).where(table[name].notna(), None) for name in table]
     names = list(table.columns)
-    # Not by pandas' own to_json, which rounds to fifteen digits.
+    # Not with pandas' own to_json, which rounds to fifteen digits.
     encode = json.JSONEncoder(separators=(",", ":")).encode
     for timestamp, *cells in zip(times, *columns, strict=True):
         row = dict(zip(names, cells, strict=True))
@@ -81,5 +81,5 @@ def records(table: pd.DataFrame, key: str) -> Iterator[Arrival]:
 
 
 def heartbeat(after_end: timedelta) -> Arrival:
-    """A record that says: so long after the end of the data, there was nothing more."""
+    """Return a heartbeat whose event time is `after_end` after the end of the data."""
     return Arrival(HEARTBEAT_KEY, None, int((END_OF_DATA + after_end).timestamp() * 1000))

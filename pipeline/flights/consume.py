@@ -1,8 +1,8 @@
 """Reads a topic with a group of kafka-python members, one of which joins in the middle.
 
 With the client's default settings each member commits what it has read before it gives partitions
-away, so a record is read once; what the group read is told by (partition, offset), so a second
-reading would show.
+away, so each record is read once. The group's records are kept by (partition, offset), so that a
+second reading shows.
 """
 
 import threading
@@ -16,24 +16,24 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer
 
 @dataclass
 class GroupReading:
-    """What a group has read."""
+    """The records that a group has read."""
 
     values: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    """(partition, offset) to value."""
+    """Values by (partition, offset)."""
     repeated: int = 0
-    """How many records were handed out more than once."""
+    """Number of records that were read more than once."""
     rebalances: int = 0
-    """How many times a member was given partitions."""
+    """Number of assignments to members."""
     given: set[str] = field(default_factory=set)
-    """Members that were given partitions."""
+    """Members that have been assigned partitions."""
     held: threading.Event = field(default_factory=threading.Event)
-    """While set, members take part in the group but read next to nothing.
+    """While set, members stay in the group but read hardly anything.
 
     Not by pausing their partitions: kafka-python 3.0 now and then never asks for a partition again
     that was paused with a fetched batch of it in hand (on Apache Kafka just the same).
     """
     by_member: dict[str, int] = field(default_factory=dict)
-    """Member name to the number of records it read."""
+    """Number of records read, by member name."""
 
 
 class _Member(threading.Thread):
@@ -99,7 +99,7 @@ def consume_with_group(
 
     The other two read on when it has its partitions.
 
-    Raises TimeoutError when they do not come in time, or what a member died of.
+    Raises TimeoutError if they do not arrive in time, or the error that ended a member.
     """
     reading = GroupReading()
     settings = {
@@ -120,7 +120,7 @@ def consume_with_group(
         if time.monotonic() > deadline:
             raise TimeoutError(f"read {len(reading.values)} of {expected} in {timeout_s} s")
         if waiting and len(reading.values) >= expected // 3:
-            # However fast the others are, the newcomer finds something left to read.
+            # So that the newcomer finds records to read, however fast the others are.
             reading.held.set()
             waiting.pop().start()
         if members[2].name in reading.given:

@@ -16,7 +16,7 @@ STREAM = f"{__package__}.stream"
 
 @dataclass(frozen=True)
 class Batch:
-    """What a batch of the join has done, in its own words."""
+    """A batch of the join, as the driver reports it."""
 
     batch: int
     watermark: str
@@ -34,7 +34,7 @@ class Batch:
 
 
 class DriverEnded(Exception):
-    """The process ended, or came no further; with the end of its log."""
+    """The process ended or made no progress; the text has the end of its log."""
 
 
 class JoinDriver:
@@ -52,11 +52,11 @@ class JoinDriver:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, or start it again: it goes on where its checkpoint is."""
+        """Start the process, or start it again from its checkpoint."""
         self._directory.mkdir(parents=True, exist_ok=True)
         (self._directory / "progress").touch()
         with (self._directory / "log").open("ab") as log:
-            # A session of its own: Python and the Java process that it starts die together.
+            # In a new session, so that one signal kills Python and its Java process.
             self._process = subprocess.Popen(
                 [sys.executable, "-m", STREAM, *self._words],
                 stdin=subprocess.DEVNULL,
@@ -66,13 +66,13 @@ class JoinDriver:
             )
 
     def kill(self) -> None:
-        """kill -9, Python and Java."""
+        """Kill Python and Java with SIGKILL."""
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def stop(self) -> None:
-        """Let it end after its batch. Raises DriverEnded when it does not, or not well."""
+        """Have it end after its batch. Raises DriverEnded if it does not, or if it fails."""
         assert self._process is not None
         self._process.terminate()
         try:
@@ -84,7 +84,7 @@ class JoinDriver:
             raise DriverEnded(f"it ended with {code}: {self.log()}")
 
     def batches(self) -> list[Batch]:
-        """All that were reported, by every life of it. A batch that was repeated is there twice."""
+        """Return all batches reported over all restarts; a repeated batch comes twice."""
         lines = (self._directory / "progress").read_text().splitlines(keepends=True)
         return [Batch(**json.loads(line)) for line in lines if line.endswith("\n")]
 
@@ -94,7 +94,7 @@ class JoinDriver:
         on_batch: Callable[[Batch], None] = lambda _batch: None,
         timeout_s: float = 180,
     ) -> Batch:
-        """The first batch that meets the condition. Raises DriverEnded."""
+        """Wait for a batch that meets the condition and return it. Raises DriverEnded."""
         deadline = time.monotonic() + timeout_s
         told = 0
         while True:
@@ -110,12 +110,12 @@ class JoinDriver:
             time.sleep(0.05)
 
     def check(self) -> None:
-        """Raises DriverEnded when it does not run."""
+        """Raise DriverEnded if it does not run."""
         assert self._process is not None
         code = self._process.poll()
         if code is not None:
             raise DriverEnded(f"it ended with {code}: {self.log()}")
 
     def log(self) -> str:
-        """The end of what it printed."""
+        """Return the end of its log."""
         return (self._directory / "log").read_text(errors="replace")[-4000:]

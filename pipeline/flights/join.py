@@ -1,13 +1,13 @@
 """Flights joined with the weather, by airport and hour: the same function for streams and tables.
 
-As a stream (`stream.py` runs it) a flight without a reading is given out with nulls once the
-watermark has passed its hour; a record that comes after the watermark is dropped. As tables
-(`amend`) everything counts, so a batch run over the same topics finds what the stream had to leave
-out, and writes just that.
+As a stream (`stream.py` runs it), the join emits a flight without a reading with nulls once the
+watermark has passed its hour, and drops a record that arrives after the watermark. As tables
+(`amend`) it uses all records, so a batch run over the same topics finds the rows that the stream
+had to leave out, and writes only those.
 
-What is written is keyed by the flight's id, and its value depends on nothing but the records that
-were read. So a row that Spark's kafka sink writes twice, because a killed driver repeats its batch,
-is the same row, and the latest row of a key is the result.
+Rows are keyed by the flight's id, and their values depend only on the records that were read. So a
+row that Spark's kafka sink writes twice, because a killed driver repeats its batch, is the same
+row, and the latest row of a key is the result.
 """
 
 from datetime import datetime, timedelta
@@ -25,20 +25,20 @@ FLIGHT_SCHEMA: Final = ", ".join(f"{name} {_TYPES.get(name, 'BIGINT')}" for name
 WEATHER_SCHEMA: Final = "origin STRING, " + ", ".join(f"{name} DOUBLE" for name in WEATHER_COLUMNS)
 
 DELAY: Final = "10 days"
-"""How long the watermark stays behind. It covers two things: how late records come (six hours), and
-how far the partitions of a topic are apart in event time while they are read. A batch takes the
-same share of every partition, and a plane does not fly evenly over the year: up to a week here."""
+"""The watermark's delay. It covers how late records arrive (six hours), and how far the partitions
+of a topic are apart in event time while they are read: a batch takes the same share of every
+partition, and planes do not fly evenly over the year, which makes up to a week here."""
 
 
 def flights_of(frame: DataFrame) -> DataFrame:
-    """Flights from a frame of the kafka source, with their event time and a watermark on it."""
+    """Return the flights in a frame of the kafka source, with event time and watermark."""
     return _events(frame, "flight_hour", FLIGHT_SCHEMA).select(
         "flight_hour", _place("airport"), *(f"row.{name}" for name in FLIGHT_COLUMNS)
     )
 
 
 def weather_of(frame: DataFrame) -> DataFrame:
-    """Readings from a frame of the kafka source, with their event time and a watermark on it."""
+    """Return the readings in a frame of the kafka source, with event time and watermark."""
     return _events(frame, "weather_hour", WEATHER_SCHEMA).select(
         "weather_hour", _place("station"), *(f"row.{name}" for name in WEATHER_COLUMNS)
     )
@@ -50,16 +50,16 @@ def _events(frame: DataFrame, time: str, schema: str) -> DataFrame:
 
 
 def _place(name: str) -> Any:
-    # Never null, or the optimizer would put "is not null" below the watermark: heartbeats, which
-    # have no row, would be gone before they move it.
+    # Never null: otherwise the optimizer puts "is not null" below the watermark, and heartbeats,
+    # which have no row, are filtered out before they move it.
     return F.coalesce("row.origin", F.lit("")).alias(name)
 
 
 def with_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:
-    """Each flight once, with the reading of its airport and hour or nulls: the sink's rows.
+    """Return the sink's rows: each flight once, with the reading of its airport and hour or nulls.
 
-    Heartbeats come out of a batch run as rows without a carrier. A stream never gives them out, as
-    long as those of the two topics are of different hours.
+    In a batch run, heartbeats become rows without a carrier. A stream never emits them, as long as
+    the heartbeats of the two topics have different hours.
     """
     same = (F.col("airport") == F.col("station")) & (F.col("flight_hour") == F.col("weather_hour"))
     name = F.format_string(
@@ -72,9 +72,9 @@ def with_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:
 
 
 def latest_of(frame: DataFrame) -> DataFrame:
-    """The last row of each key, of a frame with the columns of the kafka source.
+    """Return the last row of each key in a frame with the columns of the kafka source.
 
-    Records of a key lie in one partition, so their offsets say which is the last.
+    Records of a key are in one partition, so their offsets say which is the last.
     """
     return frame.groupBy(F.col("key").cast("string").alias("key")).agg(
         F.max_by(F.col("value").cast("string"), "offset").alias("value")
@@ -87,10 +87,10 @@ def amend(
     topics: tuple[str, str, str],
     between: tuple[datetime, datetime],
 ) -> int:
-    """Write the rows that the result lacks, or has otherwise; how many there were.
+    """Write the rows that the result lacks or has with another value; return how many.
 
-    `topics`: of flights, weather and result. The same join as tables, of the event times from the
-    first of `between` up to the second, which is left out. Run once more, it writes nothing.
+    It makes the same join as tables, for event times from the first of `between` up to the second,
+    exclusive. `topics` are those of flights, weather and result. A second run writes nothing.
     """
     since, until = between
     flights, weather, result = topics
@@ -106,7 +106,7 @@ def amend(
     def of_these_hours(name: str) -> DataFrame:
         return topic(name).where((F.col("timestamp") >= since) & (F.col("timestamp") < until))
 
-    # An id begins with the local day, which is the day before in the first hours of a day in UTC.
+    # An id begins with the local day, which in the first hours of a UTC day is the day before.
     days = [str(day.date()) for day in (since - timedelta(days=1), until)]
     of_these_days = F.substring(F.col("key").cast("string"), 1, 10).between(*days)
     there = latest_of(topic(result).where(of_these_days))

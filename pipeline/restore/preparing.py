@@ -1,8 +1,8 @@
-"""Rows of a table without offsets get a partition and a position, once, and written down.
+"""Gives rows of a table without offsets a partition and a position, once, and stores them.
 
-What order rows come in is Spark's affair and differs from run to run. A resumed restore needs the
-same order again, so the numbered rows are written to a directory of the restore's own, which is
-renamed when it is whole; each later start reads them there.
+Spark returns rows in an order that differs from run to run, but a resumed restore needs the same
+order again. So the numbered rows are written to a directory of the restore, which is renamed when
+it is whole; each later start reads them there.
 """
 
 from typing import Any, Final
@@ -18,9 +18,9 @@ _ROW: Final = "_row"
 
 
 def prepared(session: Any, rows: Any, directory: str, partitions: int, order: list[str]) -> Any:
-    """The rows with partition and position; read back where that was done before.
+    """Number the rows and store them, unless that was done before; return the stored rows.
 
-    `rows` has the columns of a record, and those of `order` beside them.
+    `rows` has the columns of a record and those of `order`.
     """
     files = Files(session)
     if not files.exists(directory):
@@ -46,9 +46,9 @@ def _numbered(rows: Any, partitions: int, order: list[str]) -> Any:
 
 
 def ordered(frame: Any, by: list[str]) -> tuple[Any, list[str]]:
-    """(the frame with columns that give its rows an order, their names). Raises PipelineError.
+    """Return (the frame with columns that order its rows, their names). Raises PipelineError.
 
-    Rows are ordered by the columns `by`, then as the files have them, in order of files' names.
+    Rows are ordered by the columns `by`, then by file name and position in the file.
     """
     for name in by:
         if name not in frame.columns:

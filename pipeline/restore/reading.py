@@ -1,7 +1,7 @@
 """Rows of a table as records: `topic, partition, position, timestamp, key, value, headers`.
 
-A table that an archive wrote has these columns. Of another one the caller says which column is what
-(`Columns`); without a value column the row as a JSON object is the value.
+A table that an archive wrote has these columns. For another table the caller names them
+(`Columns`); without a value column, the row as a JSON object is the value.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _NESTED: Final = (StructType, ArrayType, MapType)
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column of a table is what; None where there is none."""
+    """The names of a table's columns, by meaning; None if there is none."""
 
     topic: str | None = None
     partition: str | None = None
@@ -40,10 +40,10 @@ class Columns:
     value: str | None = None
     headers: str | None = None
     value_as_json: bool = False
-    """A value that is a struct becomes JSON; without it such a value is refused."""
+    """Whether a value that is a struct becomes JSON; otherwise it is refused."""
 
     def found_in(self, names: list[str]) -> "Columns":
-        """Those that were not named, by the names that an archive gives."""
+        """Fill in columns that were not named, by an archive's names. Raises PipelineError."""
         found = {
             name: getattr(self, name) or (name if name in names else None)
             for name in ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
@@ -64,10 +64,10 @@ def records(
     beside: Sequence[str] = (),
     row: Sequence[str] | None = None,
 ) -> Any:
-    """The rows as records; `partition` and `position` are null where the table has none.
+    """Return the rows as records; `partition` and `position` are null if the table has none.
 
-    `topic` is the topic of all rows of a table that names none, `beside` are columns that stay,
-    `row` those that a value of the whole row has (default: all). Raises PipelineError.
+    `topic` is the topic of all rows if the table has no such column, `beside` are columns to keep,
+    `row` the columns of a value that is the whole row (default: all). Raises PipelineError.
     """
     types = {field.name: field.dataType for field in frame.schema.fields}
     if columns.topic is None and topic is None:
@@ -123,7 +123,7 @@ def _value(columns: Columns, types: dict[str, DataType], row: Sequence[str]) -> 
 
 
 def _timestamp(name: str | None, types: dict[str, DataType]) -> Any:
-    """Milliseconds since the epoch."""
+    """Return a column of milliseconds since the epoch."""
     if name is None:
         return F.lit(None).cast("bigint")
     column, kind = F.col(_quoted(name)), types[name]
@@ -147,7 +147,7 @@ def _headers(name: str | None, types: dict[str, DataType]) -> Any:
 
 
 def read_table(session: Any, path: str, table_format: str) -> Any:
-    """The table as it is. Raises PipelineError when there is none."""
+    """Return the table as a frame. Raises PipelineError if it does not exist."""
     from pyspark.errors import AnalysisException
 
     reader = session.read
@@ -165,7 +165,7 @@ def read_table(session: Any, path: str, table_format: str) -> Any:
 
 
 def format_of(names: list[str]) -> str:
-    """What the names in a table's directory (or the one file's name) say of its format."""
+    """Return a table's format, judged by the names in its directory (or its one file's name)."""
     if "_delta_log" in names:
         return "delta"
     if "metadata" in names and "data" in names:

@@ -1,4 +1,4 @@
-"""The Spark job of a restore: each target partition's rows in one task, in order, to `sending`."""
+"""The Spark job of a restore: one task passes a target partition's rows, in order, to `sending`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _RESULT = "topic STRING, partition INT, sent BIGINT, skipped BIGINT, next_positi
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What the table has of a target partition."""
+    """The rows that the table has for a target partition."""
 
     topic: str
     partition: int
@@ -25,7 +25,7 @@ class Extent:
 
 
 def extents(rows: Any) -> list[Extent]:
-    """Each partition that has rows. Raises PipelineError when a row has no place."""
+    """Return each partition that has rows. Raises PipelineError if a row has no place."""
     found = (
         rows.groupBy("topic", "partition")
         .agg(
@@ -49,7 +49,7 @@ def extents(rows: Any) -> list[Extent]:
 def send(
     session: Any, rows: Any, progress: Mapping[tuple[str, int], int], count: int, job: SendJob
 ) -> list[Sent]:
-    """Send what lies above the progress; what each task did, of partitions with rows left."""
+    """Send the rows from the progress on; return the result of each partition with rows left."""
     known = session.createDataFrame(
         [(topic, number, position) for (topic, number), position in progress.items()],
         "topic STRING, partition INT, next BIGINT",
@@ -93,7 +93,7 @@ def send(
 
 
 def _items(batches: Iterator[Any]) -> Iterator[Item]:
-    """The rows of Arrow batches, in their order."""
+    """Yield the rows of Arrow batches, in their order."""
     names = ("topic", "partition", "position", "timestamp", "key", "value")
     for batch in batches:
         columns = [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in names]

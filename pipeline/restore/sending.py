@@ -1,6 +1,6 @@
-"""Sends the rows of partitions in transactions, each with the position that comes next.
+"""Sends the rows of partitions in transactions, each of which also commits the next position.
 
-Runs in Spark's Python workers; knows Kafka's client and no Spark.
+It runs in Spark's Python workers; it uses Kafka's client and not Spark.
 """
 
 import time
@@ -15,7 +15,7 @@ from pipeline.restore.job import SendJob
 
 TIMEOUT_S: Final = 60.0
 PATIENCE_S: Final = 180.0
-"""How long a broker may be away."""
+"""Seconds that a broker may be away."""
 _PAUSE_S: Final = 0.5
 
 
@@ -26,7 +26,7 @@ class Item(NamedTuple):
     partition: int
     position: int
     timestamp: int | None
-    """Milliseconds since the epoch; None: the broker's clock when it is appended."""
+    """Milliseconds since the epoch; None means the time of sending."""
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes | None]] | None
@@ -34,20 +34,20 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a task did with a partition."""
+    """The result of sending a partition."""
 
     topic: str
     partition: int
     sent: int
     skipped: int
-    """Rows that were there already."""
+    """Rows that an earlier attempt had sent."""
     next_position: int
 
 
 def committed_positions(
     job: SendJob, places: Iterable[tuple[str, int]]
 ) -> dict[tuple[str, int], int]:
-    """The next position of each partition that has one. Raises PipelineError."""
+    """Return the next position of each partition that has one. Raises PipelineError."""
     consumer = _consumer(job)
     try:
         return _committed(consumer, list(places))
@@ -62,7 +62,7 @@ def _consumer(job: SendJob) -> Any:
             "bootstrap.servers": job.bootstrap,
             "group.id": job.group,
             "enable.auto.commit": False,
-            # Offsets of a transaction that is not decided yet are waited for.
+            # The coordinator then answers only when no transaction with offsets is undecided.
             "isolation.level": "read_committed",
             "log_level": 2,
         }
@@ -86,7 +86,7 @@ def _committed(consumer: Any, places: list[tuple[str, int]]) -> dict[tuple[str, 
 
 
 def _patiently(call: Callable[[], Any]) -> Any:
-    """What the call returns; one that failed for a while only is made again."""
+    """Return the call's result; repeat the call while it fails with a temporary error."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -110,7 +110,7 @@ def _may_pass(error: Any) -> bool:
 
 
 class PartitionSender:
-    """Sends one partition; `rows` come in order, each position greater than the one before."""
+    """Sends the rows of one partition, each with a greater position than the one before."""
 
     def __init__(self, job: SendJob, topic: str, partition: int) -> None:
         self._job = job
@@ -124,7 +124,7 @@ class PartitionSender:
             {
                 "compression.type": job.compression,
                 "linger.ms": 20,
-                "message.max.bytes": 1_000_000_000,  # the topic's own limit shall decide
+                "message.max.bytes": 1_000_000_000,  # so that the topic's own limit decides
                 **job.client,
                 "bootstrap.servers": job.bootstrap,
                 "transactional.id": job.transactional_id(topic, partition),
@@ -136,7 +136,7 @@ class PartitionSender:
         self.next_position = _committed(self._consumer, [self._place]).get(self._place, 0)
 
     def add(self, item: Item) -> None:
-        """Send a row, with others; raises PipelineError when it is not the next in order."""
+        """Queue a row for the next transaction. Raises PipelineError if it is out of order."""
         if item.position <= self._last:
             raise PipelineError(
                 f"two rows of {item.topic}-{item.partition} have the position {item.position}"
@@ -154,14 +154,14 @@ class PartitionSender:
             self._commit()
 
     def close(self) -> Sent:
-        """Send what is left; what was done altogether."""
+        """Send the queued rows; return the result of the partition."""
         if self._waiting:
             self._commit()
         self._consumer.close()
         return Sent(*self._place, self.sent, self.skipped, self.next_position)
 
     def _commit(self) -> None:
-        """The waiting rows and the position after them, in one transaction."""
+        """Send the queued rows and the position after them in one transaction."""
         deadline = time.monotonic() + PATIENCE_S
         while not self._attempted():
             if time.monotonic() > deadline:
@@ -175,7 +175,7 @@ class PartitionSender:
         self._waiting_bytes = 0
 
     def _attempted(self) -> bool:
-        """One transaction; False when it was aborted and may be tried again."""
+        """Try one transaction; return False if it was aborted and may be tried again."""
         producer = self._producer
         self._failed.clear()
         try:
@@ -232,7 +232,7 @@ class PartitionSender:
 
 
 def send_all(items: Iterable[Item], job: SendJob) -> Iterator[Sent]:
-    """Send rows that come partition after partition, each in order of its positions."""
+    """Send rows that are grouped by partition and sorted by position; yield a result for each."""
     sender: PartitionSender | None = None
     current: tuple[str, int] | None = None
     for item in items:

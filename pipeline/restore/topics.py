@@ -1,4 +1,4 @@
-"""The target topics: made with as many partitions as rows need, looked at before rows are sent."""
+"""The target topics: creates them with the partitions that rows need, and checks them first."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -27,12 +27,12 @@ class Targets:
         configs: Mapping[str, str],
         replication: int,
     ) -> list[str]:
-        """Topics with at least so many partitions; the names of those made.
+        """Create missing topics; return their names. `wanted` has the least number of partitions.
 
-        A topic that is made keeps its records (`retention.ms=-1`) unless `configs` says otherwise:
-        retention goes by the records' own timestamps and would take old ones at once.
+        A new topic keeps its records (`retention.ms=-1`) unless `configs` says otherwise: retention
+        uses the records' own timestamps and would delete old ones at once.
 
-        Raises PipelineError when a topic has too few partitions or cannot be made.
+        Raises PipelineError if a topic has too few partitions or cannot be created.
         """
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import NewTopic
@@ -60,12 +60,12 @@ class Targets:
         return missing
 
     def begin(self, places: Mapping[str, int], append: bool) -> dict[tuple[str, int], int]:
-        """Have progress written down for each partition; what it is.
+        """Return the progress of each partition, after committing 0 for those without one.
 
-        A partition that has none begins at 0, and must be empty unless `append`: it could hold
-        what was restored so long ago that the group's offsets have expired.
+        A partition without progress must be empty unless `append`: it could hold the rows of an
+        earlier restore whose group's offsets have expired (decision 66).
 
-        Raises PipelineError when it is not.
+        Raises PipelineError if it is not empty.
         """
         all_places = [(topic, number) for topic, count in places.items() for number in range(count)]
         progress = committed_positions(self._job, all_places)
@@ -94,7 +94,7 @@ class Targets:
         return {**dict.fromkeys(new, 0), **progress}
 
     def log_append_time(self, topics: list[str]) -> list[str]:
-        """Those whose records get the broker's clock instead of their own timestamps."""
+        """Return the topics whose records get the broker's time instead of their own."""
         from confluent_kafka.admin import ConfigResource, ResourceType
 
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]

@@ -1,4 +1,4 @@
-"""What Spark's Python processes spend on the archives that they import from.
+"""Avoids the time that Spark's Python processes spend on the archives that they import from.
 
 Spark hands its workers `pyspark.zip` and `py4j-….zip` on `PYTHONPATH`, and begins each task with
 `importlib.invalidate_caches()` (`pyspark.worker_util.setup_spark_files`). Before Python 3.13 this
@@ -11,11 +11,11 @@ from zipimport import zipimporter
 
 
 def forget_archives() -> None:
-    """Let the import system find archives anew when it next looks for a module.
+    """Remove the archives' finders from the import system's cache.
 
-    A finder that is not cached is not read again by `invalidate_caches`. Modules that are loaded
-    stay; who imports another gets a new finder. Processes that read many tasks are spared the
-    directories from their second task on.
+    `invalidate_caches` reads only archives whose finder is cached. Loaded modules stay, and another
+    import makes a new finder. So a process that runs many tasks does not read the archives'
+    directories from its second task on.
     """
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):

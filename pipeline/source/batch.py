@@ -20,14 +20,14 @@ from storage.reader.scan import (
 
 
 class LogPartition(InputPartition):  # type: ignore[misc]
-    """One task of the plan: what one Spark task reads."""
+    """One task of the plan, which one Spark task reads."""
 
     def __init__(self, task: ScanTask) -> None:
         self.value = task
 
 
 def read_partition(partition: LogPartition, columns: Sequence[str]) -> Iterator[Any]:
-    """Its records, as Arrow record batches."""
+    """Yield a partition's records as Arrow record batches."""
     from storage.reader.arrow import read_task
 
     forget_archives()
@@ -35,7 +35,7 @@ def read_partition(partition: LogPartition, columns: Sequence[str]) -> Iterator[
 
 
 def partitions_of(tasks: Sequence[ScanTask], options: SourceOptions) -> list[InputPartition]:
-    """A Spark partition for each task."""
+    """Return a Spark partition for each task."""
     lenient = not options.fail_on_data_loss
     return [LogPartition(replace(task, is_lenient=lenient)) for task in tasks]
 
@@ -48,18 +48,18 @@ class LogReader(DataSourceReader):  # type: ignore[misc]
         self._columns = columns
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One per task. Raises BadOption, the scan errors, OSError."""
+        """Plan a partition per task. Raises BadOption, the scan errors, OSError."""
         options = self._options
         selected = options.selected()
         start, end = options.start.positions(selected), options.end.positions(selected)
         planned = plan(replace(options.request, start=start, end=end))
         for found in planned.partitions:
             _check(found, start, end, options)
-        # Spark reads a partition of nothing where there is none.
+        # Without partitions Spark would read one that is None.
         return partitions_of(planned.tasks, options) or [LogPartition(NOTHING)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Raises the scan errors, OSError."""
+        """Read a partition. Raises the scan errors, OSError."""
         assert isinstance(partition, LogPartition)
         return read_partition(partition, self._columns)
 
@@ -74,11 +74,11 @@ NOTHING = ScanTask(
     start_offset=0,
     end_offset=0,
 )
-"""A task without records: a query over empty topics has one."""
+"""A task without records, for a query over empty topics."""
 
 
 def limit_of(found: PartitionRange, options: SourceOptions) -> int:
-    """The end of what may be read of a partition."""
+    """Return the offset before which a partition may be read."""
     if options.request.beyond_high_watermark:
         return found.log_end_offset
     stable = found.last_stable_offset
@@ -99,7 +99,7 @@ def _check(found: PartitionRange, start: Positions, end: Positions, options: Sou
 
 
 def check_there(found: PartitionRange, position: Position, limit: int) -> None:
-    """Raises ScanError for an offset that the log does not reach (failOnDataLoss)."""
+    """Raise ScanError for an offset outside of the log (failOnDataLoss)."""
     if position.kind is not Kind.OFFSET:
         return
     if not found.log_start_offset <= position.value <= limit:

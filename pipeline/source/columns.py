@@ -1,4 +1,4 @@
-"""Columns in Spark: those of its kafka source, and what of them a job asks for."""
+"""Columns in Spark: those of its kafka source, and those that a job selects."""
 
 from typing import Any, Final
 
@@ -29,14 +29,14 @@ TYPES: Final[dict[str, Any]] = {
 
 
 def full_schema(*, headers: bool) -> StructType:
-    """What the kafka source has."""
+    """Return the schema of the kafka source."""
     return StructType(
         [StructField(name, kind) for name, kind in TYPES.items() if headers or name != "headers"]
     )
 
 
 def columns_of(schema: StructType) -> list[str]:
-    """The names of a schema that a job gave, which must be of ours. Raises BadOption."""
+    """Return the names in a job's schema. Raises BadOption for a column that is not ours."""
     for wanted in schema.fields:
         kind = TYPES.get(wanted.name)
         if kind is None:

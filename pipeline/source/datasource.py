@@ -1,4 +1,4 @@
-"""What Spark is told of the source: its name, its columns, who reads it."""
+"""The source's interface to Spark: its name, its schema, its readers."""
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
@@ -15,20 +15,20 @@ class PyKafkaLogDataSource(DataSource):  # type: ignore[misc]
 
     @classmethod
     def name(cls) -> str:
-        """As in `format`."""
+        """The name for `format`."""
         return "pykafkalog"
 
     def schema(self) -> StructType:
-        """Of a job that names no columns. Raises BadOption."""
+        """Return the schema of a job that names no columns."""
         text = self.options.get("includeHeaders", "false")
         return full_schema(headers=text.lower() == "true")
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For a batch query. Raises BadOption."""
+        """Return the reader of a batch query. Raises BadOption."""
         forget_archives()
         return LogReader(parse_options(self.options), columns_of(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """For a streaming query. Raises BadOption."""
+        """Return the reader of a streaming query. Raises BadOption."""
         forget_archives()
         return LogStreamReader(parse_options(self.options, streaming=True), columns_of(schema))

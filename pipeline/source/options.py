@@ -1,8 +1,8 @@
 """The options of `format("pykafkalog")`: those of Spark's kafka source, read the same way.
 
-Beside them `log.dirs` says where the log is, and what only a broker's client needs (`kafka.…`) is
-passed over, so that a job changes from one source to the other by the name of the format. Any
-other option that is not known is an error: a misspelt one would read something else.
+In addition, `log.dirs` names the log directories, and options that only a client needs (`kafka.…`)
+are ignored, so that a job can change from one source to the other by the format's name. Any other
+unknown option is an error: with a misspelt one, a job would read something else.
 """
 
 import json
@@ -49,20 +49,23 @@ _SPLIT_BYTES: Final = 128 * 1024 * 1024
 
 
 class BadOption(ValueError):
-    """An option that is missing, unknown or makes no sense. The message names it."""
+    """An option is missing, unknown or makes no sense; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One end of the range, as the options say it."""
+    """One end of the range, from the options."""
 
     default: Position
     partitions: Mapping[TopicPartition, Position] = field(default_factory=dict)
     option: str = ""
-    """Which option named partitions one by one."""
+    """The option that named partitions one by one."""
 
     def positions(self, selected: Sequence[TopicPartition]) -> Positions:
-        """For these partitions, which it must name all if it names any. Raises BadOption."""
+        """Return positions of the selected partitions.
+
+        Raises BadOption if the option names some partitions, but not exactly these.
+        """
         if self.partitions and set(self.partitions) != set(selected):
             missing = sorted(str(one) for one in set(selected) - set(self.partitions))
             unknown = sorted(str(one) for one in set(self.partitions) - set(selected))
@@ -76,25 +79,25 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What the options say, checked."""
+    """The checked options."""
 
     request: ScanRequest
-    """Without start and end."""
+    """The request, without start and end."""
     start: Bound
     end: Bound
     start_is_strict: bool
-    """No record at or after a starting timestamp is an error."""
+    """Whether it is an error if no record is at or after a starting timestamp."""
     include_headers: bool
     fail_on_data_loss: bool
     max_offsets_per_trigger: int | None
 
     def selected(self) -> list[TopicPartition]:
-        """The partitions that there are now. Raises the scan errors."""
+        """Return the selected partitions that exist now. Raises the scan errors."""
         return [where for where, _ in select(self.request, OsFileSystem())]
 
 
 def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
-    """Raises BadOption."""
+    """Check and parse the options of a query. Raises BadOption."""
     given = {name.lower(): value for name, value in options.items()}
     for name in options:
         if name.lower() not in _NAMES and not name.lower().startswith("kafka.") and name != "path":
@@ -159,7 +162,7 @@ def _topics(subscribe: str | None, pattern: str | None, assign: str | None) -> d
 
 
 def _bound(get: Any, prefix: str, default: Position) -> Bound:
-    """The three ways of the kafka source, in its order: one time, times, offsets."""
+    """Parse one end by the kafka source's three options, in its order: one time, times, offsets."""
     name = f"{prefix}Timestamp"
     if (time := get(name)) is not None:
         return Bound(Position.timestamp(_number(name, time, 0)))
@@ -226,5 +229,5 @@ def _flag(name: str, text: str | None, default: bool) -> bool:
 
 
 def is_timed(position: Position) -> bool:
-    """Whether it is a time."""
+    """Whether the position is a time."""
     return position.kind is Kind.TIMESTAMP

@@ -1,17 +1,17 @@
-"""A streaming query: a batch reads from the offsets of the last one to those that are there now.
+"""A streaming query: a batch reads from the end of the last batch to the latest offsets.
 
-Offsets are the kafka source's: `{"orders": {"0": 17}}`, the first offset that was not read. Spark
-4.0 asks a Python source for `latestOffset` without saying where the query stands. What it says
-beside (Spark's `MicroBatchExecution`, 4.0.0):
+Offsets have the kafka source's form: `{"orders": {"0": 17}}` is the first offset that was not read.
+Spark 4.0 asks a Python source for `latestOffset` without telling it the query's position. It makes
+these other calls (Spark's `MicroBatchExecution`, 4.0.0):
 
-* of a query that begins, nothing; then it calls `initialOffset` and `partitions`;
-* of one that goes on from a checkpoint, `partitions(x, x)` with the offsets it has seen;
-* each batch, `partitions(start, end)`.
+* for a new query, none before it; then `initialOffset` and `partitions`;
+* for a query that goes on from a checkpoint, `partitions(x, x)` with the offsets it has seen;
+* for each batch, `partitions(start, end)`.
 
-So the reader remembers the last end that it was asked for, which `maxOffsetsPerTrigger` counts
-from. Under `availableNow` Spark asks for the latest offset once and reads up to there, so a run
-with the option ends behind that many offsets. Should it ask before it has said where the query
-stands, the answer would lie before that place; this is refused when it shows.
+So the reader remembers the last end that it was asked for, and `maxOffsetsPerTrigger` counts from
+there. With `availableNow`, Spark asks for the latest offset once and reads up to it, so a run with
+the option ends after that many offsets. If Spark asks before the reader knows the position, the
+answer may be before the position; the query is refused when that shows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ Offsets = dict[str, dict[str, int]]
 
 
 class LogStreamReader(DataSourceStreamReader):  # type: ignore[misc]
-    """One query's; Spark keeps it in a Python process of the driver as long as the query runs."""
+    """One query's reader, which Spark keeps in a Python process of the driver while it runs."""
 
     def __init__(self, options: SourceOptions, columns: list[str]) -> None:
         self._options = options
@@ -51,11 +51,11 @@ class LogStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         self._has_guessed = False
 
     def initialOffset(self) -> Offsets:
-        """Where a new query begins. Raises BadOption, the scan errors, OSError."""
+        """Return the offsets of a new query. Raises BadOption, the scan errors, OSError."""
         return _to_json(self._initial())
 
     def latestOffset(self) -> Offsets:
-        """What the next batch may read to. Raises BadOption, the scan errors, OSError."""
+        """Return the end of the next batch. Raises BadOption, the scan errors, OSError."""
         options = self._options
         latest = {
             found.topic_partition: limit_of(found, options)
@@ -69,7 +69,7 @@ class LogStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         return _to_json(limited(self._at, latest, most, self._first))
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        """What a batch reads. Raises BadOption, the scan errors, OSError."""
+        """Plan a batch. Raises BadOption, the scan errors, OSError."""
         options = self._options
         begin, until = _from_json(start), _from_json(end)
         if begin == until and self._has_guessed:
@@ -103,7 +103,7 @@ class LogStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         return partitions_of(planned.tasks, options)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Raises the scan errors, OSError."""
+        """Read a partition. Raises the scan errors, OSError."""
         assert isinstance(partition, LogPartition)
         return read_partition(partition, self._columns)
 
@@ -119,7 +119,7 @@ class LogStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         return plan(replace(self._options.request, start=start, end=end)).partitions
 
     def _first(self, where: TopicPartition) -> int:
-        """Of a partition that has come to be since: all of it is read."""
+        """Return the first offset of a partition that is new, and is read from its start."""
         request = replace(self._options.request, topics=None, pattern=None, assign=(where,))
         (found,) = plan(request).partitions
         return found.log_start_offset
@@ -131,7 +131,7 @@ def limited(
     most: int,
     first: Any,
 ) -> dict[TopicPartition, int]:
-    """At most `most` offsets from `at` on, shared in the proportion of what is there."""
+    """Return ends for at most `most` offsets from `at` on, shared in proportion to the lags."""
     begins = {where: at[where] if where in at else first(where) for where in latest}
     sizes = {where: max(latest[where] - begins[where], 0) for where in latest}
     total = sum(sizes.values())
@@ -147,7 +147,7 @@ def limited(
 def _check_continuous(
     begin: Mapping[TopicPartition, int], until: Mapping[TopicPartition, int]
 ) -> None:
-    """Raises ScanError where the log is not the one that the query has read (failOnDataLoss)."""
+    """Raise ScanError if the log is not the one that the query has read (failOnDataLoss)."""
     for where, offset in begin.items():
         if where not in until:
             raise ScanError(

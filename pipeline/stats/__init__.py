@@ -1,12 +1,12 @@
-"""What is in topics: how much and when, how large, which keys, what compaction and transactions do.
+"""Statistics of topics: throughput, sizes, keys, compaction, transactions.
 
-    values.py        what is found out, as frozen values
+    values.py        the statistics, as frozen values
     distribution.py  percentiles, histograms and inequality, from counts
     collecting.py    the values from a frame of Spark's kafka source, or of the direct reader
-    files.py         what only log directories tell: batches, codecs, outcomes of transactions
+    files.py         what only log directories show: batches, codecs, outcomes of transactions
     tables.py        the values as tables, for a terminal
     page.py, plots.py  the same as one HTML page
 
-Records are read once: what is asked of each (sizes, time, key) is kept by Spark, and every number
-comes from that. Values are not kept.
+Records are read once: Spark keeps the sizes, the time and the key of each, from which every number
+is computed. Values are not kept.
 """

@@ -1,8 +1,8 @@
 """Statistics of the records in a frame that has the columns of Spark's kafka source.
 
-One pass reads the records and keeps what is asked of each, in memory or on the disks of the
-executors: its place, its time, its key and three lengths. All else is counted from that. Keys are
-counted exactly, by a shuffle of all distinct ones; `exact_keys=False` leaves that out.
+One pass reads the records and keeps the place, time, key and three lengths of each, in the memory
+or on the disks of the executors. Everything else is computed from that. Keys are counted exactly,
+by a shuffle of all distinct ones; with `exact_keys=False` they are estimated.
 """
 
 from typing import Any, Final
@@ -24,13 +24,13 @@ from pipeline.stats.values import Compaction, Keys, PartitionStats, Stats, Topic
 
 TOP: Final = 10
 DEVIATION: Final = 0.02
-"""Of estimated numbers of keys."""
+"""Relative standard deviation of estimated numbers of keys."""
 
 
 def collect(frame: DataFrame, source: str, *, exact_keys: bool = True) -> Stats:
-    """Statistics of all topics in the frame. Raises PipelineError when it is empty.
+    """Return statistics of all topics in the frame. Raises PipelineError if it is empty.
 
-    `headers` count where the frame has them (`includeHeaders`).
+    Headers count if the frame has them (`includeHeaders`).
     """
     records = _measured(frame).persist(StorageLevel.MEMORY_AND_DISK)
     try:
@@ -167,7 +167,7 @@ def _topic(
 
 
 class _ExactKeys:
-    """A row per topic, partition and key, and what is counted from it."""
+    """A row per topic, partition and key, and the numbers computed from these rows."""
 
     def __init__(self, records: DataFrame) -> None:
         self._rows = (
@@ -207,15 +207,15 @@ class _ExactKeys:
         )
 
     def release(self) -> None:
-        """Let Spark forget the rows."""
+        """Have Spark drop the rows."""
         self._rows.unpersist()
 
     def of_partitions(self, topic: str) -> dict[int, int]:
-        """Partition to distinct keys."""
+        """Return the number of distinct keys by partition."""
         return {row.partition: row["keys"] for row in self._partitions.get(topic, [])}
 
     def keys(self, topic: str) -> Keys:
-        """How many, and how unequal."""
+        """Return the number of a topic's keys and the distribution of their records."""
         rows = self._counts.get(topic, [])
         if not rows:
             return Keys(exact=True, distinct=0, in_several_partitions=0)
@@ -240,7 +240,7 @@ class _ExactKeys:
         )
 
     def compaction(self, topic: str, without_key: int) -> Compaction:
-        """What the last record of each key and partition leaves."""
+        """Return what would be left if only the last record of each key and partition stayed."""
         rows = self._partitions.get(topic, [])
 
         def total(name: str) -> int:
@@ -258,7 +258,7 @@ class _ExactKeys:
 
 
 def as_text(key: bytes) -> str:
-    """A key as people read it: text where it is printable text, else hex."""
+    """Return a key as printable text, or in hex."""
     try:
         text = bytes(key).decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""`pykafkalog pipeline stats`: what is in topics, as tables, JSON and a page."""
+"""`pykafkalog pipeline stats`: statistics of topics, as tables, JSON and a page."""
 
 import argparse
 import sys
@@ -31,7 +31,7 @@ transactions ended."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The command's arguments."""
+    """Add the command's parser."""
     parser = add_command(
         commands,
         "stats",
@@ -57,7 +57,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> None:
-    """Look and tell. Raises PipelineError."""
+    """Collect and print statistics. Raises PipelineError."""
     from pipeline.session import KAFKA
     from pipeline.showing import StatusLine, print_json
     from pipeline.stats.tables import show
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def of_broker(session: Any, args: argparse.Namespace) -> "Stats":
-    """By Spark's kafka source."""
+    """Collect statistics with Spark's kafka source."""
     from pipeline.broker import matching, partitions_of_topics
     from pipeline.stats.collecting import collect
 
@@ -101,7 +101,7 @@ def of_broker(session: Any, args: argparse.Namespace) -> "Stats":
 
 
 def of_files(session: Any, args: argparse.Namespace) -> "Stats":
-    """By the direct reader, and what the files tell beside the records."""
+    """Collect statistics with the direct reader, and those that only files show."""
     from dataclasses import replace
 
     from pipeline.source import register
@@ -142,7 +142,7 @@ def of_files(session: Any, args: argparse.Namespace) -> "Stats":
 
 
 def write_page(stats: "Stats", path: Path) -> None:
-    """Raises PipelineError when the file cannot be written."""
+    """Write the HTML page. Raises PipelineError if the file cannot be written."""
     from pipeline.stats.page import page
 
     made = f"Looked at {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,6 +1,6 @@
-"""Percentiles, histograms and inequality, each from (value, how many) pairs: small, exact tables.
+"""Percentiles, histograms and inequality, each from a small table of (value, count) pairs.
 
-Pure functions; what counts is Spark's work.
+Pure functions; Spark makes the counts.
 """
 
 from collections.abc import Sequence
@@ -9,22 +9,22 @@ from typing import Final
 from pipeline.stats.values import Sizes
 
 EXACT_UP_TO: Final = 16_384
-"""Larger sizes are counted together with those within 0.4 % of them: the table stays small."""
+"""Larger sizes are rounded within 0.4 % before they are counted, so that the table stays small."""
 STEPS: Final = 256
 INTERVALS: Final = (
     *(1, 5, 10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600),
     *(86_400, 7 * 86_400, 28 * 86_400),
 )
-"""Seconds that an interval of the throughput may have."""
+"""Possible lengths of an interval of the throughput, in seconds."""
 MOST_INTERVALS: Final = 120
 LORENZ_POINTS: Final = 50
 
 Counts = Sequence[tuple[int, int]]
-"""(value, how often), ascending."""
+"""(value, count) pairs, ascending by value."""
 
 
 def sizes_of(counts: Counts, total_bytes: int) -> Sizes:
-    """Percentiles are of the nearest rank: a size that a record has."""
+    """Return statistics of sizes; percentiles are by nearest rank, so each is a record's size."""
     number = sum(count for _, count in counts)
     return Sizes(
         smallest=counts[0][0],
@@ -38,7 +38,7 @@ def sizes_of(counts: Counts, total_bytes: int) -> Sizes:
 
 
 def percentile(counts: Counts, percent: int) -> int:
-    """The smallest value that at least `percent` of all are no larger than."""
+    """Return the smallest value v such that at least `percent` of all values are at most v."""
     number = sum(count for _, count in counts)
     left = -(-number * percent // 100)
     for value, count in counts:
@@ -49,7 +49,7 @@ def percentile(counts: Counts, percent: int) -> int:
 
 
 def histogram(counts: Counts) -> tuple[tuple[int, int, int], ...]:
-    """Bins that double, from the one of the smallest to the one of the largest."""
+    """Return bins that double, from that of the smallest to that of the largest value."""
     bins: dict[int, int] = {}
     for value, count in counts:
         exponent = value.bit_length()
@@ -61,7 +61,7 @@ def histogram(counts: Counts) -> tuple[tuple[int, int, int], ...]:
 
 
 def gini(counts: Counts) -> float:
-    """Of a table (records of a key, keys that have so many): 0 equal, towards 1 all in one.
+    """Return the Gini coefficient of (records per key, number of keys): 0 if equal, at most 1.
 
     Twice the area between the Lorenz curve and the line of equality.
     """
@@ -77,7 +77,7 @@ def gini(counts: Counts) -> float:
 
 
 def lorenz(counts: Counts) -> tuple[tuple[float, float], ...]:
-    """(share of the keys, share of the records), the busiest keys first, from (0, 0) to (1, 1)."""
+    """Return (share of keys, share of records), busiest keys first, from (0, 0) to (1, 1)."""
     keys = sum(count for _, count in counts)
     records = sum(value * count for value, count in counts)
     points = [(0.0, 0.0)]
@@ -91,7 +91,7 @@ def lorenz(counts: Counts) -> tuple[tuple[float, float], ...]:
 
 
 def interval_ms(first_ms: int, last_ms: int) -> int:
-    """The finest interval that gives at most MOST_INTERVALS of them."""
+    """Return the shortest interval of which at most MOST_INTERVALS cover the span."""
     span = last_ms - first_ms
     for seconds in INTERVALS:
         if span <= seconds * 1000 * MOST_INTERVALS:

@@ -1,7 +1,7 @@
-"""What only the files of a topic tell: batches, codecs, producers, and how transactions ended.
+"""Statistics that only files show: batches, codecs, producers, and how transactions ended.
 
-Consumers see none of it: markers are no records, and what was aborted is left out or looks like the
-rest. One partition directory is one task, which goes through batch headers only and returns counts.
+Consumers see none of this: markers are not records, and aborted records are left out or look like
+others. One task reads one partition directory, only the batch headers, and returns counts.
 """
 
 from collections import Counter
@@ -25,17 +25,17 @@ CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @dataclass(slots=True)
 class Counted:
-    """Of one partition, or of several."""
+    """Counts of one or more partitions."""
 
     file_bytes: int = 0
     batches: int = 0
     codecs: Counter[int] = field(default_factory=Counter)
     producers: set[int] = field(default_factory=set)
     transactions: Counter[str] = field(default_factory=Counter)
-    """committed, aborted, open; and the same with `_records`; and empty_markers."""
+    """Counts of committed, aborted, open; the same with `_records`; and empty_markers."""
 
     def add(self, other: "Counted") -> None:
-        """Take the other's counts in."""
+        """Add the other's counts."""
         self.file_bytes += other.file_bytes
         self.batches += other.batches
         self.codecs += other.codecs
@@ -44,7 +44,7 @@ class Counted:
 
 
 def facts(counted: Iterable[Counted]) -> LogFacts:
-    """Of a topic: what its partitions have together."""
+    """Return a topic's facts from the counts of its partitions."""
     total = Counted()
     for one in counted:
         total.add(one)
@@ -65,7 +65,7 @@ def facts(counted: Iterable[Counted]) -> LogFacts:
 
 
 def count_directories(spark: Any, directories: dict[str, list[str]]) -> dict[str, LogFacts]:
-    """Facts of each topic; its partition directories are read by Spark's executors."""
+    """Return the facts of each topic; Spark's executors read its partition directories."""
     flat = [(topic, path) for topic, paths in directories.items() for path in paths]
     if not flat:
         return {}
@@ -82,9 +82,9 @@ def _count_of_topic(item: tuple[str, str]) -> tuple[str, Counted]:
 
 
 def count_partition(directory: str) -> Counted:
-    """Go through the batch headers of a partition directory, to the end of its files.
+    """Count the batch headers of a partition directory, to the end of its files.
 
-    Raises PipelineError when it cannot be read.
+    Raises PipelineError if it cannot be read.
     """
     counted = Counted()
     open_records: dict[int, int] = {}

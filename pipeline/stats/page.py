@@ -1,6 +1,6 @@
-"""One HTML page that holds everything it shows: mail it, keep it, open it without a network.
+"""One HTML page that needs no other file or network, so that it can be mailed and kept.
 
-What comes from records and names of topics is escaped; the page has no script.
+Texts from records and names of topics are escaped; the page has no script.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ td:first-child { overflow-wrap: anywhere; max-width: 420px; }
 
 
 def page(stats: Stats, made: str) -> str:
-    """The whole page; `made` says when."""
+    """Return the whole page; `made` is a text that says when it was made."""
     body = "\n".join(_topic(topic) for topic in stats.topics)
     contents = ""
     if len(stats.topics) > 1:

@@ -1,7 +1,7 @@
-"""The plots of the page, as SVG: no script, no font and no address is needed to look at them.
+"""The plots of the page, as SVG without scripts, fonts or links.
 
 Text stays text, so a topic takes some tens of kilobytes, can be searched, and is sharp at any size.
-Keys and names are never read as formulas (`parse_math`).
+Keys and names are never parsed as formulas (`parse_math`).
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ MOST_BARS: Final = 60
 
 
 def throughput(topic: TopicStats) -> str:
-    """Bytes a second over time."""
+    """Plot bytes per second over time."""
     width_ms = topic.interval_ms
     begins = [datetime.fromtimestamp(at / 1000, UTC) for at, _, _ in topic.throughput]
     rates = [size * 1000 / width_ms for _, _, size in topic.throughput]
@@ -63,7 +63,7 @@ def throughput(topic: TopicStats) -> str:
 
 
 def sizes(topic: TopicStats) -> str:
-    """Records by size, doubling bins."""
+    """Plot records by size, in doubling bins."""
     bins = topic.sizes.histogram
 
     def draw(axes: Any) -> None:
@@ -80,7 +80,7 @@ def sizes(topic: TopicStats) -> str:
 
 
 def partitions(topic: TopicStats) -> str:
-    """Records by partition, with the mean."""
+    """Plot records by partition, with the mean."""
     shown = topic.partitions[:MOST_BARS]
 
     def draw(axes: Any) -> None:
@@ -94,7 +94,7 @@ def partitions(topic: TopicStats) -> str:
 
 
 def keys(topic: TopicStats) -> str:
-    """Which share of the records the busiest keys have."""
+    """Plot the share of the records that the busiest keys have."""
     points = topic.keys.lorenz
 
     def draw(axes: Any) -> None:
@@ -110,7 +110,7 @@ def keys(topic: TopicStats) -> str:
 
 
 def compaction(topic: TopicStats) -> str:
-    """Bytes now and after compaction."""
+    """Plot bytes now and after compaction."""
     found = topic.compaction
     assert found is not None
     left = found.latest_bytes - found.tombstone_bytes
@@ -131,7 +131,7 @@ def compaction(topic: TopicStats) -> str:
 
 
 def transactions(topic: TopicStats) -> str:
-    """How transactions ended."""
+    """Plot the outcomes of transactions."""
     log = topic.log
     assert log is not None
     rows = (

@@ -1,4 +1,4 @@
-"""Statistics as tables for a terminal, or tab-separated where there is none."""
+"""Prints statistics as tables on a terminal, or tab-separated without one."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -8,11 +8,11 @@ from pipeline.showing import print_table, size_of
 from pipeline.stats.values import Stats, TopicStats
 
 MOST_ROWS = 20
-"""Intervals that are listed; of more, the busiest."""
+"""The most intervals that are listed; of more, the busiest."""
 
 
 def show(stats: Stats) -> None:
-    """Everything, topic by topic."""
+    """Print everything, topic by topic."""
     print_table(
         f"Topics of {stats.source}",
         ("topic", "partitions", "records", "bytes", "mean", "from", "to", "keys"),
@@ -92,7 +92,7 @@ def _show_topic(topic: TopicStats) -> None:
 
 
 def compaction_rows(topic: TopicStats) -> Sequence[tuple[str, Any, str]]:
-    """What compaction would make of it."""
+    """Return rows about what compaction would leave."""
     found = topic.compaction
     if found is None:
         return []
@@ -108,7 +108,7 @@ def compaction_rows(topic: TopicStats) -> Sequence[tuple[str, Any, str]]:
 
 
 def log_rows(topic: TopicStats) -> Sequence[tuple[str, Any, str]]:
-    """What only the files tell."""
+    """Return rows about what only files show."""
     log = topic.log
     if log is None:
         return []
@@ -128,12 +128,12 @@ def log_rows(topic: TopicStats) -> Sequence[tuple[str, Any, str]]:
 
 
 def keys_in_words(topic: TopicStats) -> str:
-    """How many keys, and whether they were counted."""
+    """Return the number of keys in words: exact, or with "about"."""
     return f"{'' if topic.keys.exact else 'about '}{topic.keys.distinct:,}"
 
 
 def span(topic: TopicStats) -> tuple[int, int]:
-    """The smallest and the largest timestamp, ms."""
+    """Return the smallest and the largest timestamp, in ms."""
     return (
         min(one.first_timestamp for one in topic.partitions),
         max(one.last_timestamp for one in topic.partitions),
@@ -141,7 +141,7 @@ def span(topic: TopicStats) -> tuple[int, int]:
 
 
 def moment(timestamp_ms: int) -> str:
-    """UTC, to the second; the number where no calendar has it."""
+    """Return UTC to the second; a number if the time is out of range."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, OSError, ValueError):
@@ -149,7 +149,7 @@ def moment(timestamp_ms: int) -> str:
 
 
 def interval_in_words(width_ms: int) -> str:
-    """60000 -> 1 min."""
+    """Return a length of time in words: 60000 -> 1 min."""
     for size, name in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s")):
         if width_ms % size == 0:
             return f"{width_ms // size} {name}"
@@ -157,5 +157,5 @@ def interval_in_words(width_ms: int) -> str:
 
 
 def bar(share: float) -> str:
-    """Up to twenty blocks."""
+    """Return a bar of up to twenty blocks."""
     return "█" * max(round(20 * share), 1 if share > 0 else 0)

@@ -1,4 +1,4 @@
-"""What is found out of topics, as values: they print as tables, JSON and a page."""
+"""Statistics of topics as values, which are shown as tables, JSON and a page."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Of a topic's records: bytes of key, value and headers, uncompressed, without framing."""
+    """Sizes of a topic's records: bytes of key, value and headers, uncompressed, unframed."""
 
     smallest: int
     mean: float
@@ -15,7 +15,7 @@ class Sizes:
     p99: int
     largest: int
     histogram: tuple[tuple[int, int, int], ...]
-    """(from, up to and without, records), doubling."""
+    """(lower bound, upper bound exclusive, records) of bins that double."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,25 +30,26 @@ class PartitionStats:
     last_offset: int
     first_timestamp: int
     last_timestamp: int
-    """The smallest and the largest, in ms."""
+    """First and last are the smallest and the largest timestamp, in ms."""
     without_key: int
     tombstones: int
     """Records with a key and without a value."""
     keys: int
-    """Distinct ones; approximate where `Keys.exact` is false."""
+    """Number of distinct keys; an estimate if `Keys.exact` is false."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """The keys of a topic, and how unequal they are."""
+    """The keys of a topic, and how unevenly they have records."""
 
     exact: bool
-    """False: HyperLogLog, a standard deviation of 2 %; what follows is unknown then."""
+    """If False, `distinct` is HyperLogLog's, with a standard deviation of 2 %, and the other fields
+    are unknown."""
     distinct: int
     in_several_partitions: int | None = None
     """Keys whose records have no order among them, and which compaction keeps more than once."""
     gini: float | None = None
-    """Of records per key: 0 when all have as many, towards 1 when one has all."""
+    """Gini coefficient of records per key: 0 if all have as many, close to 1 if one has all."""
     lorenz: tuple[tuple[float, float], ...] = ()
     """(share of the keys, busiest first; share of the records that they have)."""
     top: tuple[tuple[str, int, int], ...] = ()
@@ -59,40 +60,40 @@ class Keys:
 class Compaction:
     """What would be left if the topic were compacted now, to its end.
 
-    A broker leaves the active segment and the last `min.compaction.lag.ms` alone, so it comes near
-    this, not to it. Bytes are uncompressed, as in `Sizes`.
+    A broker does not clean the active segment and the last `min.compaction.lag.ms`, so it keeps
+    more. Bytes are uncompressed, as in `Sizes`.
     """
 
     records: int
     bytes: int
-    """Of records with a key, as they are."""
+    """Bytes of all records with a key."""
     latest: int
     latest_bytes: int
-    """The last one of each key and partition."""
+    """Bytes of the last record of each key and partition."""
     tombstones: int
     tombstone_bytes: int
-    """Those of the latest that are tombstones: they go after `delete.retention.ms`."""
+    """Bytes of tombstones among the latest, which go after `delete.retention.ms`."""
     without_key: int
     """Records that a compacted topic would refuse."""
 
     @property
     def saved(self) -> float:
-        """Share of the bytes that would go, tombstones included."""
+        """The share of the bytes that would go, tombstones included."""
         left = self.latest_bytes - self.tombstone_bytes
         return 1 - left / self.bytes if self.bytes else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
-    """What only the files of a topic tell: batches, and what became of transactions."""
+    """What only the files of a topic show: batches, and the outcomes of transactions."""
 
     file_bytes: int
-    """Of whole batches, as they lie on the disk."""
+    """Bytes of whole batches on the disk."""
     batches: int
     codecs: tuple[tuple[str, int], ...]
-    """Batches of each codec."""
+    """Number of batches by codec."""
     producers: int
-    """Producer ids: idempotent or transactional producers."""
+    """Number of producer ids, of idempotent or transactional producers."""
     committed: int
     aborted: int
     open: int
@@ -101,7 +102,7 @@ class LogFacts:
     aborted_records: int
     open_records: int
     empty_markers: int
-    """Ends of transactions whose records are gone, or that had none in the partition."""
+    """Markers of transactions whose records are gone, or that had none in the partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,21 +111,21 @@ class TopicStats:
 
     topic: str
     partitions: tuple[PartitionStats, ...]
-    """Those that have records."""
+    """The partitions that have records."""
     sizes: Sizes
     interval_ms: int
-    """Of `throughput`."""
+    """The length of an interval of `throughput`."""
     throughput: tuple[tuple[int, int, int], ...]
     """(begin of the interval in ms, records, bytes); intervals without records are left out."""
     keys: Keys
     compaction: Compaction | None
-    """None where keys were only estimated."""
+    """None if keys were only estimated."""
     log: LogFacts | None = None
-    """None of a broker: consumers see neither batches nor markers nor what was aborted."""
+    """None if read from a broker: consumers see no batches, markers or aborted records."""
 
     @property
     def records(self) -> int:
-        """All of them."""
+        """Number of records in all partitions."""
         return sum(one.records for one in self.partitions)
 
     @property
@@ -134,20 +135,20 @@ class TopicStats:
 
     @property
     def partition_skew(self) -> float:
-        """Records of the largest partition over the mean of those that have any."""
+        """Records of the largest partition, divided by the mean of those that have any."""
         counts = [one.records for one in self.partitions]
         return max(counts) * len(counts) / sum(counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """All topics that were asked for."""
+    """The statistics of all topics."""
 
     source: str
     """Where the records were read, in words."""
     topics: tuple[TopicStats, ...]
-    """Those that have records, by name."""
+    """The topics that have records, sorted by name."""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values for JSON."""
         return asdict(self)

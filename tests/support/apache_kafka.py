@@ -17,7 +17,7 @@ START_TIMEOUT_S = 60
 
 
 def free_port() -> int:
-    """A port nobody listens on right now."""
+    """Return a port that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -98,7 +98,7 @@ class ApacheKafka:
                 contextlib.suppress(OSError),
                 socket.create_connection(("127.0.0.1", self.port), 1) as s,
             ):
-                # ApiVersions v0: it answers only once the broker serves.
+                # ApiVersions v0, which the broker answers only once it serves.
                 s.settimeout(2)
                 s.sendall(bytes.fromhex("0000000a 0012 0000 00000001 ffff".replace(" ", "")))
                 if s.recv(4):
@@ -107,15 +107,15 @@ class ApacheKafka:
         raise AssertionError(f"Apache Kafka did not start: {self.output()}")
 
     def output(self) -> str:
-        """The end of what it printed."""
+        """Return the end of its output."""
         return (self.directory / "kafka.out").read_text(errors="replace")[-4000:]
 
     def stop(self) -> None:
-        """Clean shutdown."""
+        """Stop it cleanly, with SIGTERM."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill it with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def _end(self, number: int) -> None:

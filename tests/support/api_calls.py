@@ -1,4 +1,4 @@
-"""Call a handler as a client would: the request and the response go through the wire's form."""
+"""Calls a handler as a client does: request and response pass the codecs of their version."""
 
 import inspect
 from typing import Any
@@ -22,7 +22,7 @@ CONNECTION = ConnectionInfo(
 def context(
     key: ApiKey, version: int, *, connection: ConnectionInfo = CONNECTION, client_id: str = "test"
 ) -> RequestContext:
-    """One request's envelope."""
+    """Make the context of one request."""
     return RequestContext(
         api_key=key,
         api_version=version,
@@ -34,7 +34,7 @@ def context(
 
 
 def over_the_wire(key: ApiKey, version: int, response: Any) -> Any:
-    """A response as the client reads it."""
+    """Return a response as the client decodes it."""
     codec = response_codec(key, version)
     return codec.parse(codec.build(response))
 
@@ -47,7 +47,7 @@ async def acall(
     *,
     connection: ConnectionInfo = CONNECTION,
 ) -> Any:
-    """What the client reads after sending `request` in `version`."""
+    """Return the response that a client decodes after sending `request` in `version`."""
     codec = request_codec(key, version)
     parsed = codec.parse(codec.build(request))
     reply = handler(context(key, version, connection=connection), parsed)

@@ -1,4 +1,4 @@
-"""Somebody else at work while a job runs: between any two lines of it, one after the other.
+"""Runs other code while a job runs: between any two lines of it, at one place after the other.
 
     def scenario(moment):
         world = ...                                 a fresh one for each moment
@@ -8,9 +8,10 @@
 
     at_every_moment(scenario)
 
-What interrupts is run in full, as the event loop runs it while a thread is between two lines of
-`run`; the interrupted code then goes on with what it has read before. Between the end of a `run`
-and its completion is a moment, too. Completions are not interrupted: they are the loop's.
+The interrupting code runs to its end, as the event loop's code does while a thread is between two
+lines of `run`; the interrupted code then goes on with the values that it has read before. The time
+between the end of a `run` and its completion is a moment, too. Completions are not interrupted,
+because they run on the loop.
 """
 
 import sys
@@ -22,34 +23,34 @@ from typing import Any, TypeVar
 from storage.jobs import Job
 
 ROOM = str(Path(__file__).resolve().parents[2] / "storage") + "/"
-"""Whose lines count."""
+"""Only lines of this room count."""
 DISK = ROOM + "memory_filesystem.py"
-"""What a file system in memory does between two of its lines, the kernel does in one call."""
+"""Lines of this file do not count: what they do, a kernel does in one call."""
 
 Result = TypeVar("Result")
 
 
 class Moment:
-    """The one before line `number`."""
+    """The moment before line `number`."""
 
     def __init__(self, number: int) -> None:
         self._number = number
         self._lines = 0
         self.place = "never"
-        """Where it was, for messages."""
+        """The line, for messages."""
 
     @property
     def came(self) -> bool:
-        """There are that many lines."""
+        """Whether the code had that many lines."""
         return self.place != "never"
 
     def perform(self, job: Job[Any] | None, interloper: Callable[[], object]) -> None:
-        """A job from its run to its last completion."""
+        """Run and complete a job and those that follow; interrupt it at this moment."""
         while job is not None:
             job = job.complete(self.run(job.run, interloper))
 
     def run(self, work: Callable[[], Result], interloper: Callable[[], object]) -> Result:
-        """Any code of the room."""
+        """Run any code of the room; interrupt it at this moment."""
 
         def pass_by(place: str) -> None:
             if self._lines == self._number:
@@ -76,7 +77,7 @@ class Moment:
 
 
 def at_every_moment(scenario: Callable[[Moment], None], *, step: int = 1, first: int = 0) -> int:
-    """Every `step`th moment until there are no more lines; how many there were."""
+    """Run the scenario at every `step`th moment until the lines end; return their number."""
     number = first
     while True:
         moment = Moment(number)

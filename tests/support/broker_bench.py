@@ -1,4 +1,4 @@
-"""A ReplicaManager with handlers over fake logs: what handler tests stand on."""
+"""A ReplicaManager over fake logs, for tests of handlers."""
 
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ NOW = 1_700_000_000_000
 
 
 class Bench:
-    """One stand-alone broker's replication room, with topics made on demand."""
+    """The replication room of one stand-alone broker, with topics made on demand."""
 
     def __init__(self, log_manager=None, clock=None):
         self.clock = clock or ManualClock(NOW)
@@ -38,7 +38,7 @@ class Bench:
         )
 
     def topic(self, name="t", partitions=1, config=None, *, is_new=True, leader_epoch=0, **where):
-        """Make and lead a topic; its partitions."""
+        """Make and lead a topic; return its partitions."""
         topic_id = name.encode().ljust(16, b".")
         self.image.add(name, topic_id, partitions)
         return [
@@ -54,13 +54,13 @@ class Bench:
         ]
 
     def advance(self, seconds):
-        """Let time pass and fire what is due."""
+        """Let time pass and fire the timers that are due."""
         self.clock.advance(seconds)
         return self.deadlines.run_due()
 
 
 def context(api_version, client_id="test", api_key=0):
-    """A request's envelope."""
+    """Make the context of one request."""
     return RequestContext(
         api_key=api_key,
         api_version=api_version,
@@ -72,7 +72,7 @@ def context(api_version, client_id="test", api_key=0):
 
 
 def batch(values=(b"v",), timestamp=NOW, **how):
-    """A client's v2 batch."""
+    """Build a client's batch of format 2."""
     return memoryview(
         bytearray(build_batch([(timestamp, b"k", value, ()) for value in values], **how))
     )

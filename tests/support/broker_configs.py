@@ -1,4 +1,4 @@
-"""Configs of a whole broker, changed while it runs."""
+"""Changes configs of a whole broker while it runs."""
 
 from protocol.api_keys import ApiKey
 from protocol.messages.incremental_alter_configs import (
@@ -35,19 +35,19 @@ async def _alter(
 
 
 async def altered(broker: WholeBroker, **configs: str) -> None:
-    """For all brokers, `__` for a dot. Raises AssertionError when it is refused."""
+    """Set configs of all brokers, `__` for a dot. Raises AssertionError if that is refused."""
     code, message = await _alter(broker, _BROKER, "", configs)
     assert code == 0, message
 
 
 async def refused(broker: WholeBroker, **configs: str) -> str:
-    """The same, which must fail: why."""
+    """Set configs of all brokers, which must be refused; return the reason."""
     code, message = await _alter(broker, _BROKER, "", configs)
     assert code != 0, f"{configs} was taken"
     return message
 
 
 async def altered_topic(broker: WholeBroker, topic: str, **configs: str) -> None:
-    """Configs of a topic, likewise."""
+    """Set configs of a topic, as `altered` does."""
     code, message = await _alter(broker, _TOPIC, topic, configs)
     assert code == 0, message

@@ -3,10 +3,10 @@
     with BrokerProcess(tmp_path, {"num.partitions": "4"}) as broker:
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
 
-It listens on port 0 and is asked for the real port by its start message, so runs side by side do
-not disturb each other. A restart keeps the port and the log directory. What the broker printed is
-in `directory/broker.out`; an assertion that fails here brings the end of it along. Whose broker it
-is: `tests.support.installation`.
+It listens on port 0, and its start message tells the real port, so that concurrent runs do not
+disturb each other. A restart keeps the port and the log directory. The broker's output is in
+`directory/broker.out`; assertions that fail here include its end. `tests.support.installation`
+says which installation the broker is of.
 """
 
 import os
@@ -67,22 +67,22 @@ class BrokerProcess:
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given as bootstrap servers."""
+        """The bootstrap servers for clients."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
-        """The process; only while one was started."""
+        """The id of the process, which must have been started."""
         assert self.process is not None, "the broker was never started"
         return self.process.pid
 
     @property
     def running(self) -> bool:
-        """A process was started and has not ended."""
+        """Whether a process was started and has not ended."""
         return self.process is not None and self.process.poll() is None
 
     def start(self, timeout_s: float = START_TIMEOUT_S) -> "BrokerProcess":
-        """Start it and wait until it says that it serves. Raises AssertionError with its output."""
+        """Start the broker and wait until it serves. Raises AssertionError with its output."""
         assert not self.running, "the broker runs already"
         self.directory.mkdir(parents=True, exist_ok=True)
         self.properties.write_text("".join(f"{k}={v}\n" for k, v in self.settings.items()))
@@ -114,14 +114,14 @@ class BrokerProcess:
             time.sleep(0.01)
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Clean shutdown by SIGTERM. Raises AssertionError when it does not end with code 0."""
+        """Stop it with SIGTERM. Raises AssertionError if it does not end with code 0."""
         if not self.running:
             return
         code = self._end(signal.SIGTERM, timeout_s)
         assert code == 0, f"the broker ended with {code}:\n{self.output()}"
 
     def kill(self) -> None:
-        """kill -9: what was not synced is where the operating system left it."""
+        """Kill it with SIGKILL; unsynced writes stay in the page cache."""
         if self.running:
             self._end(signal.SIGKILL, STOP_TIMEOUT_S)
 
@@ -131,16 +131,16 @@ class BrokerProcess:
         return self.start()
 
     def output(self, limit: int = 8000) -> str:
-        """The end of what it printed."""
+        """Return the end of its output."""
         return self._read_from(0)[-limit:].decode(errors="replace")
 
     def resident_bytes(self) -> int:
-        """Memory it holds now (RSS)."""
+        """Return its resident memory (RSS)."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def cpu_seconds(self) -> float:
-        """Processor time it has used, user and system."""
+        """Return the processor time that it has used, user and system."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -154,7 +154,7 @@ class BrokerProcess:
         return {**inherited, "PYTHONUNBUFFERED": "1", **self.environment}
 
     def _keep_port(self) -> list[str]:
-        """After the first start the clients know the port: a restart must use it again."""
+        """Return arguments that keep the port of the first start, which clients know."""
         if self.port == 0:
             return []
         listeners = re.sub(r":0\b", f":{self.port}", self.settings["listeners"], count=1)

@@ -21,7 +21,7 @@ def build_sdist(target: Path, project: Path = ROOT) -> Path:
 
 
 def _build(hook: str, target: Path, project: Path) -> Path:
-    # A process of its own, as front ends do it: setuptools works on the current directory.
+    # In another process, as front ends do, because setuptools works on the current directory.
     done = subprocess.run(
         [sys.executable, "-c", _CALL, hook, str(target.absolute())],
         cwd=project,

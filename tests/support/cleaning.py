@@ -1,4 +1,4 @@
-"""What the job of a cleaner does: segments written anew, without some of their batches."""
+"""Rewrites segments without some of their batches, as a cleaner does."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +7,7 @@ from storage.log.scan import Walk
 from storage.log.segment import LogSegment
 
 Keep = Callable[[int], bool]
-"""Base offset of a batch -> whether it stays."""
+"""Says whether the batch with a base offset stays."""
 
 
 def keep_all(_: int) -> bool:
@@ -17,7 +17,7 @@ def keep_all(_: int) -> bool:
 def cleaned(
     log: Log, old: Sequence[LogSegment], keep: Keep = keep_all, base_offset: int | None = None
 ) -> LogSegment:
-    """One segment with what `old` hold, as `.cleaned` files that are synced."""
+    """Write the batches of `old` that stay into one segment of synced `.cleaned` files."""
     new = log.open_cleaned(old[0].base_offset if base_offset is None else base_offset)
     new.ensure_files()
     for segment in old:

@@ -1,8 +1,8 @@
-"""The same directory cleaned by Apache Kafka and by this cleaner, and what differs then.
+"""Cleans the same directory with Apache Kafka's cleaner and with ours, and compares the results.
 
-A duel is a history (`compaction_histories`), turn by turn: the log grows, is copied, both clean,
-the results are compared, and one of them is what the next turn goes on with. So each cleans what
-the other has cleaned.
+A duel is a history (`compaction_histories`), turn by turn: the log grows and is copied, both clean,
+the results are compared, and the next turn goes on with one of them. So each cleaner also cleans
+logs that the other has cleaned.
 """
 
 import shutil
@@ -23,7 +23,7 @@ NAME = "compacted-0"
 
 @dataclass(kw_only=True)
 class Outcome:
-    """One turn's cleaning by both."""
+    """The results of one turn."""
 
     seed: int
     turn: Turn
@@ -31,15 +31,15 @@ class Outcome:
     first_dirty: int
     first_uncleanable: int
     kafka: Answer | None
-    """None: it refused."""
+    """None if Kafka refused to clean."""
     stats: CleanerStats | None = None
-    """Ours."""
+    """Statistics of our cleaner."""
     refused: str = ""
     """Why Kafka did not clean it."""
     bytes_before: int = 0
     bytes_after: int = 0
     wrong: list[str] = field(default_factory=list)
-    """Sentences on what differs."""
+    """Sentences about the differences."""
 
     def __str__(self) -> str:
         return (
@@ -50,7 +50,7 @@ class Outcome:
 
 
 class Duel:
-    """One history; its directories lie in `root`, and those of the last turn stay there."""
+    """One history; its directories are in `root`, where those of the last turn stay."""
 
     def __init__(self, seed: int, kafka: KafkaCleaner, root: Path) -> None:
         self.history = CompactionHistory(seed)
@@ -61,7 +61,7 @@ class Duel:
         self.ours = root / "ours" / NAME
 
     def turns(self) -> Iterator[Outcome]:
-        """Ends early when something differs. After a refusal of Kafka's it goes on with ours."""
+        """Yield outcomes until the first difference; go on with our result if Kafka refused."""
         writer = HistoryWriter(self.history)
         self.before.mkdir(parents=True)
         checkpoint: int | None = None
@@ -91,7 +91,7 @@ class Duel:
             copy(self.kafkas if next_from_kafka else self.ours, self.before)
 
     def _grouping(self, config: TopicConfig, turn: Turn) -> TopicConfig:
-        """With a `segment.bytes` at which groups just fit."""
+        """Return the config with a `segment.bytes` that a group of segments has exactly."""
         sizes = [path.stat().st_size for path in sorted(self.before.glob("*.log"))]
         size = sum(sizes[: turn.exact_group])
         return replace(config, segment_bytes=size) if size > config.segment_bytes else config
@@ -135,7 +135,7 @@ class Duel:
         return outcome
 
     def _clean_ours(self, outcome: Outcome) -> CleanerStats:
-        """Clean with ours as `outcome` says."""
+        """Clean with our cleaner, for the turn of `outcome`."""
         turn = outcome.turn
         log = self.history.load(self.ours, turn.now_ms, log_start_offset=outcome.log_start)
         request = request_for(
@@ -178,6 +178,6 @@ def _size(directory: Path) -> int:
 
 
 def copy(source: Path, target: Path) -> None:
-    """With the times of the files, in the place of what is there."""
+    """Replace `target` by a copy of `source`, with the files' times."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target)

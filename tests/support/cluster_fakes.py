@@ -1,4 +1,4 @@
-"""Stand-ins for what the controller commands, and a controller ready to use."""
+"""Fakes of the parts that the controller commands, and a controller ready to use."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from tests.support.stores import new_uuid, open_store
 
 @dataclass
 class FakeReplicas:
-    """Remembers what it was told; `fail` names partitions whose log cannot be made."""
+    """Records the controller's calls; `fail` names partitions whose log cannot be made."""
 
     broker_id: int = 0
     leading: dict[TopicPartition, tuple[bytes, int, TopicConfig, bool]] = field(
@@ -81,7 +81,7 @@ class FakeCoordinator:
 class FakeLogConfigs:
     updates: list[tuple[str, TopicConfig]] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
-    """Those that have logs."""
+    """Topics that have logs."""
     epochs: dict[TopicPartition, int] = field(default_factory=dict)
     takes_new_logs: bool = True
 

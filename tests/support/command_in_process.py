@@ -1,8 +1,8 @@
-"""`pykafkalog …` many times in one process: quicker, for tests that run many commands.
+"""Runs `pykafkalog …` many times in one process, which is quicker for tests of many commands.
 
-The process belongs to whatever is under test (`installation`), as that of
-`tests.support.command_line` does. What only a command's own process has (signals, pipes that are
-closed early, exit codes of the interpreter) is tried there.
+The process is of the installation under test (`installation`), as that of
+`tests.support.command_line` is. Signals, pipes that are closed early and exit codes of the
+interpreter, which need a process per command, are tested with that module.
 """
 
 import base64
@@ -36,7 +36,7 @@ for line in requests:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a command left."""
+    """The result of a command."""
 
     returncode: int
     output: bytes
@@ -44,12 +44,12 @@ class Done:
 
     @property
     def stdout(self) -> str:
-        """As text."""
+        """The output as text."""
         return self.output.decode()
 
 
 def in_process(*words: str, stdin: bytes = b"") -> Done:
-    """Run one command to its end. Raises AssertionError when it does not come to one."""
+    """Run one command to its end. Raises AssertionError if the process ends before."""
     process = _process()
     assert process.stdin is not None
     assert process.stdout is not None
@@ -71,7 +71,7 @@ def in_process(*words: str, stdin: bytes = b"") -> Done:
 
 @cache
 def _process() -> subprocess.Popen[str]:
-    """It ends with the tests, when its standard input does."""
+    """Start the process, which ends with the tests, when its standard input is closed."""
     used = under_test()
     return subprocess.Popen(
         [used.python, "-c", _SERVE, f"{used.package}tools.__main__"],

@@ -1,4 +1,4 @@
-"""`pykafkalog …` as a process of its own, from whatever is under test (`installation`)."""
+"""Runs `pykafkalog …` as a process of its own, of the installation under test (`installation`)."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ TIMEOUT_S = 120
 def pykafkalog(
     *words: str, stdin: str = "", installation: Installation | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run one command to its end; exit code and outputs."""
+    """Run one command to its end; return its exit code and outputs."""
     used = installation or under_test()
     return subprocess.run(
         [*used.tool(), *words],

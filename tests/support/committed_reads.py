@@ -1,4 +1,4 @@
-"""What a committed reader is told of aborted transactions, at once or after it had to wait."""
+"""The aborted transactions that committed reads return, at once or after a repair."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,9 +14,9 @@ from tests.support.log_tasks import run_task
 
 
 def aborted_told(log: Log) -> list[int]:
-    """First offsets of all aborted transactions, as reads from every offset tell them.
+    """Return the first offsets of all aborted transactions, by reads from every offset.
 
-    The high watermark is the end of the log. Raises BeingRepaired.
+    Moves the high watermark to the end of the log. Raises BeingRepaired.
     """
     log.update_high_watermark(log.log_end_offset)
     found: set[int] = set()
@@ -30,7 +30,8 @@ def aborted_told(log: Log) -> list[int]:
 def told_in_the_end(
     manager: LogManager, ask: Callable[[], list[int]], *, repairs: int
 ) -> list[int]:
-    """What `ask` returns after it was told to wait, and that many `repairs` at most."""
+    """Return the result of `ask`, which must raise BeingRepaired first, after up to `repairs` runs
+    of the repair task."""
     with pytest.raises(BeingRepaired):
         ask()
     for _ in range(repairs):

@@ -1,4 +1,4 @@
-"""What a read_committed consumer gets of a log, as Kafka's `Fetcher` filters it."""
+"""The records that a read_committed consumer gets of a log, filtered as by Kafka's `Fetcher`."""
 
 from functools import partial
 
@@ -14,9 +14,9 @@ from tests.support.crash_lab import answered
 def committed_records(
     log: Log, manager: LogManager | None = None, *, most: int = 1 << 20
 ) -> list[Record]:
-    """From the log start to the last stable offset, by reads of `most` bytes.
+    """Return records from the log start to the last stable offset, by reads of `most` bytes.
 
-    With `manager` it asks anew while an index is repaired.
+    With `manager`, repeat a read while an index is repaired.
     """
     found: list[Record] = []
     offset = log.log_start_offset

@@ -1,4 +1,4 @@
-"""A log in memory whose keys and values a test chooses, and which it cleans as it likes."""
+"""A log in memory whose keys and values a test chooses, and which the test cleans."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ MAP_BYTES = 24 * 4096
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a reader of all records sees."""
+    """A record as a reader sees it."""
 
     offset: int
     key: bytes | None
@@ -33,7 +33,7 @@ class Seen:
 
 
 class CompactedLog(LogBuilder):
-    """`cleaned_to` is where the next cleaning begins, as the checkpoint would say."""
+    """`cleaned_to` is the offset where the next cleaning begins, in place of the checkpoint."""
 
     def __init__(self, **config: Any) -> None:
         config.setdefault("cleanup_policy", frozenset({"compact"}))
@@ -41,7 +41,7 @@ class CompactedLog(LogBuilder):
         self.cleaned_to = 0
 
     def put(self, *pairs: Pair, leader_epoch: int = 0, **fields: Any) -> AppendInfo:
-        """Append one batch of these records, dated now."""
+        """Append one batch of these records with the current time."""
         now = self.clock.wall_ms()
         data = bytearray(build_batch([(now, key, value, ()) for key, value in pairs], **fields))
         info = self.log.append_as_leader(data, leader_epoch=leader_epoch)
@@ -49,7 +49,7 @@ class CompactedLog(LogBuilder):
         return info
 
     def append_unchecked(self, *pairs: Pair) -> None:
-        """Append one batch that a compacted topic would refuse of a client."""
+        """Append one batch that a compacted topic would refuse from a client."""
         now, base = self.clock.wall_ms(), self.log.log_end_offset
         data = build_batch([(now, key, value, ()) for key, value in pairs], base_offset=base)
         self.log.append_as_follower(data)
@@ -87,7 +87,7 @@ class CompactedLog(LogBuilder):
         step_bytes: int = 1 << 20,
         **options: Any,
     ) -> CleanerStats:
-        """Clean up to the active segment, which begins now."""
+        """Clean up to the active segment; with `roll`, roll it first."""
         if roll and self.log.segments.active.size:
             self.log.roll()
         request = self.request(end=end, **options)
@@ -95,10 +95,10 @@ class CompactedLog(LogBuilder):
         self.cleaned_to = stats.end_offset
         return stats
 
-    # What there is.
+    # The log's content.
 
     def batches(self) -> list[tuple[BatchHeader, list[Record]]]:
-        """Every batch with its records, from the files."""
+        """Return every batch with its records, from the files."""
         found = []
         for segment in self.log.segments:
             data = segment.file.pread(segment.size, 0)
@@ -107,7 +107,7 @@ class CompactedLog(LogBuilder):
         return found
 
     def seen(self) -> list[Seen]:
-        """Records that carry data, aborted ones too."""
+        """Return data records, aborted ones too."""
         return [
             Seen(record.offset, record.key, record.value)
             for header, records in self.batches()
@@ -119,13 +119,13 @@ class CompactedLog(LogBuilder):
         return [one.offset for one in self.seen()]
 
     def committed(self) -> list[Seen]:
-        """What a read_committed consumer sees, as one decides it: by the aborted list."""
+        """Return what a read_committed consumer sees, which it decides by the aborted list."""
         records = committed_records(self.log, most=1 << 14)
         return [Seen(record.offset, record.key, record.value) for record in records]
 
     @staticmethod
     def state_of(seen: Iterable[Seen]) -> dict[bytes, bytes]:
-        """Key -> value, as a reader from the beginning ends up with."""
+        """Return the last value of each key, as a reader from the beginning finds it."""
         state: dict[bytes, bytes] = {}
         for one in seen:
             if one.key is None:

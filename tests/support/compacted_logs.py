@@ -1,4 +1,4 @@
-"""Logs of a `LogManager` on a disk in memory, for tests of what cleans them when."""
+"""Logs of a `LogManager` on a disk in memory, for tests of when they are cleaned."""
 
 from random import Random
 
@@ -18,7 +18,7 @@ ID = bytes(range(16))
 
 
 def compacted(*more: str, **config: object) -> TopicConfig:
-    """A policy of compact and `more`; segments of five small batches."""
+    """Return a config with the policies compact and `more`, and segments of five small batches."""
     return TopicConfig(
         **{  # type: ignore[arg-type]
             "cleanup_policy": frozenset({"compact", *more}),
@@ -64,7 +64,7 @@ class CompactedLogs:
         return self.manager.cleaner
 
     def log(self, topic: str = "t", config: TopicConfig | None = None) -> Log:
-        """Partition 0, made if it is not there."""
+        """Return the log of partition 0, made if it does not exist."""
         partition = TopicPartition(topic, 0)
         return self.manager.get_or_create_log(partition, ID, config or self.config, is_new=True)
 
@@ -74,7 +74,7 @@ class CompactedLogs:
         return log
 
     def fill(self, log: Log, segments: int) -> None:
-        """Append until it has so many segments, the active one with one batch."""
+        """Append until the log has this many segments, the active one with one batch."""
         while len(log.segments) < segments:
             self.append(log)
 
@@ -91,7 +91,7 @@ class CompactedLogs:
         return self.cleaner.grab_filthiest()
 
     def clean(self, log: Log) -> int:
-        """Say that it was cleaned as far as it may be; returns how far."""
+        """Report the log as cleaned as far as possible; return the offset."""
         work = self.grab()
         assert work is not None
         assert work.log is log
@@ -100,5 +100,5 @@ class CompactedLogs:
         return end
 
     def written(self, directory: str = "/a") -> dict[TopicPartition, int]:
-        """The checkpoint file, when the task that writes it has run."""
+        """Return the content of the cleaner's checkpoint file, after its task has run."""
         return OffsetCheckpoint(self.fs, join(directory, CLEANER_CHECKPOINT)).read()

@@ -6,9 +6,9 @@
         writer.extend(turn)
         ...  # clean the directory as `turn` says
 
-A seed draws a `Shape` (few or many keys, codecs, producers, formats …) and from it the batches.
-They are appended as a follower does, so that offsets may have gaps and producers any epoch, through
-the real storage engine: it rolls, indexes and keeps the producers.
+A seed draws a `Shape` (few or many keys, codecs, producers, formats …), and that the batches. The
+real storage engine appends them as a follower, so that offsets may have gaps and producers any
+epoch; it rolls, indexes and keeps producer state.
 """
 
 import os
@@ -43,7 +43,7 @@ _OLD_CODECS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What is likely in a history. Shares are probabilities."""
+    """The parameters of a history. Shares are probabilities."""
 
     keys: int
     codecs: tuple[CompressionType, ...]
@@ -57,7 +57,7 @@ class Shape:
     """`forward`, `equal`, `backward` or `random`."""
     producers: int
     transactions: float
-    """Of the producers' batches."""
+    """Share of the producers' batches that are transactional."""
     legacy: float
     gaps: float
     rolls: float
@@ -65,7 +65,7 @@ class Shape:
 
     @classmethod
     def drawn(cls, rng: Random) -> "Shape":
-        """Some shape; every second one is uncompressed, so that files can be compared as bytes."""
+        """Draw a shape; half of them are uncompressed, so that files can be compared as bytes."""
         codecs = tuple(CompressionType)
         return cls(
             keys=rng.choice((1, 3, 10, 50, 400)),
@@ -90,7 +90,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Batches that are written, and the cleaning that follows."""
+    """Batches to write, and the cleaning that follows."""
 
     number: int
     batches: int
@@ -98,17 +98,17 @@ class Turn:
     map_slots: int
     io_buffer_bytes: int
     begin_anew: bool
-    """Clean from the start of the log instead of from where the last cleaning ended."""
+    """Clean from the start of the log instead of from the end of the last cleaning."""
     deleted: float
-    """DeleteRecords: which share of the log the log start has passed."""
+    """DeleteRecords: the share of the log that is below the log start."""
     exact_group: int
-    """`segment.bytes` is what so many segments come to exactly; 0: as it was."""
+    """Set `segment.bytes` to the exact size of this many segments; 0 leaves it."""
     next_from_kafka: bool
-    """Which of the two cleaned directories the next turn goes on with."""
+    """Whether the next turn goes on with the directory that Kafka cleaned, or with ours."""
 
 
 class CompactionHistory:
-    """What a seed stands for."""
+    """The history of a seed."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -127,7 +127,7 @@ class CompactionHistory:
         self.map_slots = rng.choice(((10_000,), (10_000,), (2, 5, 20, 100)))
 
     def turns(self) -> Iterator[Turn]:
-        """Two to five."""
+        """Yield two to five turns."""
         rng = self.rng
         now = BEGIN_MS
         for number in range(rng.randint(2, 5)):
@@ -148,7 +148,7 @@ class CompactionHistory:
             )
 
     def load(self, directory: Path, now_ms: int, *, log_start_offset: int = 0) -> Log:
-        """The log that lies there, all of it replicated."""
+        """Load the log in a directory, all of it replicated."""
         options = LoadOptions(config=self.config, clean=True, log_start_offset=log_start_offset)
         log = load_log(
             OsFileSystem(), ManualClock(now_ms), str(directory), TP, options, Random(self.seed)
@@ -189,13 +189,13 @@ class HistoryWriter:
     def __post_init__(self) -> None:
         rng = self.history.rng
         self.producers = [
-            # Some close to where sequence numbers start over.
+            # Some are close to the wrap-around of sequence numbers.
             _Producer(100 + number, sequence=rng.choice((0, 0, _MOST_SEQUENCE - 60)))
             for number in range(self.history.shape.producers)
         ]
 
     def extend(self, directory: Path, turn: Turn) -> None:
-        """Append the turn's batches to what lies there."""
+        """Append the turn's batches to the log in the directory."""
         log = self.history.load(directory, turn.now_ms)
         written_from = log.segments.active.base_offset
         try:
@@ -204,7 +204,7 @@ class HistoryWriter:
             for _ in range(turn.batches):
                 self._step(log, turn)
             log.update_high_watermark(log.log_end_offset)
-            # What has outlived its data in the transaction indexes goes when they are read first.
+            # The first read of a transaction index drops entries whose data is gone.
             log.packed_aborted(log.log_end_offset)
             log._check()
         finally:
@@ -213,7 +213,7 @@ class HistoryWriter:
         self._date_files(directory, written_from, turn.now_ms)
 
     def _date_files(self, directory: Path, written_from: int, now_ms: int) -> None:
-        """The clock is not the file system's. Dates matter to tombstones of old formats."""
+        """Set the files' times by the history's clock: tombstones of old formats depend on them."""
         rng = self.history.rng
         ages = (0, 0, self.history.config.delete_retention_ms)
         for path in sorted(directory.glob("*.log")):
@@ -278,7 +278,7 @@ class HistoryWriter:
     def _end(self, producer: _Producer, at: int, turn: Turn) -> bytes:
         rng = self.history.rng
         producer.is_open = False
-        if rng.random() < 0.2:  # as since KIP-890: every transaction has an epoch of its own
+        if rng.random() < 0.2:  # as since KIP-890, a new epoch for each transaction
             producer.epoch, producer.sequence = producer.epoch + 1, 0
         producer.coordinator_epoch += rng.random() < 0.1
         return build_end_transaction_marker(
@@ -308,7 +308,7 @@ class HistoryWriter:
         )
 
     def _records(self, turn: Turn, count: int) -> list[NewRecord]:
-        """Up to so many: a batch must fit into a segment."""
+        """Draw up to `count` records; the batch must fit into a segment."""
         records: list[NewRecord] = []
         room = self.history.config.segment_bytes - 250
         for _ in range(count):
@@ -332,7 +332,7 @@ class HistoryWriter:
 
     def _key(self) -> bytes:
         rng = self.history.rng
-        # Low numbers come more often.
+        # Low numbers are more frequent.
         number = min(rng.randrange(self.history.shape.keys), rng.randrange(self.history.shape.keys))
         return b"" if number == 2 else b"key-%d" % number
 

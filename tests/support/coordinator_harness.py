@@ -1,4 +1,4 @@
-"""What harnesses of coordinators share: virtual time, and loading as a new leader does."""
+"""The common part of coordinators' harnesses: virtual time, and loading as a new leader."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,13 +30,13 @@ class CoordinatorHarness:
                 break
             self.clock.advance(max(due - self.clock.monotonic(), 0))
             if not self.deadlines.run_due():
-                self.clock.advance(ms=1)  # The clock knows whole milliseconds only.
+                self.clock.advance(ms=1)  # The clock has whole milliseconds only.
         self.clock.advance(max(end - self.clock.monotonic(), 0))
         self.deadlines.run_due()
         self.check()
 
     def load_shard(self, find: Callable[[], Any]) -> None:
-        """Load the partition that `find` asks for, as a broker that has just become leader."""
+        """Load the partition that `find` needs, as a broker that has just become its leader."""
 
         async def run() -> None:
             async with trio.open_nursery() as nursery:
@@ -54,10 +54,10 @@ class CoordinatorHarness:
         self.check()
 
     def shards(self) -> Iterator[Any]:
-        """All that are served."""
+        """Yield all active shards."""
         yield from self.coordinator._runtime.active()
 
     def check(self) -> None:
-        """Invariants of all shards."""
+        """Check the invariants of all shards."""
         for shard in self.shards():
             shard._check()

@@ -1,12 +1,12 @@
-"""A partition at work on a recorded disk, and what must be true of it after any power loss.
+"""Works on a partition on a recorded disk, and checks what must hold after any power loss.
 
-`Workload` acts on one partition through a real `LogManager` and notes, for each action, what the
-log held before and after. `expectation(at)` is what a start after a power loss must find;
-`verify` starts on a state of the disk and compares:
+`Workload` acts on one partition through a real `LogManager` and records the log's content before
+and after each action. `expectation(at)` is what a start after a power loss must find; `verify`
+starts on a state of the disk and checks:
 
-  * the records are those of one moment of the log, without its end, and hold all that was flushed;
+  * the records are a prefix of the log at one moment, and include all that was flushed;
   * log start, leader epochs, indexes, times and producers fit those records;
-  * appending goes on.
+  * appends work.
 """
 
 from collections.abc import Callable, Iterable
@@ -52,7 +52,7 @@ PLAIN, TRANSACTIONAL = 7, 8
 
 @dataclass(frozen=True)
 class Sent:
-    """One batch as it lies in the log."""
+    """One batch in the log."""
 
     base: int
     last: int
@@ -68,12 +68,12 @@ class Truth:
     """The log at one moment."""
 
     line: tuple[Sent, ...] = ()
-    """Every batch since the beginning, deleted ones too, truncated ones not."""
+    """Every batch since the beginning, including deleted but not truncated ones."""
     start: int = 0
     end: int = 0
     flushed: int = 0
     promised_start: int = 0
-    """Log start as it was checkpointed."""
+    """The checkpointed log start offset."""
 
     def __str__(self) -> str:
         return f"{self.start}..{self.end}, flushed {self.flushed}, ends in {self.line[-3:]}"
@@ -81,12 +81,12 @@ class Truth:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What may be found after a power loss: one of `lines`, as far as it came."""
+    """The legal states after a power loss: a prefix of one of `lines`."""
 
     lines: tuple[tuple[Sent, ...], ...]
     flushed: int
     start: int
-    """The log start is not above this."""
+    """The largest legal log start offset."""
     promised_start: int
     end: int
 
@@ -103,7 +103,7 @@ class Step:
 
 
 def topic_config(random: Random) -> TopicConfig:
-    """Small segments and indexes, so that everything happens within a few appends."""
+    """Draw small segments and indexes, so that everything happens within a few appends."""
     return TopicConfig(
         segment_bytes=random.choice([400, 900, 2500]),
         index_interval_bytes=random.choice([0, 100, 400]),
@@ -115,7 +115,7 @@ def topic_config(random: Random) -> TopicConfig:
 
 
 class Workload:
-    """A partition that is worked with. The methods without argument are actions."""
+    """A partition and the actions on it, which are the methods without arguments."""
 
     def __init__(
         self, random: Random, fs: MemoryFileSystem | None = None, config: TopicConfig | None = None
@@ -135,15 +135,15 @@ class Workload:
     # Acting.
 
     def act(self, name: str, action: Callable[[], Truth]) -> None:
-        """Do it and note what was true before and after."""
+        """Run an action and record the truth before and after it."""
         before, begin = self.truth, self.fs.now
         self.truth = action()
         self.steps.append(Step(name, begin, self.fs.now, before, self.truth))
 
     def _grown(self, line: tuple[Sent, ...], kept: int | None = None) -> Truth:
-        """The truth with this line and the log's own offsets.
+        """Return the truth with this line and the log's own offsets.
 
-        What was flushed stays so, whatever a start claims, below `kept` where a truncation went.
+        Flushed data stays flushed, whatever a start claims; after a truncation, up to `kept`.
         """
         log = self.log
         before = self.truth.flushed if kept is None else min(self.truth.flushed, kept)
@@ -156,7 +156,7 @@ class Workload:
         )
 
     def begin(self) -> None:
-        """The broker starts and makes the partition."""
+        """Start the broker and make the partition."""
 
         def start() -> Truth:
             self._start()
@@ -167,7 +167,7 @@ class Workload:
     def _start(self) -> None:
         self.manager = started(self.fs, self.clock, self.config)
         self.log = self.manager.get_or_create_log(TP, TOPIC_ID, self.config)
-        # As the system does within seconds: nothing is believed of a log whose id was lost.
+        # The system does this within seconds; notes of a log whose id was lost are not believed.
         self.fs.open(f"{self.log.dir}/partition.metadata").fsync()
         self.log.update_high_watermark(self.log.log_end_offset)
 
@@ -227,7 +227,7 @@ class Workload:
 
     def _records(self) -> list:
         random = self.random
-        # Equal sizes now and then: a batch that replaces another may fit its place exactly.
+        # Equal sizes now and then, so that a batch may replace another of exactly its size.
         size = random.choice((20, 20, random.randint(0, 300)))
         stamp = self.clock.wall_ms() - random.choice((0, 0, 3000))
         count = random.choice((1, 1, 3))
@@ -244,7 +244,7 @@ class Workload:
         return sent
 
     def abort(self) -> None:
-        """A transaction that is aborted, or the one that is open."""
+        """Abort the open transaction, or one that is begun for it."""
 
         def go() -> Truth:
             sent = [] if self.in_transaction else [self._produced("transactional")]
@@ -271,7 +271,7 @@ class Workload:
         self._plain("flush rolled", lambda: run_task(self.manager, log_tasks.FLUSH_ROLLED))
 
     def settle(self) -> None:
-        """Nobody appends for some seconds."""
+        """Let some seconds pass without appends."""
 
         def go() -> None:
             for _ in range(3):
@@ -313,7 +313,7 @@ class Workload:
 
     def truncate(self) -> None:
         start, line = self.log.log_start_offset, self.truth.line
-        # Back to a batch's first offset, as followers are told to.
+        # Truncate to the first offset of a batch, as followers do.
         self.truncate_at(
             self.random.choice([*(b.base for b in line[-6:] if b.base >= start), start])
         )
@@ -333,7 +333,7 @@ class Workload:
         self.start_over_at(self.log.log_end_offset + self.random.randint(0, 9))
 
     def start_over_inside(self) -> None:
-        """At the base of a segment that is there."""
+        """Start over at the base of an existing segment."""
         bases = [base for base in self.log.segments.base_offsets if base >= self.truth.start]
         if bases:
             self.epoch += 1
@@ -352,7 +352,7 @@ class Workload:
         self.in_transaction = entry is not None and entry.current_txn_first_offset >= 0
 
     def restart(self) -> None:
-        """Stop in order and start."""
+        """Stop the broker in order and start it."""
 
         def go() -> Truth:
             self.manager.shutdown()
@@ -362,7 +362,7 @@ class Workload:
         self.act("restart", go)
 
     def killed(self) -> None:
-        """The process dies between two actions, the machine lives."""
+        """Kill the process between two actions; the machine lives on."""
 
         def go() -> Truth:
             abandon(self.manager)
@@ -372,19 +372,19 @@ class Workload:
         self.act("killed", go)
 
     def run(self, actions: dict[str, int], count: int) -> None:
-        """`count` actions, drawn by weight."""
+        """Run `count` actions, drawn by weight."""
         names = self.random.choices(list(actions), list(actions.values()), k=count)
         for name in names:
             getattr(self, name)()
 
-    # What must be found.
+    # Expecting.
 
     def expectation(self, at: int) -> Expectation:
-        """After a power loss when operations 0 to `at` - 1 were begun."""
+        """Return what a start must find after a power loss with operations 0 to `at` - 1 begun."""
         done = [step for step in self.steps if step.end <= at]
         after = done[-1].after if done else self.steps[0].before
         possible = [after]
-        # Actions may do nothing to the disk: only the one under way can be half done.
+        # An action without disk operations cannot be half done: only the one under way can.
         under_way = [step for step in self.steps if step.begin < at < step.end]
         possible += [step.after for step in under_way]
         return Expectation(
@@ -396,7 +396,7 @@ class Workload:
         )
 
     def story(self, at: int) -> str:
-        """For a failure's message."""
+        """Return all steps as text, for a failure's message."""
         lines = []
         for step in self.steps:
             mark = ">" if step.begin < at <= step.end else " "
@@ -408,7 +408,7 @@ class Workload:
 
 
 def started(fs: MemoryFileSystem, clock: ManualClock, config: TopicConfig) -> LogManager:
-    """A log manager that has loaded what is there. Raises AssertionError when the disk failed."""
+    """Return a log manager that has loaded the disk. Raises AssertionError if the disk failed."""
     failures: list[object] = []
     manager = LogManager(BROKER, clock, fs, random=Random(1), on_offline=failures.append)
     manager.startup(lambda _: config)
@@ -417,12 +417,12 @@ def started(fs: MemoryFileSystem, clock: ManualClock, config: TopicConfig) -> Lo
 
 
 def abandon(manager: LogManager) -> None:
-    """The process is gone: its locks are, too."""
+    """Release the locks, as the death of the process does."""
     manager.release_locks()
 
 
 def answered(manager: LogManager, question: Callable[[], Answer]) -> Answer:
-    """Asked again while indexes are repaired, which are few."""
+    """Return the answer; repeat the question while the few indexes are repaired."""
     for _ in range(50):
         try:
             return question()
@@ -432,7 +432,7 @@ def answered(manager: LogManager, question: Callable[[], Answer]) -> Answer:
 
 
 def batches_of(log: Log, manager: LogManager) -> list[Sent]:
-    """What a reader finds from the log start on. It waits while an index is repaired."""
+    """Return the batches that reads find from the log start on, waiting for index repairs."""
     found: list[Sent] = []
     offset = log.log_start_offset
     while True:
@@ -451,7 +451,7 @@ def batches_of(log: Log, manager: LogManager) -> list[Sent]:
 def verify(
     fs: MemoryFileSystem, expected: Expectation, config: TopicConfig, clock: ManualClock
 ) -> Truth:
-    """Start on `fs`, compare, append. Returns what was found (before the appends)."""
+    """Start on `fs`, compare, append; return the truth that was found before the appends."""
     manager = started(fs, clock, config)
     log = manager.get_or_create_log(TP, TOPIC_ID, config)
     log.update_high_watermark(log.log_end_offset)
@@ -475,7 +475,7 @@ def verify(
 
 
 def _line_of(found: list[Sent], start: int, end: int, expected: Expectation) -> tuple[Sent, ...]:
-    """The one of the expected lines that the log holds, without what lies beyond its end."""
+    """Return the expected line that the log holds, without batches beyond the log's end."""
     for line in expected.lines:
         kept = tuple(batch for batch in line if batch.last < end)
         if [batch for batch in kept if batch.last >= start] == found:
@@ -517,9 +517,9 @@ def _check_indexes(log: Log) -> None:
 
 
 def check_aborted_sums(log: Log) -> int:
-    """What is believed of the transaction indexes is what the log holds; of how many segments.
+    """Check the believed checksums of transaction indexes with the log; return their number.
 
-    Whatever is in the index: one that was emptied must not be taken for one that has to be empty.
+    The index's own content does not count: an emptied index must not pass for a rightly empty one.
     """
     believed = 0
     for segment in log.segments:
@@ -534,13 +534,13 @@ def check_aborted_sums(log: Log) -> int:
         assert not isinstance(found, OSError)
         right = b"".join(one.pack() for one in found.scan.aborted)
         if known != (len(right), crc32c(right)):
-            # The last stable offset of an entry depends on what was known of other producers.
+            # The last stable offset of an entry depends on the other producers known then.
             index = segment.txn_index
             assert known == index.checksum, (segment, known, found.scan.aborted)
             there = {_shown_aborted(one) for one in index.all_aborted()}
             seen = {_shown_aborted(one) for one in found.scan.aborted}
-            # Of a transaction that began in a segment that is gone, and its snapshot with it, the
-            # log does not tell any more.
+            # If a transaction began in a segment that is deleted, with its snapshot, the log does
+            # not show it any more.
             gone = {one for one in there - seen if one[1] < log.first_segment_base}
             assert there - gone == seen, (segment, there, seen)
     return believed
@@ -551,10 +551,10 @@ def _shown_aborted(one: AbortedTxn) -> tuple[int, int, int]:
 
 
 def _check_producers(log: Log, line: tuple[Sent, ...]) -> None:
-    """Each producer is known as by a replay of all records, or of those that are left."""
+    """Check that each producer's state is that of a replay of all, or of the remaining records."""
     everything = _replayed(line)
     left = _replayed(tuple(b for b in line if b.last >= log.log_start_offset))
-    # What lies below the log start in the first segment is read as well.
+    # A replay also reads records of the first segment that are below the log start.
     readable = _replayed(tuple(b for b in line if b.base >= log.first_segment_base))
     known = {producer_id: _shown(entry) for producer_id, entry in log.producers.producers.items()}
     for producer_id, shown in known.items():
@@ -569,7 +569,7 @@ def _replayed(line: tuple[Sent, ...]) -> dict[int, tuple]:
 
 
 def replayed(fs: MemoryFileSystem, line: Iterable[Sent]) -> ProducerStateManager:
-    """What is known of the producers after these batches."""
+    """Return the producer state after these batches."""
     producers = ProducerStateManager(fs, TP, f"{LOG_DIR}/{TP.topic}-{TP.partition}", names=())
     for batch in line:
         header = read_header(batch.data)
@@ -584,7 +584,7 @@ _NOWHERE = MemoryFileSystem()
 
 
 def _shown(entry) -> tuple:
-    """What a snapshot keeps of a producer."""
+    """Return the fields of a producer that a snapshot has."""
     last = entry.last_batch
     return (
         entry.producer_epoch,
@@ -596,7 +596,7 @@ def _shown(entry) -> tuple:
 
 
 def _append_on(manager: LogManager, log: Log) -> None:
-    """A few appends over a roll, a flush, and all is still well."""
+    """Append a few batches over a roll, flush, and check the log."""
     end = log.log_end_offset
     known = log.producers.entry(PLAIN)
     sequence = known.last_sequence + 1 if known is not None else 0

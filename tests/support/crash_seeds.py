@@ -1,4 +1,4 @@
-"""Drawing crash states by the thousand: which seeds, how many, and what is said of it.
+"""Draws crash states by the thousand: chooses seeds and numbers, and reports them.
 
 CRASH_SEED=<seed> runs that one workload alone, CRASH_STATES sets how many states are drawn in all,
 CRASH_HUNT=1 draws seeds other than CI's.
@@ -12,16 +12,16 @@ from typing import Any
 
 
 def wanted_states(default: int) -> int:
-    """How many states are to be drawn in all."""
+    """Return the number of states to draw in all."""
     return int(os.environ.get("CRASH_STATES", default))
 
 
 def draw_states(
     name: str, run: Callable[[int], int], wanted: int, first_seed: int, record_property: Any
 ) -> str:
-    """Let `run`, which returns its number of states, go through seeds until there are enough.
+    """Call `run` with seeds until the states that it returns are enough; return a line to print.
 
-    Returns the line to print. A failure of `run` names its seed itself.
+    A failure of `run` names its seed itself.
     """
     only = os.environ.get("CRASH_SEED")
     first = int(only) if only else first_seed

@@ -1,14 +1,14 @@
-"""The commands of the documentation, taken from its text as a reader takes them.
+"""Extracts the commands of the documentation as a reader would.
 
-In Markdown a fenced block is
+In Markdown a fenced block is, by its language:
 
-* commands to type, when it has no language or is `sh`, `bash` or `shell`;
-* a dialogue, when it is `console`: what stands behind `$ ` is typed, the other lines are what is
-  printed then, where `…` stands for anything;
-* a program, when it is `python`; the programs of a page go on from one another;
-* something else (`text`, `properties`, `yaml`, …), and is left alone.
+* none, `sh`, `bash` or `shell`: commands to type;
+* `console`: a dialogue; text after `$ ` is typed, the other lines are the output, in which `…`
+  stands for anything;
+* `python`: a program; each program of a page continues the one before it;
+* any other (`text`, `properties`, `yaml`, …): ignored.
 
-In `--help` the lines below "examples:" are commands; what follows behind two blanks explains.
+In `--help` the lines below "examples:" are commands; text after two blanks explains them.
 """
 
 import argparse
@@ -28,22 +28,22 @@ COMMANDS: Final = frozenset({"", "sh", "bash", "shell"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing that a reader does."""
+    """One command or program of the documentation."""
 
     source: str
-    """Where it stands: `docs/lake.md:17`, or `pykafkalog topics --help`."""
+    """Its place: `docs/lake.md:17`, or `pykafkalog topics --help`."""
     command: str
     printed: tuple[str, ...] | None = None
-    """Lines that the page says are printed; None when it says nothing."""
+    """The output that the page shows; None if it shows none."""
 
 
 def pages() -> list[Path]:
-    """README.md and every page of docs/."""
+    """Return README.md and every page of docs/."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def steps_of_page(page: Path) -> list[Step]:
-    """In the order of the page."""
+    """Return the steps of a page, in its order."""
     text = page.read_text()
     found: list[Step] = []
     programs: list[str] = []
@@ -62,7 +62,7 @@ def steps_of_page(page: Path) -> list[Step]:
 
 
 def _lines(body: str) -> Iterator[str]:
-    """Commands; a backslash at the end goes on in the next line, and so does an open quote."""
+    """Yield commands; a backslash at the end or an open quote continues on the next line."""
     begun = ""
     for line in re.sub(r"\\\n\s*", "", body).splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
@@ -88,7 +88,7 @@ def _dialogue(source: str, body: str) -> Iterator[Step]:
 
 
 def steps_of_help(parser: argparse.ArgumentParser) -> list[Step]:
-    """The examples of a command."""
+    """Return the examples of a command."""
     text = (parser.epilog or "").partition("examples:\n")[2].partition("\n\n")[0]
     commands = "\n".join(_EXPLANATION.sub("", line.strip()) for line in text.splitlines())
     return [
@@ -100,7 +100,7 @@ def steps_of_help(parser: argparse.ArgumentParser) -> list[Step]:
 
 
 def _is_command(line: str) -> bool:
-    """Not the second line of an explanation."""
+    """Whether a line is a command, not the second line of an explanation."""
     return line.split()[0] in {"pykafkalog", "pykafkalog-broker", "echo", "seq", "cat", "printf"}
 
 

@@ -1,4 +1,4 @@
-"""Handlers that do what a test says, behind a real socket server."""
+"""Handlers whose behaviour a test defines, behind a real socket server."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -21,11 +21,11 @@ from tests.support.networks import Net
 from tests.support.wire_client import read_response, request_frame
 
 Behaviour = Mapping[ApiKey, Callable[[RequestContext, Any], Any]]
-"""What a test says the APIs do."""
+"""The test's function for each API."""
 
 
 class FakeHandler:
-    """Counts calls and answers what `behave` returns."""
+    """Counts calls and answers with the result of `behave`."""
 
     def __init__(self, key: ApiKey, behave: Callable[[RequestContext, Any], Any]) -> None:
         self.key = key
@@ -64,7 +64,7 @@ class Harness:
         self._connect = connect
 
     async def connect(self) -> "AsyncClient":
-        await trio.lowlevel.checkpoint()  # the server accepts: the backlog is small
+        await trio.lowlevel.checkpoint()  # lets the server accept, since the backlog is small
         self.clients.append(AsyncClient(self._connect(self.port)))
         return self.clients[-1]
 
@@ -95,7 +95,7 @@ class AsyncClient:
         return response
 
     async def receive_until_closed(self) -> bytes:
-        """All that comes before the end."""
+        """Return all bytes until the connection ends."""
         received = bytearray()
         buffer = memoryview(bytearray(1 << 16))
         while size := await receive_some(self.stream, buffer):
@@ -109,7 +109,7 @@ class AsyncClient:
             return True
 
     def has_nothing(self) -> bool:
-        """Neither bytes nor an end have arrived."""
+        """Whether neither bytes nor an end have arrived."""
         try:
             self.stream.has_ended()
         except BlockingIOError:
@@ -131,12 +131,12 @@ class AsyncClient:
 
 
 def empty_reply(key: ApiKey) -> Callable[[RequestContext, Any], Any]:
-    """Always the API's default response."""
+    """Return a behaviour that always answers with the API's default response."""
     return lambda ctx, request: response_api(key)()
 
 
 def unsupported_version_reply() -> Any:
-    """What the real ApiVersions handler makes."""
+    """Return the response of the real ApiVersions handler to an unsupported version."""
     response = response_api(ApiKey.API_VERSIONS)()
     response.error_code = int(ErrorCode.UNSUPPORTED_VERSION)
     return response
@@ -152,7 +152,7 @@ async def running_server(
     entrance: Callable[[RequestChannel, Connection], object] | None = None,
     **changes: Any,
 ) -> AsyncIterator[Harness]:
-    """A server whose APIs behave as given; others are not served."""
+    """Run a server whose APIs behave as given; it serves no others."""
     channel = RequestChannel(
         {key: FakeHandler(key, behave) for key, behave in handlers.items()},
         {key: (SPECS[key].min_version, SPECS[key].max_version) for key in handlers},

@@ -1,4 +1,4 @@
-"""A log in memory with the contract of `storage.log.log.Log`, for tests of what lies above it.
+"""A log in memory with the contract of `storage.log.log.Log`, for tests of its users.
 
 Batches are kept as bytes, one after the other in one buffer; offsets and epochs are patched in as a
 leader does. `fail_with` makes the next append or read raise, `writing` lets a test stop a threaded
@@ -58,7 +58,7 @@ class FakePending:
 
 
 class FakeProducers:
-    """Knows nobody."""
+    """`ProducerStateManager` without producers."""
 
     producer_count = 0
 

@@ -1,4 +1,4 @@
-"""A broker's fetch handler, asked as a client of any version would (through the codecs)."""
+"""Calls a broker's fetch handler as a client of any version does, through the codecs."""
 
 from random import Random
 
@@ -27,7 +27,7 @@ def topic_id(name):
 
 
 class Asked:
-    """A broker and its fetch handler; everything goes through the codec of its version."""
+    """A broker and its fetch handler; every message passes the codec of its version."""
 
     def __init__(self, slots=1000, fetch_max_bytes=57671680, **topic):
         self.bench = Bench()

@@ -40,7 +40,7 @@ def topic_image(name: str, topic_id: bytes, partitions: int) -> TopicImage:
 
 
 class TopicMaker:
-    """Makes the offsets topic, or refuses."""
+    """Makes the offsets topic, or refuses to."""
 
     def __init__(self, image: MetadataImage) -> None:
         self.image = image
@@ -58,7 +58,7 @@ class TopicMaker:
 
 
 class Later:
-    """A reply that may still be on its way."""
+    """A reply that may come later."""
 
     def __init__(self, key: ApiKey, version: int, reply: Any) -> None:
         self._key, self._version, self._reply = key, version, reply
@@ -77,7 +77,7 @@ class Later:
 
 
 class GroupApi(GroupHarness):
-    """A broker's group APIs; topics "t" (3 partitions) and "u" (1)."""
+    """A broker's group APIs, with topics "t" (3 partitions) and "u" (1)."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -104,7 +104,7 @@ class GroupApi(GroupHarness):
         }
 
     def send(self, key: ApiKey, version: int, request: Any) -> Later:
-        """Send a request; the buffer it came in is overwritten, as a connection's is."""
+        """Send a request, then overwrite its buffer, as a connection does."""
         codec = request_codec(key, version)
         frame = bytearray(codec.build(request))
         parsed, _ = codec.parse_at(frame, memoryview(frame), 0, len(frame))
@@ -114,11 +114,11 @@ class GroupApi(GroupHarness):
         return Later(key, version, reply)
 
     def call(self, key: ApiKey, version: int, request: Any) -> Any:
-        """The response of a request that is answered at once."""
+        """Return the response to a request that is answered at once."""
         return self.send(key, version, request).response
 
     def refuse(self, key: ApiKey, version: int, request: Any, code: ErrorCode) -> Any:
-        """What the request channel answers for a handler that failed."""
+        """Return the request channel's response for a handler that failed."""
         codec = request_codec(key, version)
         parsed = codec.parse(codec.build(request))
         response = self.handlers[key].error_response(context(key, version), parsed, code)
@@ -126,7 +126,7 @@ class GroupApi(GroupHarness):
 
 
 def versions(key: ApiKey) -> range:
-    """All versions that the handler says it serves."""
+    """Return all versions that the handler serves."""
     module = __import__(f"broker.api.{key.name.lower()}", fromlist=["VERSIONS"])
     low, high = module.VERSIONS
     declared = spec(key)

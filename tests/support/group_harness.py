@@ -33,14 +33,14 @@ REBALANCE_MS = 60_000
 
 
 def subscription(*topics: str, version: int = 0) -> bytes:
-    """A consumer's metadata."""
+    """Return a consumer's metadata with its subscription."""
     return encode_versioned(
         ConsumerProtocolSubscription, version, ConsumerProtocolSubscription(topics=list(topics))
     )
 
 
 class Parked:
-    """The reply to a request, when there is one."""
+    """The reply to a request, once there is one."""
 
     def __init__(self) -> None:
         self.replies: list[Any] = []
@@ -89,7 +89,7 @@ class GroupHarness(CoordinatorHarness):
         return found
 
     def load(self, group: str = "g") -> None:
-        """Load the partition of this one."""
+        """Load the partition of this group."""
         self.load_shard(lambda: self.shard(group))
 
     # ---- requests
@@ -234,7 +234,7 @@ class GroupHarness(CoordinatorHarness):
     # ---- a group in one call
 
     def stable_group(self, size: int = 1, **join: Any) -> tuple[int, list[str]]:
-        """(generation, member ids), the first one leads; each is assigned its own id."""
+        """Return (generation, member ids); the first leads, each is assigned its own id."""
         parked = [self.join(**join) for _ in range(size)]
         self.advance_ms(INITIAL_DELAY_MS)
         if not parked[0].done:

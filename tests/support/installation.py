@@ -1,17 +1,17 @@
-"""Whose processes the tests start: this checkout's, or those of an installed wheel.
+"""The installation whose processes the tests start: this checkout, or an installed wheel.
 
-`PYKAFKALOG_TEST_ENVIRONMENT` names a virtual environment that a wheel was installed in
-(`scripts/test` makes one for the integration and conformance tests). Brokers and the command line
-are then started from there, by the commands that a user types. Neither the working directory nor
-PYTHONPATH shows them this checkout (`tests/integration/test_what_runs.py` asks them), so a module
-that is missing in the wheel, or imported by a name that only the checkout has, fails a test.
+`PYKAFKALOG_TEST_ENVIRONMENT` names a virtual environment in which a wheel is installed
+(`scripts/test` makes one for the integration and conformance tests). Tests then start brokers and
+the command line from there, by the commands that a user types. Neither the working directory nor
+PYTHONPATH leads these to the checkout (`tests/integration/test_what_runs.py` checks that), so a
+module that is missing in the wheel, or imported by a name that only the checkout has, fails a test.
 
 The test code imports the checkout in either case, and these processes stay with it:
 
-* `tests.anomalies.sabotage`: it replaces functions in modules that it imports by the checkout's
+* `tests.anomalies.sabotage`, which replaces functions in modules that it imports by the checkout's
   names;
-* client processes (`tests.anomalies.workload`): they are test code;
-* the broker and the command line where unit and conformance tests call them as functions.
+* client processes (`tests.anomalies.workload`), which are test code;
+* the broker and the command line, if unit and conformance tests call them as functions.
 """
 
 import os
@@ -27,28 +27,28 @@ VARIABLE: Final = "PYKAFKALOG_TEST_ENVIRONMENT"
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """How its processes are started."""
+    """How to start an installation's processes."""
 
     python: str
     directory: Path
     """The working directory of its processes."""
     package: str
-    """What the rooms lie in, with a dot behind it; "" for a checkout."""
+    """Prefix of the rooms' names, with a dot at its end; "" for a checkout."""
     broker_words: tuple[str, ...]
-    """For the interpreter: what `pykafkalog-broker` runs."""
+    """Arguments of the interpreter that run `pykafkalog-broker`."""
     tool_words: tuple[str, ...]
-    """For the interpreter: what `pykafkalog` runs."""
+    """Arguments of the interpreter that run `pykafkalog`."""
 
     def broker(self, python_options: Sequence[str] = ()) -> list[str]:
-        """The command that starts a broker; arguments follow."""
+        """Return the command that starts a broker, without the broker's arguments."""
         return [self.python, *python_options, *self.broker_words]
 
     def tool(self) -> list[str]:
-        """The command line; its command and arguments follow."""
+        """Return the command that starts the command line, without its arguments."""
         return [self.python, *self.tool_words]
 
     def process_environment(self) -> dict[str, str]:
-        """As a user's: compiled modules are kept, or every start would compile them all anew."""
+        """Return a user's environment, in which compiled modules are kept between starts."""
         left_out = {"PYTHONDONTWRITEBYTECODE"} | ({"PYTHONPATH"} if self.package else set())
         return {k: v for k, v in os.environ.items() if k not in left_out}
 
@@ -63,7 +63,7 @@ CHECKOUT: Final = Installation(
 
 
 def in_environment(environment: Path) -> Installation:
-    """Of a virtual environment that the wheel was installed in."""
+    """Return the installation in a virtual environment."""
     commands = environment / "bin"
     for name in ("python", "pykafkalog-broker", "pykafkalog"):
         assert (commands / name).exists(), f"{environment} holds no installed pykafkalog"
@@ -77,6 +77,6 @@ def in_environment(environment: Path) -> Installation:
 
 
 def under_test() -> Installation:
-    """What this run of the tests is about."""
+    """Return the installation that this run tests."""
     environment = os.environ.get(VARIABLE)
     return CHECKOUT if not environment else in_environment(Path(environment).absolute())

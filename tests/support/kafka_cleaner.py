@@ -32,10 +32,10 @@ class KafkaRefused(Exception):
 
 
 class KafkaCleaner:
-    """The process. `errors` is what it printed of its troubles."""
+    """The JVM's process."""
 
     def __init__(self, directory: Path, *options: str) -> None:
-        """Compiles into `directory`, and writes `oracle.err` there."""
+        """Compile the oracle into `directory` and start it; its `oracle.err` is there too."""
         self.directory = directory
         jars = kafka_jars()
         classes = directory / "classes"
@@ -72,11 +72,11 @@ class KafkaCleaner:
 
     @property
     def errors(self) -> str:
-        """What it printed to its standard error."""
+        """Return its standard error."""
         return (self.directory / "oracle.err").read_text(errors="replace")
 
     def ask(self, op: str, **question: Any) -> Answer:
-        """One question. Raises KafkaRefused."""
+        """Ask one question. Raises KafkaRefused."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"op": op, **question}) + "\n")
@@ -102,7 +102,7 @@ class KafkaCleaner:
         load_factor: float = 0.9,
         log_start: int = 0,
     ) -> Answer:
-        """`Cleaner.doClean` on the partition there. Raises KafkaRefused."""
+        """Run `Cleaner.doClean` on a partition directory. Raises KafkaRefused."""
         return self.ask(
             "clean",
             directory=str(directory),
@@ -126,7 +126,7 @@ class KafkaCleaner:
         checkpoint: int | None,
         log_start: int = 0,
     ) -> Answer:
-        """What LogCleanerManager would take."""
+        """Return what LogCleanerManager would clean."""
         return self.ask(
             "plan",
             directory=str(directory),
@@ -139,7 +139,7 @@ class KafkaCleaner:
     def facts(
         self, directory: Path, config: TopicConfig, *, now_ms: int, clean_shutdown: bool = True
     ) -> Answer:
-        """Offsets and producers as Kafka knows them once it has opened the partition."""
+        """Return offsets and producers after Kafka has opened the partition."""
         return self.ask(
             "open",
             directory=str(directory),
@@ -149,14 +149,14 @@ class KafkaCleaner:
         )
 
     def dump(self, files: Iterable[Path], *options: str) -> str:
-        """What DumpLogSegments prints."""
+        """Return the output of DumpLogSegments."""
         arguments = ["--files", ",".join(map(str, files)), *options]
         output: str = self.ask("dump", arguments=arguments)["output"]
         return output
 
 
 def kafka_settings(config: TopicConfig) -> dict[str, str]:
-    """The topic's settings by Kafka's names. Small segments are only for its own tests."""
+    """Return a topic's settings by Kafka's names. Kafka allows small segments only internally."""
     return {
         "cleanup.policy": ",".join(sorted(config.cleanup_policy)),
         "internal.segment.bytes": str(config.segment_bytes),

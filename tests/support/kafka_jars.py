@@ -14,7 +14,7 @@ KAFKA_VERSION = "4.3.1"
 
 
 def kafka_jars(version: str = KAFKA_VERSION) -> str:
-    """A Java classpath with Apache Kafka `version` (broker, clients and tools)."""
+    """Return a Java classpath with Apache Kafka `version` (broker, clients and tools)."""
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             raise RuntimeError(f"{program} is missing: install Java 17 and Maven to run this test")
@@ -35,7 +35,7 @@ def kafka_jars(version: str = KAFKA_VERSION) -> str:
 
 
 def compaction_tester_jars() -> str:
-    """A Java classpath with `kafka.tools.LogCompactionTester`, of Kafka 3.9."""
+    """Return a Java classpath with `kafka.tools.LogCompactionTester`, of Kafka 3.9."""
     target = ROOT / ".cache" / "kafka-compaction-tester"
     done = target / ".complete"
     if not done.exists():
@@ -62,7 +62,7 @@ def java(
 ) -> subprocess.CompletedProcess[str]:
     """Run a Java class of Apache Kafka to its end and return its output.
 
-    Raises AssertionError with the output when it fails and `check` is set.
+    Raises AssertionError with the output if it fails and `check` is set.
     """
     result = subprocess.run(
         ["java", "-Xmx512m", *SHORT_LIVED, *LOGGING, "-cp", kafka_jars(version), main, *args],
@@ -80,6 +80,6 @@ def java(
 
 
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""For a JVM that ends soon: it starts in half the time and never gets to run fast."""
+"""Options for a JVM that ends soon: it starts in half the time, without the optimizing compiler."""
 
 LOGGING = (f"-Dlog4j2.configurationFile={ROOT / 'tests/support/log4j2.properties'}",)

@@ -1,6 +1,6 @@
 """A Kafka Streams application (tests/integration/WordCount.java) as a process that can be killed.
 
-Compiled once per run, not at each start: an application that is killed and restarted must be back
+It is compiled once per run, not at each start, because an application that is killed must be back
 in a second. Its jars (Kafka Streams, RocksDB) come from Maven Central, apart from the broker's.
 """
 
@@ -17,7 +17,7 @@ STOP_TIMEOUT_S = 30
 
 
 def streams_jars() -> str:
-    """A Java classpath with Kafka Streams."""
+    """Return a Java classpath with Kafka Streams."""
     target = ROOT / ".cache" / f"kafka-streams-{KAFKA_VERSION}"
     done = target / ".complete"
     if not done.exists():
@@ -35,7 +35,7 @@ def streams_jars() -> str:
 
 
 def compile_word_count(target: Path) -> str:
-    """Compile the application into `target`; the classpath to start it with."""
+    """Compile the application into `target`; return the classpath to start it with."""
     jars = streams_jars()
     subprocess.run(
         ["javac", *("-cp", jars), *("-d", str(target)), str(SOURCE)],
@@ -70,7 +70,7 @@ class WordCount:
         self._began = 0
 
     def start(self) -> "WordCount":
-        """Start it; it joins its group in its own time."""
+        """Start it, without waiting until it has joined its group."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         self.directory.mkdir(parents=True, exist_ok=True)
         with self.output_file.open("ab") as out:
@@ -86,27 +86,27 @@ class WordCount:
         return self
 
     def check(self) -> None:
-        """Raises AssertionError with its output when it ended by itself."""
+        """Raise AssertionError with its output if it ended by itself."""
         assert self.process is not None
         assert self.process.poll() is None, self.output()
 
     @property
     def running(self) -> bool:
-        """It has its tasks and works, for the first time since it was started."""
+        """Whether it has been running its tasks since the last start."""
         with self.output_file.open("rb") as printed:
             printed.seek(self._began)
             return b"state RUNNING" in printed.read()
 
     def kill(self) -> None:
-        """kill -9: its transaction stays open, its stores are as they are."""
+        """Kill it with SIGKILL: its transaction stays open, its stores are not closed."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGTERM: it commits and closes its stores."""
+        """Stop it with SIGTERM: it commits and closes its stores."""
         self._end(signal.SIGTERM)
 
     def output(self) -> str:
-        """The end of what it printed."""
+        """Return the end of its output."""
         return self.output_file.read_text(errors="replace")[-6000:]
 
     def _end(self, number: int) -> None:

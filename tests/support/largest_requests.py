@@ -1,8 +1,8 @@
 """The largest requests of every API, made from its declaration.
 
 `largest(key, version, path, count)` is a request with `count` elements in the array at `path`, each
-with names and numbers of its own, and as little as possible in every other array. `arrays` says
-which arrays a request has. So an API that is added is covered without a word here.
+with its own names and numbers, and as little as possible in every other array. `arrays` lists the
+arrays of a request. So a new API is covered without a change here.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ Path = tuple[str, ...]
 
 
 def arrays(key: int, version: int) -> list[Path]:
-    """Every array of a request, nested ones too."""
+    """Return every array of a request, nested ones too."""
     return list(_arrays(request_api(key).at(version), ()))
 
 
@@ -30,7 +30,7 @@ def _arrays(node: Wire, path: Path) -> Iterator[Path]:
 
 
 def largest(key: int, version: int, path: Path, count: int, **fields: Any) -> Any:
-    """A request with `count` elements at `path`; `fields` are set at the top."""
+    """Return a request with `count` elements at `path`; `fields` are set at the top."""
     value = _value(request_api(key).at(version), path, count, 0)
     for name, content in fields.items():
         setattr(value, name, content)
@@ -38,7 +38,7 @@ def largest(key: int, version: int, path: Path, count: int, **fields: Any) -> An
 
 
 def _value(node: Wire, path: Path | None, count: int, number: int) -> Any:
-    """`path` leads to the array from here; None: it lies elsewhere, and arrays are short."""
+    """Return a value; `path` leads from here to the array, None if the array is elsewhere."""
     if isinstance(node, Fields):
         value = node.cls()
         for name, member in node.fields:

@@ -37,7 +37,7 @@ class LogBuilder:
     def open(
         self, *, clean: bool = True, recovery_point: int = 0, log_start_offset: int = 0
     ) -> Log:
-        """Load what the file system holds now."""
+        """Load the log from the file system."""
         options = LoadOptions(
             config=self.config,
             clean=clean,
@@ -48,14 +48,14 @@ class LogBuilder:
         return self.log
 
     def killed(self, **options: Any) -> Log:
-        """The process died; what was written is there."""
+        """Open the log after the process was killed: unsynced writes are kept."""
         self.fs = self.fs.crash(keep_unsynced=True)
         return self.open(clean=False, **options)
 
     def interrupted_starts(self, *operations: str) -> Iterator[tuple[str, int]]:
-        """Starts on what is on the disk now, killed at the nth of each operation, then repeated.
+        """Start on the current disk, killed at the nth of each operation, then start again.
 
-        Yields which one it was, when the log is open again.
+        Yields (operation, n) each time when the log is open again.
         """
         damaged = self.fs
         for operation in operations:
@@ -70,13 +70,13 @@ class LogBuilder:
                 yield operation, nth
 
     def stopped(self) -> Log:
-        """Stopped in order and started."""
+        """Close the log in order and open it."""
         self.log.flush()
         self.log.close()
         return self.open()
 
     def batch(self, count: int = 1, *, value: bytes = b"v", **fields: Any) -> bytearray:
-        """A client's batch, dated now."""
+        """Return a client's batch with the current time."""
         now = self.clock.wall_ms()
         return bytearray(build_batch([(now, b"k", value, ())] * count, **fields))
 
@@ -100,7 +100,7 @@ class LogBuilder:
         return end_transaction(self.log, self.clock, producer_id, kind, replicated=replicated)
 
     def records(self, offset: int = 0) -> list[Record]:
-        """All records from the batch that holds `offset` on."""
+        """Return all records from the batch that holds `offset` on."""
         found: list[Record] = []
         while True:
             info = self.log.read(offset, 1 << 20, FetchIsolation.LOG_END)
@@ -112,7 +112,7 @@ class LogBuilder:
                 offset = header.last_offset + 1
 
     def names(self) -> list[str]:
-        """Files in the partition directory."""
+        """Return the names of the files in the partition directory."""
         return self.fs.list_dir(DIRECTORY)
 
 
@@ -124,8 +124,10 @@ def end_transaction(
     *,
     replicated: bool = True,
 ) -> AppendInfo:
-    """Append the marker of a producer in its epoch 0, dated now; the high watermark follows if
-    asked."""
+    """Append the marker of a producer in its epoch 0, with the current time.
+
+    The high watermark follows if `replicated`.
+    """
     marker = build_end_transaction_marker(
         kind,
         producer_id=producer_id,

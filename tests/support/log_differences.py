@@ -1,6 +1,6 @@
-"""Where two partition directories differ, in sentences: segments, batches, records, indexes.
+"""Describes the differences of two partition directories: segments, batches, records, indexes.
 
-Compressed batches are compared by what they hold: two libraries compress the same to other bytes.
+Compressed batches are compared by content, since two libraries compress the same to other bytes.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from protocol.records.record import iter_records
 from storage.reader import PartitionView, SegmentView
 
 _ANY_BYTES: Final = frozenset({"batch_length", "crc"})
-"""Fields that may differ where the records are compressed."""
+"""Fields that may differ if the records are compressed."""
 _BATCH_MOST = 3
 
 
@@ -30,7 +30,7 @@ class _Batch:
         return {name: getattr(self.header, name, None) for name in names}
 
     def payload(self) -> object:
-        """What it holds, without the compression."""
+        """Return its content, decompressed."""
         if self.header.magic < 2:
             return list(iter_records(self.data, 0))
         return decompress(self.header.codec, self.data[BATCH_OVERHEAD:])
@@ -47,7 +47,7 @@ def _batches(path: Path) -> list[_Batch]:
 
 
 def differences(kafkas: Path, ours: Path, *, most: int = 10) -> list[str]:
-    """Sentences on what is not the same in the two; the first few of them."""
+    """Return the first `most` sentences about differences."""
     found: list[str] = []
     for sentence in _differences(kafkas, ours):
         found.append(sentence)
@@ -74,7 +74,7 @@ def _differences(kafkas: Path, ours: Path) -> Iterator[str]:
         for problem in mine.check_indexes():
             yield f"{where}: {problem}"
         if _sizes(yours) != _sizes(mine):
-            continue  # where entries are due depends on it
+            continue  # the sizes decide where entries are due
         if mine.time_index() != yours.time_index():
             yield f"{where}: time index {yours.time_index()} (Kafka) {mine.time_index()} (ours)"
         if mine.offset_index() != yours.offset_index():
@@ -91,10 +91,10 @@ def _sizes(segment: SegmentView) -> list[int]:
 
 
 def _names(directory: Path) -> Iterator[str]:
-    """Files of segments, but for those that are removed."""
+    """Yield the files of segments, without those that are being removed."""
     for path in directory.iterdir():
         is_of_segment = path.name[:1].isdigit() and path.suffix not in (".deleted", ".snapshot")
-        # An empty index of aborted transactions says what none says.
+        # An empty index of aborted transactions is equivalent to none.
         if is_of_segment and (path.suffix != ".txnindex" or path.stat().st_size):
             yield path.name
 

@@ -1,4 +1,4 @@
-"""Replies of handlers that are made aside, for tests without a network: made here and now."""
+"""Makes the replies of `Aside`s at once, for tests without a network."""
 
 import trio
 
@@ -9,7 +9,7 @@ from broker.world.workers import InlineWorkers
 
 
 def made(reply):
-    """What the reply comes to; a `Pending` that is not done stays one."""
+    """Return the final reply; a `Pending` that is not done stays one."""
     while True:
         if isinstance(reply, Aside):
             reply = trio.run(reply.work)

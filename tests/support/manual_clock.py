@@ -1,4 +1,4 @@
-"""A clock that only moves when a test says so; see `storage.clock.Clock`."""
+"""A clock that moves only when a test moves it; see `storage.clock.Clock`."""
 
 import math
 
@@ -19,17 +19,17 @@ class ManualClock:
         return self._monotonic
 
     def advance(self, seconds: float = 0.0, *, ms: int = 0) -> None:
-        """Both clocks go on by `seconds` plus `ms` milliseconds."""
+        """Move both clocks on by `seconds` plus `ms` milliseconds."""
         total_ms = round(seconds * 1000) + ms
         assert total_ms >= 0, "monotonic time does not go back"
         self._wall_ms += total_ms
         self._monotonic += total_ms / 1000
 
     async def sleep(self, seconds: float) -> None:
-        """Whoever waits moves it."""
+        """Move the clock instead of waiting."""
         await trio.lowlevel.checkpoint()
         self.advance(ms=math.ceil(seconds * 1000))
 
     def set_wall_ms(self, wall_ms: int) -> None:
-        """The wall clock is corrected, maybe backwards; monotonic time does not notice."""
+        """Set the wall clock, forwards or backwards; monotonic time stays as it is."""
         self._wall_ms = wall_ms

@@ -3,8 +3,8 @@
     fed = feed(broker.bootstrap)
     fed.records["confluent-0"]       # (offset, key, value) as acknowledged, in order of offsets
 
-A topic per client, with segments so small that many roll. The Java console producer does not tell
-offsets: what it sent is all that is in its topic, in order.
+Each client has a topic, with segments so small that many roll. The Java console producer does not
+report offsets: its records are all those of its topic, in order.
 """
 
 import asyncio
@@ -34,19 +34,19 @@ Acked = tuple[int, bytes, bytes]
 
 @dataclass
 class Fed:
-    """What the clients were told."""
+    """What the broker acknowledged to the clients."""
 
     records: dict[str, list[Acked]] = field(default_factory=dict)
-    """Partition to (offset, key, value); aborted ones included, they are in the log, too."""
+    """(offset, key, value) by partition, including aborted records, which are in the log too."""
     aborted: dict[str, int] = field(default_factory=dict)
-    """Partition to the number of aborted transactions."""
+    """Number of aborted transactions by partition."""
     committed: dict[str, int] = field(default_factory=dict)
-    """Partition to the offset that the group committed."""
+    """The group's committed offset by partition."""
     transactional_ids: set[str] = field(default_factory=set)
 
 
 def feed(bootstrap: str) -> Fed:
-    """All of them, one after the other."""
+    """Run all clients, one after the other."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     wishes = [NewTopic(name, 1, 1, config=TOPIC_CONFIG) for name in CLIENTS]
     for future in admin.create_topics(wishes).values():
@@ -68,7 +68,7 @@ def feed(bootstrap: str) -> Fed:
 
 
 def _rows(mark: str) -> list[tuple[bytes, bytes]]:
-    """Keys and values that no codec makes much smaller, always the same."""
+    """Return keys and values that hardly compress, the same at each call."""
     chance = random.Random(mark)
     return [
         (f"{mark}-{index}".encode(), "".join(chance.choices(LETTERS, k=20 + index * 12)).encode())

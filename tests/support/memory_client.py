@@ -11,13 +11,13 @@ from tests.support.wire_client import read_response, request_frame
 
 HOST: Final = "broker"
 PORT: Final = 9092
-"""Where brokers in memory listen."""
+"""The port of brokers in memory."""
 PATIENCE_S: Final = 60.0
 _SIZE: Final = struct.Struct(">i")
 
 
 class MemoryClient:
-    """One connection, made anew when it broke; a `Line` of `tests.anomalies.workload.raw`."""
+    """A connection that is reopened after it broke; a `Line` of `tests.anomalies.workload.raw`."""
 
     def __init__(
         self, network: MemoryNetwork, clock: VirtualClock, *, client_id: str = "client"
@@ -34,7 +34,7 @@ class MemoryClient:
     async def call(
         self, key: int, version: int, request: Any = None, patience_s: float = PATIENCE_S
     ) -> Any:
-        """One request and its answer. Raises OSError when there is none."""
+        """Send a request and return its answer. Raises OSError if there is none."""
         self._correlation_id += 1
         framed = request_frame(
             key,
@@ -63,19 +63,19 @@ class MemoryClient:
             raise
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
 
     def die(self) -> None:
-        """As a process that is killed: its connection is reset."""
+        """Reset the connection, as the death of the client's process does."""
         self._transport.kill()
         self._stream = None
 
 
 async def receive_frame(stream: Stream) -> bytes:
-    """The next frame, without its size. Raises ConnectionError when the stream ends."""
+    """Return the next frame, without its size. Raises ConnectionError if the stream ends."""
     (size,) = _SIZE.unpack(await _receive(stream, _SIZE.size))
     return bytes(await _receive(stream, size))
 

@@ -1,4 +1,4 @@
-"""The disk in memory (`storage.memory_filesystem`), made to fail on demand and to lose power.
+"""The disk in memory (`storage.memory_filesystem`), which can fail on demand and lose power.
 
 Failing:
 
@@ -11,10 +11,9 @@ Operations are the method names of `FileSystem` and `File`; patterns are `fnmatc
 operation was given. Each rule counts its own matches. `fs.operations` records every
 (operation, path) for tests that care about order.
 
-Crashing: `fs.crash()` is a new file system as a machine shows it after losing power. Contents are
-as of each file's last fsync; with `keep_unsynced=True` the process died but the machine lived, so
-everything written is there. `tear` may choose any other content between the two. Names: by default
-directory changes are durable in the order they were made (as with a journal); with
+Crashing: `fs.crash()` returns the file system after a power loss. Each file has its content of the
+last fsync. With `keep_unsynced=True` only the process died, so all writes are kept. `tear` may
+choose any other content between the two. By default all directory changes are durable; with
 `forget_names=True` only those before the last `fsync_dir` of their directory.
 """
 
@@ -43,7 +42,7 @@ Tear = Callable[[str, bytes, bytes], bytes]
 
 @dataclass
 class FailureRule:
-    """One injected failure; `hits` counts how often it struck."""
+    """One injected failure; `hits` counts the operations that it made fail."""
 
     operation: str
     pattern: str
@@ -68,7 +67,7 @@ class FailureRule:
 
 
 class _Injected(OSError):
-    """What a rule raises; a write looks into it for how much is still written."""
+    """The error of a rule, which also says how much of a write is done."""
 
     def __init__(self, rule: FailureRule, path: str) -> None:
         super().__init__(rule.errno, os.strerror(rule.errno), path)
@@ -76,7 +75,7 @@ class _Injected(OSError):
 
 
 class DurableInode(Inode):
-    """Knows what it held at its last fsync."""
+    """An inode that keeps its content of the last fsync."""
 
     __slots__ = ("_durable", "_durable_length")
 
@@ -93,12 +92,12 @@ class DurableInode(Inode):
         return self._durable.ljust(self._durable_length, b"\0")
 
     def owe_as(self, other: "DurableInode") -> None:
-        """What is on the disk is what is of `other`."""
+        """Take over the durable content of `other`."""
         self._durable, self._durable_length = other._durable, other._durable_length
 
 
 class UnreliableFile(MemoryFile):
-    """A failing write may put down its first bytes."""
+    """A file whose failing write may write its first bytes."""
 
     __slots__ = ()
 
@@ -124,7 +123,7 @@ class UnreliableFile(MemoryFile):
 
 
 class MemoryFileSystem(PlainFileSystem):
-    """A disk whose next operations may fail, and whose unsynced bytes may go."""
+    """A disk whose operations may fail, and whose unsynced bytes may be lost."""
 
     def __init__(self, *, total_bytes: int = 1 << 40) -> None:
         super().__init__(lambda: self.now_ms, total_bytes=total_bytes)
@@ -132,7 +131,7 @@ class MemoryFileSystem(PlainFileSystem):
         self.rules: list[FailureRule] = []
         self.operations: list[tuple[str, str]] = []
         self.now_ms = 1_700_000_000_000
-        """Modification time of what is written; tests set it."""
+        """Modification time of written files, in ms; tests set it."""
 
     # --- failing on demand
 
@@ -146,13 +145,13 @@ class MemoryFileSystem(PlainFileSystem):
         errno: int = errno_codes.EIO,
         partial: int | None = None,
     ) -> FailureRule:
-        """From the `nth` match on, `times` matches (None: all) raise; see the module."""
+        """Make `times` matches (None: all) from the `nth` on fail; see the module docstring."""
         rule = FailureRule(operation, pattern, nth, times, errno, partial)
         self.rules.append(rule)
         return rule
 
     def heal(self) -> None:
-        """No more failures."""
+        """Remove all rules."""
         self.rules.clear()
 
     def _before(self, operation: str, path: str) -> None:
@@ -161,7 +160,7 @@ class MemoryFileSystem(PlainFileSystem):
             raise rule.error(path)
 
     def _act(self, operation: str, path: str) -> FailureRule | None:
-        """Note what is about to be done; the rule that forbids it."""
+        """Record an operation; return the rule that makes it fail, or None."""
         self.operations.append((operation, path))
         struck = [rule for rule in self.rules if rule.strikes(operation, path)]
         return struck[0] if struck else None
@@ -182,7 +181,7 @@ class MemoryFileSystem(PlainFileSystem):
         super().rename(old, new)
         old, new = normpath(old), normpath(new)
         for path in [p for p in self._durable_names if p == old or p.startswith(old + "/")]:
-            # What was durable inside moves along: only the directory's own name is at stake.
+            # Durable names inside move along: only the directory's own name may be lost.
             self._durable_names[new + path[len(old) :]] = self._durable_names.pop(path)
 
     def fsync_dir(self, path: str) -> None:
@@ -193,7 +192,7 @@ class MemoryFileSystem(PlainFileSystem):
     # --- for tests
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Make a file as if it had always been there: durable, no failure, not recorded."""
+        """Make a durable file, without failures and without recording the operation."""
         path = normpath(path)
         parent, name = _split(path)
         self._make_parents(parent)
@@ -210,11 +209,11 @@ class MemoryFileSystem(PlainFileSystem):
             super()._make_directory(path)
 
     def allocated(self, path: str) -> int:
-        """Up to where blocks are held, by `File.allocate` or by writing."""
+        """Return the bytes for which blocks are held, by `File.allocate` or by writing."""
         return self._inode(normpath(path)).allocated
 
     def snapshot(self) -> dict[str, bytes]:
-        """Every file's current content."""
+        """Return every file's current content."""
         return {path: inode.content() for path, inode in sorted(self._files())}
 
     def crash(
@@ -224,7 +223,7 @@ class MemoryFileSystem(PlainFileSystem):
         forget_names: bool = False,
         tear: Tear | None = None,
     ) -> "MemoryFileSystem":
-        """The file system after a crash; see the module's docstring. This one stays as it is."""
+        """Return the file system after a crash, see the module docstring; this one is unchanged."""
         after = MemoryFileSystem(total_bytes=self.total_bytes)
         after.now_ms = self.now_ms
         for directory in self._directories:
@@ -243,7 +242,7 @@ class MemoryFileSystem(PlainFileSystem):
                 copy = after._inode(path)
                 copy.mtime_ms = inode.mtime_ms
                 if keep_unsynced and isinstance(copy, DurableInode):
-                    # The page cache still owes it to the disk: a power loss may follow.
+                    # The content is still only in the page cache: a power loss may follow.
                     copy.owe_as(inode)
         return after
 

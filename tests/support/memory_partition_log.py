@@ -11,12 +11,12 @@ from protocol.types import TopicPartition
 
 
 class MemoryPartitionLog:
-    """Appends at once; can be told to fail, or to hold writes back until `release`."""
+    """Appends at once; a test can make it fail, or hold writes back until `release`."""
 
     def __init__(self) -> None:
         self.batches: dict[TopicPartition, list[bytes]] = {}
         self.led: dict[TopicPartition, int] | None = None
-        """Partitions that are led here, with their epochs; None: all, in epoch 0."""
+        """The led partitions with their epochs; None means all, in epoch 0."""
         self.fail_with = ErrorCode.NONE
         self.hold = False
         self.reads = 0
@@ -50,12 +50,12 @@ class MemoryPartitionLog:
         return nullcontext()
 
     def drop(self) -> None:
-        """The topics are deleted; made anew they are empty."""
+        """Delete all topics; created again, they are empty."""
         self.batches.clear()
         self._ends.clear()
 
     def release(self, code: ErrorCode = ErrorCode.NONE) -> None:
-        """Let what was held back succeed or fail."""
+        """Let the writes that were held back succeed or fail."""
         held, self._held = self._held, []
         for done, first in held:
             done(code, -1 if code else first)
@@ -66,7 +66,7 @@ class MemoryPartitionLog:
         done(code, -1 if code else first)
 
     def after_crash(self, tp: TopicPartition, kept: int) -> "MemoryPartitionLog":
-        """What a new process finds: of what was held back in `tp` the first `kept` batches."""
+        """Return the log of a new process: of the batches held back in `tp`, `kept` are in it."""
         log = MemoryPartitionLog()
         log.led = self.led
         log.batches = {one: list(batches) for one, batches in self.batches.items()}
@@ -90,10 +90,10 @@ class MemoryPartitionLog:
         return found
 
     def records(self, tp: TopicPartition) -> Iterator[Record]:
-        """All records of one partition."""
+        """Yield all records of one partition."""
         for batch in self.batches.get(tp, []):
             yield from iter_records(batch)
 
     def all_records(self) -> list[Record]:
-        """All records of all partitions."""
+        """Return all records of all partitions."""
         return [record for tp in self.batches for record in self.records(tp)]

@@ -1,7 +1,7 @@
-"""Values for messages: random ones for any construct tree, and every message there is to try.
+"""Random values for any construct tree, and lists of all messages.
 
-`random_value` takes whatever has the methods of `random.Random`: Hypothesis' own randoms in
-property tests, a seeded one where an oracle in another process wants a fixed list.
+`random_value` takes anything with the methods of `random.Random`: Hypothesis' randoms in property
+tests, or a seeded one if an oracle in another process needs a fixed list.
 """
 
 import struct
@@ -20,7 +20,7 @@ COUNTS = (0, 1, 1, 2, 3)
 
 
 def all_apis() -> Iterator[Api]:
-    """Every declared message: requests, responses, records."""
+    """Yield every declared message: requests, responses, records."""
     for key in SPECS:
         yield request_api(key)
         yield response_api(key)
@@ -28,19 +28,19 @@ def all_apis() -> Iterator[Api]:
 
 
 def all_codecs() -> Iterator[tuple[Api, int]]:
-    """Every message in every version."""
+    """Yield every message in every version."""
     for api in all_apis():
         for version in api.versions:
             yield api, version
 
 
 def codec_id(value: object) -> str:
-    """How pytest names a parameter."""
+    """Return the name of a parameter for pytest."""
     return value.name if isinstance(value, Api) else f"v{value}"
 
 
 def random_value(node: Wire, rng: Random) -> Any:
-    """A value that `node` can carry, edges more often than not."""
+    """Return a random value for `node`, often an edge case."""
     if node.code is not None:
         return random_fixed(node.code, rng)
     if isinstance(node, Fields):
@@ -57,7 +57,7 @@ def random_value(node: Wire, rng: Random) -> Any:
 
 
 def random_fields(node: Fields, rng: Random) -> Any:
-    """A group; about half of its tagged fields stay at their defaults."""
+    """Return a random group; about half of its tagged fields stay at their defaults."""
     value: Any = node.cls()
     for name, member in node.fields:
         setattr(value, name, random_value(member, rng))
@@ -68,7 +68,7 @@ def random_fields(node: Fields, rng: Random) -> Any:
 
 
 def random_fixed(code: str, rng: Random) -> Any:
-    """A value for a `struct` code."""
+    """Return a random value for a `struct` code."""
     if code == "16s":
         return bytes(16) if rng.random() < 0.2 else bytes([rng.randrange(256)]) * 16
     if code == "?":

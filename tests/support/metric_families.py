@@ -10,7 +10,7 @@ from tests.support.metric_sources import sources
 
 
 def all_kinds() -> list[Metric | Lines]:
-    """One of each: those of a second scrape, which knows what idles."""
+    """Return one family of each kind, as of a second scrape, which has rates too."""
     now = 0.0
     recent = Recent(lambda: now)
     for _ in all_families(sources(recent=recent)):
@@ -20,5 +20,5 @@ def all_kinds() -> list[Metric | Lines]:
 
 
 def page() -> str:
-    """docs/metrics.md as it should be."""
+    """Return docs/metrics.md as it should be."""
     return render(all_kinds())

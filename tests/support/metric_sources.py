@@ -1,4 +1,4 @@
-"""What the metric families are made from, with a number for each of them."""
+"""Sources of the metric families, with a number for each."""
 
 from collections.abc import Generator
 from types import SimpleNamespace as Stub
@@ -132,7 +132,7 @@ def sources(**changes: Any) -> Sources:
 
 
 def after_a_transaction() -> TransactionHarness:
-    """A coordinator that has something to tell."""
+    """Return a coordinator whose statistics are not empty."""
     broker = TransactionHarness()
     owner = broker.owner()
     broker.add(owner, T0)
@@ -144,7 +144,7 @@ LISTENER = Listener(name="PLAINTEXT", host="h", port=9092, protocol="PLAINTEXT")
 
 
 def led(topic: str, index: int, *, replicas: tuple[int, ...] = (1,), isr: tuple[int, ...]) -> Any:
-    """A partition as its families see it."""
+    """Return a stub of a led partition for its families."""
     return Stub(
         topic_partition=TopicPartition(topic, index),
         unavailable=ErrorCode.NONE,
@@ -157,7 +157,7 @@ def led(topic: str, index: int, *, replicas: tuple[int, ...] = (1,), isr: tuple[
 
 
 def committed(*offsets: int) -> dict[int, CommittedOffset]:
-    """By partition."""
+    """Return committed offsets by partition."""
     return {
         index: CommittedOffset(offset=offset, commit_timestamp_ms=0)
         for index, offset in enumerate(offsets)
@@ -165,6 +165,6 @@ def committed(*offsets: int) -> dict[int, CommittedOffset]:
 
 
 def at_once(**fields: Any) -> Generator[None, None, Any]:
-    """What is gathered in steps, in one."""
+    """Gather statistics in a single step."""
     yield
     return Stub(**fields)

@@ -1,6 +1,6 @@
 """The two networks that a test may run on: sockets in real time, pipes in virtual time.
 
-A test that takes the fixture `net` runs on both, and says what it needs of a network only here:
+A test that takes the fixture `net` runs on both, and uses the network only through `net`:
 
     def test_…(net: Net) -> None:
         async def main() -> None:
@@ -9,7 +9,7 @@ A test that takes the fixture `net` runs on both, and says what it needs of a ne
             ...
         net.run(main)
 
-In memory nothing is waited for: when all tasks wait, time jumps to the next thing that happens.
+In memory no real time passes: when all tasks wait, time jumps to the next deadline.
 """
 
 import socket
@@ -34,7 +34,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Net(Protocol):
-    """What tests need of a network."""
+    """The network's interface for tests."""
 
     in_memory: bool
     transport: Transport
@@ -42,15 +42,15 @@ class Net(Protocol):
     workers: Workers
 
     def run(self, main: Callable[[], Awaitable[None]]) -> None:
-        """Run a test; it fails when it takes longer than `LONGEST_S`."""
+        """Run a test, which fails if it takes longer than `LONGEST_S`."""
         ...
 
     def connect(self, port: int) -> Stream:
-        """A client's end. Raises ConnectionRefusedError."""
+        """Connect; return the client's end. Raises ConnectionRefusedError."""
         ...
 
     def send_eof(self, stream: Any) -> None:
-        """Have a client's end send no more."""
+        """Close the sending side of a client's end."""
         ...
 
     def reset(self, stream: Any) -> None:
@@ -58,12 +58,12 @@ class Net(Protocol):
         ...
 
     async def settle(self) -> None:
-        """Returns when all that follows from what was done has happened."""
+        """Return when all effects of earlier actions have happened."""
         ...
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
-    """Returns when it is true; fails when it is not within five seconds."""
+    """Return when the condition is true; fail if that takes longer than five seconds."""
     with trio.fail_after(5):
         while not condition():
             await trio.sleep(0.001)
@@ -83,7 +83,7 @@ class SocketNet:
         trio.run(_limited, main)
 
     def connect(self, port: int) -> SocketStream:
-        # Does not block: on loopback the kernel connects without the server.
+        # This does not block: on loopback the kernel connects without the server.
         sock = socket.create_connection((LOOPBACK, port), 5)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setblocking(False)

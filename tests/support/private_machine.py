@@ -1,16 +1,16 @@
-"""A machine of one's own for commands that name ports and paths: 9092, /tmp/kafka-logs.
+"""Isolates commands that name ports and paths of a machine, such as 9092 and /tmp/kafka-logs.
 
-`run_alone(steps, prepared)` runs commands one after the other in one shell, in namespaces of their
-own for network, mounts and processes (`unshare`): /tmp is empty, every port of localhost is free,
-and nothing that was started outlives it. So what a page says is run as it stands, beside whatever
-else this machine does.
+`run_alone(commands, directory)` runs commands one after the other in one shell, in their own
+namespaces for network, mounts and processes (`unshare`): /tmp is empty, every port of localhost is
+free, and no process that they start outlives the run. So the commands of a page run unchanged,
+whatever else runs on this machine.
 
-* A command that starts a broker goes on in the background, once it has started; a broker that was
-  there before is stopped when both want port 9092, and by `adopt`.
-* A command that would go on until Ctrl-C gets it after `UNTIL_CTRL_C_S` seconds.
-* Before each command, what examples speak of is made again where it is missing (`_World`).
+* A command that starts a broker goes on in the background once the broker has started; an earlier
+  broker is stopped if both need port 9092, and by `adopt`.
+* A command that would run until Ctrl-C gets it after `UNTIL_CTRL_C_S` seconds.
+* Before each command, things that examples name are made again if they are missing (`_World`).
 
-Run as a program it is what runs within.
+Run as a program, this module is the part that runs within the namespaces.
 """
 
 import json
@@ -51,14 +51,14 @@ GROUP: Final = "billing"
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of a command."""
+    """The result of a command."""
 
     code: int
     printed: str
 
 
 def possible() -> bool:
-    """Whether this system lets us have namespaces."""
+    """Return whether this system allows namespaces."""
     try:
         done = subprocess.run(["unshare", *_SPACES, "true"], capture_output=True, check=False)
     except FileNotFoundError:
@@ -72,9 +72,9 @@ _SPACES: Final = ("-rmnp", "--fork", "--kill-child", "--mount-proc")
 def run_alone(
     commands: Sequence[str], directory: Path, environment: Path = ROOT / ".venv"
 ) -> list[Done]:
-    """Each command to its end; `directory` is an empty one that becomes /tmp there.
+    """Run each command to its end; `directory` is an empty directory that becomes /tmp.
 
-    `environment`: the virtual environment whose commands are on the path.
+    `environment` is the virtual environment whose commands are on the path.
     """
     mounts = (
         'root=$1; shift; while [ "$1" != -- ]; do case "$1" in /tmp/*)'
@@ -102,7 +102,7 @@ def run_alone(
 
 
 class _Shell:
-    """One bash; commands come through a pipe of their own, so that theirs is /dev/null."""
+    """One bash that gets commands through a pipe, so that their standard input is /dev/null."""
 
     def __init__(self, directory: Path, environment: dict[str, str]) -> None:
         reading, self._commands = os.pipe()
@@ -150,11 +150,11 @@ class _Shell:
 
 
 _brokers: dict[int, bool] = {}
-"""Process to whether it is on port 9092."""
+"""Whether a broker is on port 9092, by process id."""
 
 
 class _Brokers:
-    """Those that the commands start."""
+    """The brokers that the commands start."""
 
     def __init__(self, shell: _Shell) -> None:
         self._shell = shell
@@ -201,14 +201,14 @@ def _state(pid: int) -> str:
 
 
 class _World:
-    """What examples speak of: topics with records, a group, a transactional id, files."""
+    """Things that examples name: topics with records, a group, a transactional id, files."""
 
     def __init__(self, directory: Path, commands: Sequence[str]) -> None:
         self._directory = directory
         made = re.findall(r"--create ([\w.-]+)", " ".join(commands))
         self._made_by_page = set(made)
         self._changed: set[str] = set()
-        """Topics whose configs an example has changed: made anew."""
+        """Topics to make again, because an example has changed their configs."""
 
     def write_files(self) -> None:
         text = (ROOT / "config/server.properties").read_text()
@@ -229,7 +229,7 @@ class _World:
         Path("/tmp/home/.zfunc").mkdir()
 
     def prepare(self, command: str, single: bool) -> None:
-        """Before a command, while a broker serves. `single`: each command is one for itself."""
+        """Prepare a command, while a broker serves. `single`: commands do not build on another."""
         from confluent_kafka import Consumer, Producer, TopicPartition
         from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -275,25 +275,25 @@ class _World:
         self._copy_files()
 
     def _copy_files(self) -> None:
-        """Once: directories and files that examples name without a path."""
+        """Make directories and files that examples name without a path, once."""
         logs = Path("/tmp/kafka-logs")
         if (self._directory / "DIR").exists() or not (logs / "orders-0").exists():
             return
         first_copy = self._directory / "DIR"
-        # A running broker renames small files meanwhile: `cp` goes on without them.
+        # A running broker renames small files meanwhile, which `cp` then skips.
         subprocess.run(["cp", "-r", logs, first_copy], stderr=subprocess.DEVNULL, check=False)
         for copy in ("/tmp/disk1/kafka", "/tmp/copies/logs", "/tmp/copies/kafka-logs"):
             ignored = shutil.ignore_patterns(".lock", "metadata.sqlite*", "*.tmp")
             shutil.copytree(first_copy, copy, ignore=ignored)
         Path("/tmp/disk2/kafka").mkdir(parents=True)
         shutil.copy(logs / "meta.properties", "/tmp/disk2/kafka")
-        # The offsets' partitions are made when the first group comes.
+        # The partitions of __consumer_offsets are created by the first group.
         for name in ("orders-0", "__consumer_offsets-7"):
             (self._directory / name).symlink_to(logs / name)
 
 
 def _prepare_lake(command: str, shell: _Shell) -> None:
-    """What an example of the pipeline begins with: an archive has no table yet, others have one."""
+    """Prepare an example of the pipeline: without a table for an archive, with one for others."""
     shutil.rmtree("/tmp/lake", ignore_errors=True)
     needed = re.search(r"pipeline (?:compact|restore) (/tmp/lake/[\w-]+)", command)
     if needed is not None:
@@ -307,11 +307,11 @@ def _prepare_lake(command: str, shell: _Shell) -> None:
 
 
 _ELSEWHERE: Final = re.compile(r"(?<=[\s=,'\"])(/disk1|/disk2|/data|/lake|/copies|/mnt)(?=/)")
-"""Places at the root that this machine's root has not: they are in /tmp then."""
+"""Directories at the root, which are made in /tmp instead."""
 
 
 def main() -> None:
-    """Run the commands of standard input; the results as JSON."""
+    """Run the commands of standard input; print the results as JSON."""
     commands: list[str] = json.load(sys.stdin)
     single = commands[:1] == ["# each for itself"]
     commands = commands[single:]

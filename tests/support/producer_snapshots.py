@@ -1,4 +1,4 @@
-"""Producer snapshots made of entries, by the functions that fill the broker's own rows."""
+"""Makes producer snapshots of entries, with the functions that fill the broker's own rows."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from storage.producers.snapshot import ENTRY_SIZE, HEADER_SIZE, pack_row_into, s
 
 
 def encode_snapshot(entries: Sequence[ProducerStateEntry]) -> bytes:
-    """The bytes of a snapshot file, entries in the order given."""
+    """Return the bytes of a snapshot file, with entries in the given order."""
     file = bytearray(HEADER_SIZE + ENTRY_SIZE * len(entries))
     for index, entry in enumerate(entries):
         pack_row_into(file, HEADER_SIZE + ENTRY_SIZE * index, entry)

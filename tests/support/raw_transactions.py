@@ -1,13 +1,14 @@
-"""A transactional producer by hand: it outlives the broker that it began at.
+"""A transactional producer of single requests, which outlives the broker where it began.
 
     client = RawTransaction("id")
     client.begin(port)                    # InitProducerId
     client.send(port, "t", 0, b"value")   # one batch
     client.end(port, commit=True)
 
-Each call is a connection of its own, so the port may belong to another broker each time. Speaks
-both protocols: with `version` 2 Produce and TxnOffsetCommit add what they touch to the transaction
-and EndTxn brings the next epoch (KIP-890), with 1 there are AddPartitionsToTxn and AddOffsetsToTxn.
+Each call opens a connection, so the port may belong to another broker each time. It has both
+protocols: with `version` 2, Produce and TxnOffsetCommit add partitions and groups to the
+transaction and EndTxn returns the next epoch (KIP-890); with 1, AddPartitionsToTxn and
+AddOffsetsToTxn add them.
 """
 
 import time
@@ -46,11 +47,11 @@ AGAIN = frozenset(
         ErrorCode.NOT_ENOUGH_REPLICAS,
     )
 )
-"""What a broker that has just started, or is at the markers of the last transaction, answers."""
+"""Errors of a broker that has just started, or is writing markers of the last transaction."""
 
 
 class RawTransaction:
-    """A transaction that is begun, written to and ended by single requests."""
+    """A transaction that single requests begin, write to and end."""
 
     def __init__(self, transactional_id: str, *, version: int, timeout_ms: int = 60_000) -> None:
         self.transactional_id = transactional_id
@@ -69,7 +70,7 @@ class RawTransaction:
 
     def begin(self, port: int) -> None:
         """Become the owner of the id."""
-        # The first question for it creates __transaction_state.
+        # The first FindCoordinator creates __transaction_state.
         find = FindCoordinatorRequest(key=self.transactional_id, key_type=TRANSACTION)
         _call(port, ApiKey.FIND_COORDINATOR, 3, find, lambda answer: answer.error_code)
         request = InitProducerIdRequest(
@@ -79,7 +80,7 @@ class RawTransaction:
         self._become(answer.producer_id, answer.producer_epoch)
 
     def send(self, port: int, topic: str, partition: int, *values: bytes, at: int) -> int:
-        """One batch, its records stamped `at` ms; the base offset."""
+        """Send one batch with timestamps of `at` ms; return the base offset."""
         if self.version < 2:
             self._add_partition(port, topic, partition)
         sequence = self._sequences.get((topic, partition), 0)
@@ -106,7 +107,7 @@ class RawTransaction:
         return int(answer.responses[0].partition_responses[0].base_offset)
 
     def send_offset(self, port: int, group: str, topic: str, partition: int, offset: int) -> None:
-        """An offset of the group, in the transaction."""
+        """Commit an offset of the group in the transaction."""
         find = FindCoordinatorRequest(key=group, key_type=GROUP)
         _call(port, ApiKey.FIND_COORDINATOR, 3, find, lambda answer: answer.error_code)
         if self.version < 2:
@@ -128,7 +129,7 @@ class RawTransaction:
         )
 
     def end(self, port: int, *, commit: bool) -> None:
-        """Decide; the markers come in the broker's own time."""
+        """Send EndTxn, without waiting for the markers."""
         request = EndTxnRequest(**self._owner, committed=commit)
         version = 5 if self.version >= 2 else 3
         answer = _call(port, ApiKey.END_TXN, version, request, lambda a: a.error_code)
@@ -136,7 +137,7 @@ class RawTransaction:
             self._become(answer.producer_id, answer.producer_epoch)
 
     def wait_at_rest(self, port: int) -> str:
-        """Until no transaction is open and all markers are written; the state."""
+        """Wait until no transaction is open and all markers are written; return the state."""
         request = DescribeTransactionsRequest(transactional_ids=[self.transactional_id])
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -168,7 +169,7 @@ class RawTransaction:
 
 
 def _call(port: int, key: ApiKey, version: int, request: Any, code_of: Any) -> Any:
-    """The answer, once it is no plea for patience."""
+    """Send a request, again after an error of `AGAIN`; return the answer."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         with WireClient(port, timeout_s=20) as client:

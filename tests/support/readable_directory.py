@@ -1,4 +1,4 @@
-"""A small log directory on the disk, as a broker leaves it: what examples of the reader read."""
+"""A small log directory on the disk, as a broker leaves it, for examples of the reader."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ BEGIN = 1_700_000_000_000
 
 
 def write_log_dir(directory: Path) -> None:
-    """`orders-0` with three records in two batches, and the files beside it."""
+    """Write `orders-0` with three records in two batches, and the files beside it."""
     builder = LogBuilder()
     for records in (
         [

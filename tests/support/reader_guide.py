@@ -1,4 +1,4 @@
-"""docs/reader.md as a program: all its examples, one behind the other."""
+"""docs/reader.md as a program of all its examples in order."""
 
 import re
 
@@ -8,7 +8,7 @@ EXAMPLE_DIRECTORY = "/tmp/kafka-logs"
 
 
 def guide_program(log_dir: str) -> str:
-    """The program, reading `log_dir`."""
+    """Return the program, which reads `log_dir`."""
     text = (ROOT / "docs/reader.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return "\n".join(blocks).replace(EXAMPLE_DIRECTORY, log_dir)

@@ -34,7 +34,7 @@ from tests.support.transaction_harness import TransactionHarness
 
 
 class RealBench(Bench):
-    """Ask with plain values; every message passes through the codec of its version."""
+    """Sends requests of plain values; every message passes the codec of its version."""
 
     def __init__(self, log_dirs="/a", fs=None):
         self.fs = fs or MemoryFileSystem()
@@ -63,7 +63,7 @@ class RealBench(Bench):
         self.list_handler = ListOffsetsHandler(self.replicas, in_steps(self.clock))
 
     def produce(self, records, version=9, *, topic="t", index=0, acks=-1):
-        """The partition's response, or the coroutine or `Pending` that brings it."""
+        """Return the partition's response, or the coroutine or `Pending` that gives it."""
         data = PartitionProduceData(index=index, records=records)
         message = ProduceRequest(
             acks=acks,
@@ -75,7 +75,7 @@ class RealBench(Bench):
         return produced(reply, version) if hasattr(reply, "responses") else reply
 
     def fetch(self, offset, version=12, *, topic="t", index=0, max_bytes=1 << 20, **fields):
-        """The partition's response with `records` as bytes; a `Pending` when it waits."""
+        """Return the partition's response with `records` as bytes; a `Pending` if it waits."""
         asked = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
         message = FetchRequest(
             **{"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, **fields},
@@ -86,7 +86,7 @@ class RealBench(Bench):
         return fetched(reply, version) if hasattr(reply, "responses") else reply
 
     def values(self, offset, *args, **kwargs):
-        """(offset, value) of what a consumer that seeks to `offset` gets."""
+        """Return (offset, value) of the records that a consumer gets after a seek to `offset`."""
         data = self.fetch(offset, *args, **kwargs).records
         return [
             (record.offset, bytes(record.value))
@@ -95,7 +95,7 @@ class RealBench(Bench):
         ]
 
     def offset_for(self, timestamp, version=7, *, topic="t", **fields):
-        """(error, timestamp, offset) as ListOffsets answers."""
+        """Return ListOffsets' (error, timestamp, offset)."""
         asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         message = ListOffsetsRequest(
             replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])], **fields
@@ -105,13 +105,13 @@ class RealBench(Bench):
 
 
 def produced(reply, version=9):
-    """The one partition of a produce response, through the codec."""
+    """Return the one partition of a produce response, through the codec."""
     codec = ProduceResponse.codec(version)
     return codec.parse(codec.build(reply)).responses[0].partition_responses[0]
 
 
 def fetched(reply, version=12):
-    """The one partition of a fetch response, through the codec, file slices read."""
+    """Return the one partition of a fetch response, through the codec, with file slices read."""
     for topic in reply.responses:
         for partition in topic.partitions:
             if not isinstance(partition.records, bytes):
@@ -121,7 +121,7 @@ def fetched(reply, version=12):
 
 
 def records_of(data):
-    """All records of all whole batches."""
+    """Return all records of all whole batches."""
     from protocol.records.batch import iter_batches
 
     return [record for at, _ in iter_batches(data) for record in iter_records(data, at)]

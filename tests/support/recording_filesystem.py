@@ -1,10 +1,10 @@
-"""A file system that keeps a journal, and from it every state that a power loss may leave.
+"""A file system with a journal, from which every state after a power loss can be built.
 
     fs = RecordingFileSystem(before)         what stands in `before` is on the disk
     … work …
     PowerLoss(fs).state(k, random)           the disk after a power loss that followed operation k
 
-What is legal is in `tests.support.torn_content`.
+`tests.support.torn_content` defines the legal states.
 """
 
 import os
@@ -21,14 +21,14 @@ from tests.support.torn_content import Chance, Everything, NamesOnly, Nothing, O
 
 
 class NameOp(NamedTuple):
-    """One atomic change of a directory: name -> node, None where the name goes."""
+    """One atomic change of a directory: name -> node, None for a name that is removed."""
 
     at: int
     changes: tuple[tuple[str, "Node | None"], ...]
 
 
 class Node:
-    """A file or directory with its history. Identity is what counts: names come and go."""
+    """A file or directory with its history, under whatever names it has."""
 
     def __init__(self, content: bytes | None = None) -> None:
         self.is_dir = content is None
@@ -44,14 +44,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Recorded:
-    """One line of the journal, for people: what was done at this number."""
+    """One line of the journal, for people: the operation at this number."""
 
     operation: str
     path: str
 
 
 class RecordingFile(UnreliableFile):
-    """Tells the file system what it does."""
+    """A file that reports its operations to the file system."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ class RecordingFile(UnreliableFile):
 
 
 class RecordingFileSystem(MemoryFileSystem):
-    """A disk that remembers all that was done to it. `journal` says what, in order."""
+    """A disk that records all operations, in order, in `journal`."""
 
     def __init__(self, before: MemoryFileSystem | None = None) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class RecordingFileSystem(MemoryFileSystem):
         self._settle(self.root)
 
     def _settle(self, directory: Node) -> None:
-        """What stands now is on the disk."""
+        """Take the current content of a directory as durable."""
         directory.synced_names = [(-1, dict(directory.entries))]
         directory.name_ops = []
         for node in directory.entries.values():
@@ -112,7 +112,7 @@ class RecordingFileSystem(MemoryFileSystem):
 
     @property
     def now(self) -> int:
-        """How many operations were recorded."""
+        """The number of recorded operations."""
         return len(self.journal)
 
     def _record(self, operation: str, path: str) -> int:
@@ -123,7 +123,7 @@ class RecordingFileSystem(MemoryFileSystem):
         node = self._nodes.get(id(inode))
         if node is None:
             node = self._nodes[id(inode)] = Node(content)
-            self._inodes[id(inode)] = inode  # kept, so that the id stays its own
+            self._inodes[id(inode)] = inode  # kept alive, so that its id stays unique
         return node
 
     def _content(
@@ -138,7 +138,7 @@ class RecordingFileSystem(MemoryFileSystem):
         self._node_of(file.inode).synced.append((at, file.inode.content()))
 
     def _directory(self, path: str) -> Node:
-        """The directory's node; made, with its parents, where there is none yet."""
+        """Return the directory's node; make it and its parents if there is none yet."""
         node = self.root
         for name in _names(path):
             if name not in node.entries:
@@ -147,7 +147,7 @@ class RecordingFileSystem(MemoryFileSystem):
         return node
 
     def _change(self, operation: str, path: str, *changes: tuple[str, Node | None]) -> None:
-        """One atomic change of the names in the directory of `path`; changes are of whole paths."""
+        """Record one atomic change of names in the directory of `path`; changes have full paths."""
         at = self._record(operation, path)
         directory = self._directory(_parent_of(path))
         named = tuple((os.path.basename(name), node) for name, node in changes)
@@ -205,26 +205,26 @@ class RecordingFileSystem(MemoryFileSystem):
 
 
 class PowerLoss:
-    """Legal states after a power loss; one journal, any number of states."""
+    """Builds any number of legal states after a power loss, from one journal."""
 
     def __init__(self, fs: RecordingFileSystem) -> None:
         self._fs = fs
         self.last = fs.now
 
     def kept(self, at: int) -> MemoryFileSystem:
-        """Only the process died after operation `at`: everything that was done is there."""
+        """Build the state after the process died at operation `at`: all is kept."""
         return self._build(at, Everything())
 
     def lost(self, at: int) -> MemoryFileSystem:
-        """Nothing is there but what was synced."""
+        """Build the state with only what was synced."""
         return self._build(at, Nothing())
 
     def names(self, at: int) -> MemoryFileSystem:
-        """All names are there, and of the contents what was synced."""
+        """Build the state with all names, and with the contents that were synced."""
         return self._build(at, NamesOnly())
 
     def state(self, at: int, random: Random) -> MemoryFileSystem:
-        """Some legal state: operations 0 to `at` - 1 were begun, what was synced is there."""
+        """Build a random legal state: operations 0 to `at` - 1 were begun, synced data is kept."""
         return self._build(at, Chance(random))
 
     def _build(self, at: int, choice: "Everything") -> MemoryFileSystem:

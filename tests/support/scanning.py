@@ -1,4 +1,4 @@
-"""A planned and read log, compared with one that is gone through record by record."""
+"""Reads a log by a scan plan, and record by record, to compare the two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ class Row(NamedTuple):
     partition: int
     offset: int
     timestamp: int
-    """ms"""
+    """Milliseconds since the epoch."""
     timestamp_type: int
     headers: tuple[tuple[str, bytes | None], ...]
 
 
 def rows_of(batches: Sequence[Any]) -> list[Row]:
-    """The rows of record batches of all columns."""
+    """Return the rows of record batches that have all columns."""
     rows = []
     for batch in batches:
         batch.validate(full=True)
@@ -49,13 +49,13 @@ def scanned(request: ScanRequest, fs: FileSystem | None = None, **options: Any) 
 
 
 def read_plan(planned: ScanPlan, fs: FileSystem | None = None, **options: Any) -> list[Row]:
-    """All tasks, one after the other."""
+    """Read all tasks of a plan, one after the other."""
     return [row for task in planned.tasks for row in rows_of([*read_task(task, fs=fs, **options)])]
 
 
 @dataclass(frozen=True)
 class Plain:
-    """What one batch says beside its records."""
+    """A record with fields of its batch."""
 
     record: Record
     timestamp_type: int
@@ -65,7 +65,7 @@ class Plain:
 
 
 def plain_records(view: PartitionView) -> list[Plain]:
-    """Every record of the files, decoded one by one."""
+    """Return every record of the files, decoded one by one."""
     return [
         Plain(
             record,
@@ -81,7 +81,7 @@ def plain_records(view: PartitionView) -> list[Plain]:
 
 
 def row_of(plain: Plain, topic: str, partition: int) -> Row:
-    """As the columns should have it."""
+    """Return the row that the columns should have."""
     record = plain.record
     return Row(
         record.key,

@@ -1,4 +1,4 @@
-"""A small stand-in for a schema registry: enough of its HTTP API to hand out schemas.
+"""A fake of a schema registry, with enough of its HTTP API to return schemas.
 
 with SchemaRegistry() as registry:
     schema_id = registry.add("orders-value", {"type": "record", …})
@@ -17,10 +17,10 @@ import fastavro
 
 
 class SchemaRegistry:
-    """Serves on a port of loopback until it is left; `asked` has every path that was asked for."""
+    """Serves on a loopback port within the `with` block; `asked` has every requested path."""
 
     def __init__(self, *, user: str | None = None) -> None:
-        """`user`: `name:password` that every request must bring."""
+        """`user` is the `name:password` that every request must have."""
         self.answers: dict[str, dict[str, Any]] = {}
         self.asked: list[str] = []
         self.user = user
@@ -34,7 +34,7 @@ class SchemaRegistry:
     def add(
         self, subject: str, schema: Any, references: tuple[str, ...] = (), kind: str = "AVRO"
     ) -> int:
-        """Version 1 of a subject; its id. `references` are subjects."""
+        """Add version 1 of a subject; return its id. `references` are subjects."""
         schema_id = 1 + sum(path.startswith("/schemas") for path in self.answers)
         answer: dict[str, Any] = {"schema": json.dumps(schema)}
         if kind != "AVRO":
@@ -58,7 +58,7 @@ class SchemaRegistry:
 
 
 def framed(schema_id: int, schema: Any, value: Any) -> bytes:
-    """As serializers write it; `schema` with everything that it refers to."""
+    """Frame a value as serializers do; `schema` includes everything that it refers to."""
     out = BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
     return struct.pack(">bI", 0, schema_id) + out.getvalue()
@@ -82,6 +82,6 @@ def _handler(registry: SchemaRegistry) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Quiet."""
+            """Log nothing."""
 
     return Handler

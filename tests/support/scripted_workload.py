@@ -1,7 +1,7 @@
-"""One workload, sent byte for byte alike to any broker: raw requests, fixed timestamps, fixed ids.
+"""A workload of the same bytes for every broker: raw requests, fixed timestamps, fixed ids.
 
-What a broker makes of it depends on nothing but the broker, so the files of two brokers can be
-compared byte for byte (S-FMT-3). Every answer is kept, for they must agree as well.
+The result depends only on the broker, so the files of two brokers can be compared byte for byte
+(S-FMT-3). Every answer is kept, because the answers must agree as well.
 """
 
 import random
@@ -37,11 +37,11 @@ SEED = 4
 TOPICS = {
     # Three segments by size, every codec, producers that come and go, a sparse index.
     "codecs": {"segment.bytes": "1048576", "index.interval.bytes": "700"},
-    # An entry for every batch, and room for a few: segments end when an index is full.
+    # An entry for every batch, and room for a few: segments roll when an index is full.
     "narrow": {"segment.index.bytes": "120", "index.interval.bytes": "1"},
-    # Segments end by the timestamps of the records (S-ROLL-1).
+    # Segments roll by the timestamps of the records (S-ROLL-1).
     "timed": {"segment.ms": "60000"},
-    # The broker opens every batch and writes it anew.
+    # The broker opens every batch and rebuilds it.
     "rebuilt": {"compression.type": "uncompressed", "index.interval.bytes": "300"},
     # Attribute bits that no client sets: a delete horizon, bits nobody has defined (S-FMT-4).
     "attributes": {},
@@ -50,7 +50,7 @@ TOPICS = {
     # Nothing was ever written here.
     "empty": {},
 }
-"""Name to its own configs; each has one partition and keeps its records for ever."""
+"""The topics' own configs, by name; each has one partition and keeps its records for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,14 @@ class Send:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a broker answered: for batches (topic, error, base offset, log start offset)."""
+    """A broker's answers: for batches (topic, error, base offset, log start offset)."""
 
     answers: list[tuple[str, int, int, int]] = field(default_factory=list)
     deletions: list[tuple[int, int]] = field(default_factory=list)
 
 
 def records(rng: random.Random, count: int, size: int, at: int) -> list[Any]:
-    """Records with and without keys, values and headers, in no order of time."""
+    """Return records with and without keys, values and headers, not sorted by time."""
     return [
         (
             at + rng.randrange(-500, 500),
@@ -84,7 +84,7 @@ def records(rng: random.Random, count: int, size: int, at: int) -> list[Any]:
 
 
 def script(begin: int = BEGIN) -> Iterator[Send]:
-    """The whole workload; `begin` is the time of the first records."""
+    """Yield the whole workload; `begin` is the time of the first records."""
     rng = random.Random(SEED)
     yield from codecs(rng, begin)
     for at in range(60):
@@ -103,7 +103,7 @@ def script(begin: int = BEGIN) -> Iterator[Send]:
 
 
 def with_attributes(batch: bytes, bits: int) -> bytes:
-    """The batch with these attribute bits set as well, and its checksum."""
+    """Return the batch with these attribute bits set too, and the right checksum."""
     changed = bytearray(batch)
     (attributes,) = struct.unpack_from(">H", batch, ATTRIBUTES_OFFSET)
     struct.pack_into(">H", changed, ATTRIBUTES_OFFSET, attributes | bits)
@@ -112,7 +112,7 @@ def with_attributes(batch: bytes, bits: int) -> bytes:
 
 
 def codecs(rng: random.Random, begin: int) -> Iterator[Send]:
-    """Idempotent producers among others; repeated, broken and misplaced batches among good ones."""
+    """Yield batches of idempotent and other producers, some repeated, damaged or out of order."""
     sequences: dict[int, int] = {}
     producers = (7, 23, 39, 4000, 1 << 33, 55, 12, 100_000_007)
     for at in range(260):
@@ -122,7 +122,7 @@ def codecs(rng: random.Random, begin: int) -> Iterator[Send]:
         if at % 3 == 0:
             yield Send("codecs", build_batch(rows, codec=codec))
             continue
-        # One producer a stretch, so that some are silent in the end and some come late.
+        # Producers take turns, so that some are silent in the end and some come late.
         producer = producers[(at // 40 + at % 2) % len(producers)]
         batch = build_batch(
             rows,
@@ -134,7 +134,7 @@ def codecs(rng: random.Random, begin: int) -> Iterator[Send]:
         sequences[producer] = sequences.get(producer, 0) + count
         yield Send("codecs", batch)
         if at % 17 == 0:
-            yield Send("codecs", batch)  # a retry: answered as before, written once
+            yield Send("codecs", batch)  # a retry, with the same answer and no second write
         if at % 29 == 0:
             torn = bytearray(batch)
             torn[-1] ^= 1
@@ -150,7 +150,7 @@ def codecs(rng: random.Random, begin: int) -> Iterator[Send]:
 
 
 def make_topics(bootstrap: str, topics: dict[str, dict[str, str]]) -> None:
-    """Create them with one partition each."""
+    """Create topics with one partition each."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
     wishes = [
         NewTopic(name, 1, 1, config={"retention.ms": "-1", **config})
@@ -161,7 +161,7 @@ def make_topics(bootstrap: str, topics: dict[str, dict[str, str]]) -> None:
 
 
 def produce(client: WireClient, send: Send) -> tuple[str, int, int, int]:
-    """Send one batch; (topic, error code, base offset, log start offset)."""
+    """Send one batch; return (topic, error code, base offset, log start offset)."""
     data = PartitionProduceData(index=0, records=send.batch)
     request = ProduceRequest(
         transactional_id=send.transactional_id,
@@ -188,7 +188,7 @@ def run_script(port: int, bootstrap: str) -> Outcome:
 
 
 def delete_records(client: WireClient, topic: str, offset: int) -> tuple[int, int]:
-    """DeleteRecords; (error code, new log start offset)."""
+    """Send DeleteRecords; return (error code, new log start offset)."""
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     request = DeleteRecordsRequest(
         topics=[DeleteRecordsTopic(name=topic, partitions=[partition])], timeout_ms=30_000
@@ -198,7 +198,7 @@ def delete_records(client: WireClient, topic: str, offset: int) -> tuple[int, in
 
 
 def wait_until_led(client: WireClient, topic: str) -> None:
-    """Kafka answers a creation a moment before the partition has a leader."""
+    """Wait for a leader: Kafka answers CreateTopics before the partition has one."""
     deadline = time.monotonic() + 20
     while delete_records(client, topic, 0)[0] != 0:
         assert time.monotonic() < deadline, f"{topic} has no leader"
@@ -209,9 +209,9 @@ def wait_until_led(client: WireClient, topic: str) -> None:
 
 
 def transactions(port: int, bootstrap: str, topic: str) -> None:
-    """Interleaved transactions of four producers, some aborted, one left open.
+    """Write interleaved transactions of four producers, some aborted, one left open.
 
-    Wants `transaction.partition.verification.enable=false`: no coordinator knows of them.
+    Needs `transaction.partition.verification.enable=false`, as no coordinator knows them.
     """
     make_topics(bootstrap, {topic: {"segment.index.bytes": "120", "index.interval.bytes": "1"}})
     rng = random.Random(SEED)
@@ -242,7 +242,7 @@ def transactions(port: int, bootstrap: str, topic: str) -> None:
 
 
 def write_marker(client: WireClient, topic: str, producer: int, *, commit: bool) -> None:
-    """WriteTxnMarkers for partition 0."""
+    """Send WriteTxnMarkers for partition 0."""
     marker = WritableTxnMarker(
         producer_id=producer,
         producer_epoch=0,

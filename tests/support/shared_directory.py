@@ -1,4 +1,4 @@
-"""One log directory that Apache Kafka and this broker serve in turn, and what a client sees of it.
+"""A log directory that Apache Kafka and this broker serve in turn, and a client's view of it.
 
 shared = SharedDirectory(tmp_path, version="3.9.0")
 with shared.kafka() as kafka:
@@ -50,14 +50,14 @@ Row = tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None]
 
 @dataclass
 class View:
-    """Everything a client can see of the topics."""
+    """Everything that a client can see of the topics."""
 
     records: dict[str, list[Row]] = field(default_factory=dict)
-    """`topic-partition` to (offset, timestamp, key, value, headers, leader epoch)."""
+    """(offset, timestamp, key, value, headers, leader epoch) by `topic-partition`."""
     committed: dict[str, list[int]] = field(default_factory=dict)
     """Offsets that a read_committed consumer gets."""
     watermarks: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    """First offset, end for read_uncommitted, end for read_committed."""
+    """(first offset, end for read_uncommitted, end for read_committed)."""
     aborted: list[tuple[int, int]] = field(default_factory=list)
     """(producer id, first offset) of aborted transactions in `transacted`."""
     group: dict[str, int] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class View:
 
 
 class SharedDirectory:
-    """The directory, and the broker that serves it at the moment."""
+    """The directory, and the brokers that serve it in turn."""
 
     def __init__(self, root: Path, version: str) -> None:
         self.root = root
@@ -73,17 +73,17 @@ class SharedDirectory:
         self.version = version
 
     def kafka(self) -> ApacheKafka:
-        """Apache Kafka on the directory; not started."""
+        """Return Apache Kafka on the directory, not started."""
         return ApacheKafka(
             self.root, SETTINGS, version=self.version, heap="512m", java_options=SHORT_LIVED
         )
 
     def ours(self) -> BrokerProcess:
-        """This broker on the directory; not started."""
+        """Return this broker on the directory, not started."""
         return BrokerProcess(self.root, {**SETTINGS, "default.replication.factor": "1"})
 
     def adopt(self, *options: str) -> dict[str, str]:
-        """`pykafkalog adopt`; topic to what became of it."""
+        """Run `pykafkalog adopt`; return the action by topic."""
         properties = self.root / "adopt.properties"
         properties.write_text(f"log.dirs={self.log_dir}\nbroker.id=1\n")
         result = pykafkalog("adopt", "--json", str(properties), *options)
@@ -92,12 +92,12 @@ class SharedDirectory:
         return {topic["name"]: topic["action"] for topic in summary["topics"]}
 
     def partition_dirs(self) -> list[Path]:
-        """Directories of the topics that clients write to."""
+        """Return the partition directories of the test's topics."""
         return [self.log_dir / name for name in partitions()]
 
 
 def partitions() -> list[str]:
-    """`topic-partition` of every partition of the test's topics."""
+    """Return `topic-partition` of every partition of the test's topics."""
     return [f"{name}-{index}" for name, (count, _) in TOPICS.items() for index in range(count)]
 
 
@@ -110,7 +110,7 @@ def make_topics(bootstrap: str) -> None:
 
 
 def write(bootstrap: str, mark: str, count: int = 300) -> None:
-    """Records of every codec with keys, headers and fixed times; an idempotent producer each."""
+    """Write records of every codec with keys, headers and fixed times, by idempotent producers."""
     for number, codec in enumerate(CODECS):
         producer = Producer(
             {
@@ -135,9 +135,9 @@ def write(bootstrap: str, mark: str, count: int = 300) -> None:
 
 
 def transact(bootstrap: str, mark: str, *, leave_open: bool = False) -> list[Producer]:
-    """Transactions, every second one aborted; with `leave_open` the last one stays open.
+    """Write transactions, every second one aborted; with `leave_open` the last one stays open.
 
-    A transactional id that has one open, from before a change of brokers, aborts it first.
+    If the transactional id has an open one, from before a change of brokers, that is aborted first.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"id-{mark}", **QUIET})
     producer.init_transactions(30)
@@ -149,7 +149,7 @@ def transact(bootstrap: str, mark: str, *, leave_open: bool = False) -> list[Pro
             )
         assert producer.flush(30) == 0
         if turn == 4 and leave_open:
-            return [producer]  # whoever lets it go would abort the transaction
+            return [producer]  # the transaction stays open while the caller keeps the producer
         (producer.abort_transaction if turn % 2 else producer.commit_transaction)(30)
     return []
 
@@ -163,7 +163,7 @@ def commit_some(bootstrap: str, offsets: dict[str, int]) -> None:
 
 
 def consume_in_group(bootstrap: str, count: int) -> None:
-    """A member joins the group, reads `count` records and commits: its offsets and its metadata."""
+    """Join the group, read `count` records and commit, which stores offsets and group metadata."""
     consumer = _consumer(bootstrap, **{"auto.offset.reset": "earliest"})
     consumer.subscribe(["plain"])
     deadline, seen = time.monotonic() + 30, 0
@@ -175,7 +175,7 @@ def consume_in_group(bootstrap: str, count: int) -> None:
 
 
 def look(bootstrap: str, port: int) -> View:
-    """See everything."""
+    """Return everything that a client can see."""
     view = View()
     reader = _consumer(bootstrap, **{"isolation.level": "read_uncommitted"})
     careful = _consumer(bootstrap, **{"isolation.level": "read_committed"})
@@ -194,7 +194,7 @@ def look(bootstrap: str, port: int) -> View:
 
 
 def aborted_transactions(port: int) -> list[tuple[int, int]]:
-    """What read_committed fetches of the whole `transacted-0` say was aborted."""
+    """Return the aborted transactions in read_committed fetches of the whole `transacted-0`."""
     aborted: set[tuple[int, int]] = set()
     offset = 0
     with WireClient(port, timeout_s=20) as client:
@@ -223,7 +223,7 @@ def _fetch(offset: int) -> Any:
 
 
 def new_producer_id(port: int) -> int:
-    """A producer id from the broker."""
+    """Return a new producer id from the broker."""
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
     deadline = time.monotonic() + 20
     with WireClient(port, timeout_s=20) as client:
@@ -236,7 +236,7 @@ def new_producer_id(port: int) -> int:
 
 
 def _rows(consumer: Consumer, name: str) -> Iterator[Row]:
-    """All records of a partition up to its end for this consumer."""
+    """Yield all records of a partition up to its end for this consumer."""
     consumer.assign([_topic_partition(name, 0)])
     deadline = time.monotonic() + 30
     ended = False

@@ -1,11 +1,11 @@
-"""A standalone Spark cluster on loopback: a master and workers, from the jars of the pyspark here.
+"""A standalone Spark cluster on loopback, master and workers, from the installed pyspark's jars.
 
     with SparkCluster(tmp_path, workers=2) as cluster:
         run("pykafkalog", "pipeline", …, *cluster.arguments)
         cluster.kill_worker(0)
 
-Each worker offers one core. A worker, its executors and their Python are one process group, so that
-a kill takes a machine away, not a process.
+Each worker offers one core. A kill ends a worker with its executors and their Python processes, as
+the loss of a machine would.
 """
 
 import os
@@ -25,7 +25,7 @@ HOME = Path(pyspark.__file__).parent
 
 
 class SparkCluster:
-    """Master and workers; logs and the executors' directories lie in `directory`."""
+    """Master and workers; logs and the executors' directories are in `directory`."""
 
     def __init__(self, directory: Path, workers: int = 2, memory: str = "1g") -> None:
         self.directory = directory
@@ -36,12 +36,12 @@ class SparkCluster:
 
     @property
     def master(self) -> str:
-        """The URL."""
+        """The URL of the master."""
         return f"spark://127.0.0.1:{self.port}"
 
     @property
     def arguments(self) -> list[str]:
-        """What makes a command of the pipeline run here."""
+        """Arguments that make a command of the pipeline run on this cluster."""
         settings = (
             "spark.driver.host=127.0.0.1",
             "spark.driver.bindAddress=127.0.0.1",
@@ -54,7 +54,7 @@ class SparkCluster:
         return ["--master", self.master, *words]
 
     def start(self) -> "SparkCluster":
-        """Start all of it and wait until the workers are registered."""
+        """Start master and workers, and wait until the workers are registered."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self._start("master", "master.Master", "--port", str(self.port), "--webui-port", "0")
         self._wait_for("master", "I have been elected leader")
@@ -65,20 +65,20 @@ class SparkCluster:
         return self
 
     def start_worker(self, number: int) -> None:
-        """One that was killed."""
+        """Start a worker that was killed."""
         self._launch_worker(number)
         self._wait_for(f"worker-{number}", "Successfully registered with master")
 
     def kill_worker(self, number: int) -> None:
-        """kill -9: the worker, its executors, their Python processes."""
+        """Kill the worker, its executors and their Python processes with SIGKILL."""
         self._kill(f"worker-{number}")
 
     def runs_python(self, number: int) -> bool:
-        """Whether a task of that worker's executors runs in Python now."""
+        """Return whether a task of that worker's executors runs in Python now."""
         return any("pyspark" in " ".join(words) for words in self._commands(number))
 
     def runs_executor(self, number: int) -> bool:
-        """Whether it has an executor."""
+        """Return whether the worker has an executor."""
         return any(
             "CoarseGrainedExecutorBackend" in " ".join(words) for words in self._commands(number)
         )
@@ -94,12 +94,12 @@ class SparkCluster:
         return found
 
     def stop(self) -> None:
-        """Kill what is left: nothing of it is to be kept."""
+        """Kill all processes that are left."""
         for name in list(self._processes):
             self._kill(name)
 
     def output(self, name: str) -> str:
-        """What it has printed since it was started last."""
+        """Return the output of a process since its last start."""
         return (self.directory / f"{name}.log").read_text(errors="replace")
 
     def _launch_worker(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""A metadata store for a test: in SQLite's own memory unless a path is named."""
+"""A metadata store for a test, in SQLite's own memory unless a path is given."""
 
 from random import Random
 
@@ -13,7 +13,7 @@ _opened: list[SqliteMedium] = []
 
 
 async def open_store(path: str = IN_MEMORY) -> EmbeddedStore:
-    """Opened here and now, without a thread. It is closed when the test ends, if not before."""
+    """Open a store without a thread. It is closed when the test ends, if not before."""
     return await EmbeddedStore.open(_open, path, InlineWorkers())
 
 
@@ -24,7 +24,7 @@ def _open(path: str) -> SqliteMedium:
 
 
 def close_stores() -> None:
-    """All that were opened: an open one is a warning from Python 3.13 on."""
+    """Close all stores, because Python 3.13 and later warn of an open one."""
     while _opened:
         _opened.pop().close()
 
@@ -33,5 +33,5 @@ _RANDOM = Random(1)
 
 
 def new_uuid() -> bytes:
-    """An id that differs from all others of this process."""
+    """Return an id that differs from all others of this process."""
     return random_uuid(_RANDOM)

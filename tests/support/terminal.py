@@ -4,9 +4,9 @@
         terminal.wait_for("$ ")
         terminal.type("ls\\n")
 
-What it wrote is kept twice: as text without escape sequences (`text`), and as the screen that a
-terminal makes of it (`screen`, by pyte). Ctrl-C is typed as a person does it, so the program's
-process group gets the signal from the terminal.
+Its output is kept twice: as text without escape sequences (`text`), and as the terminal's screen
+(`screen`, by pyte). Ctrl-C is typed as a key, so the terminal sends the signal to the program's
+process group.
 """
 
 import fcntl
@@ -37,7 +37,7 @@ _ESCAPE: Final = re.compile(
 
 
 class Terminal:
-    """Starts the program in `with`, and ends it there."""
+    """Runs the program for the length of a `with` block."""
 
     def __init__(
         self, words: Sequence[str], environment: Mapping[str, str], directory: Path | None = None
@@ -69,7 +69,7 @@ class Terminal:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        os.close(self._master)  # a hang-up: the shell ends, and what it runs
+        os.close(self._master)  # a hang-up, which ends the shell and its programs
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
@@ -78,26 +78,26 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """Everything so far, as lines without escape sequences."""
+        """All output so far, as lines without escape sequences."""
         return _ESCAPE.sub("", self._raw.decode("utf-8", "replace")).replace("\r", "")
 
     @property
     def position(self) -> int:
-        """How much text there is: what follows is `text[position:]`."""
+        """The length of the text: later output is `text[position:]`."""
         return len(self.text)
 
     def type(self, keys: str) -> None:
-        """As from the keyboard."""
+        """Send keys as from the keyboard."""
         os.write(self._master, keys.encode())
 
     def wait_for(self, pattern: str, since: int = 0, timeout_s: float = TIMEOUT_S) -> re.Match[str]:
-        """Until the text behind `since` has it. Raises AssertionError with what came instead."""
+        """Wait for the pattern in the text after `since`. Raises AssertionError with the text."""
         return self._wait(
             lambda: re.compile(pattern, re.MULTILINE).search(self.text, since), pattern, timeout_s
         )
 
     def wait_to_see(self, line: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Until a line of the screen is this one, but for blanks at its end."""
+        """Wait until a line of the screen is this one, except for blanks at its end."""
         self._wait(lambda: line in map(str.rstrip, self.screen.display) or None, line, timeout_s)
 
     def _wait(self, look: Callable[[], Found | None], wanted: str, timeout_s: float) -> Found:

@@ -1,15 +1,15 @@
-"""What a power loss may leave of work that was not synced: the rules, for one file or directory.
+"""The rules of what a power loss may leave of unsynced work, for one file or directory.
 
-  * Content of a file: what was there at its last fsync is there. Of what was done to it afterwards
-    (writes, stores through a mapping, truncations) any part may be there: nothing; everything; the
-    first few operations, the last one cut at any byte; or any mixture of sectors (512 bytes) or
-    pages (4 KB), each as of any moment, in a file as long as it was at any moment. Where the length
-    reached the disk and the data did not, there are zeros. Files are independent of each other.
-  * Names in a directory: what was there at its last fsync is there; of later creations, renames and
-    removals the first few, in the order they were made (as every journalling file system does it).
-    Directories are independent of each other. A rename is there as a whole or not at all.
+  * Content of a file: the content of the last fsync is kept. Of later operations (writes, stores
+    through a mapping, truncations) any part may be kept: nothing; everything; the first few
+    operations, the last of them cut at any byte; or any mixture of sectors (512 bytes) or pages
+    (4 KB), each as of any moment, in a file as long as it was at any moment. If the length reached
+    the disk and the data did not, there are zeros. Files are independent of each other.
+  * Names in a directory: the names of the last fsync are kept; of later creations, renames and
+    removals the first few, in their order (as in every journalling file system). Directories are
+    independent of each other. A rename is kept as a whole or not at all.
 
-A choice says which of the legal states it is: `Everything`, `Nothing`, `NamesOnly`, or by `Chance`.
+A choice selects one of the legal states: `Everything`, `Nothing`, `NamesOnly`, or by `Chance`.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from typing import NamedTuple
 SECTOR = 512
 PAGE = 4096
 _MOST_VERSIONS = 7
-"""Moments between which the sectors of one file are mixed: more would only cost time."""
+"""The most moments whose sectors of one file are mixed; more would only cost time."""
 
 
 class Op(NamedTuple):
-    """One thing that was done to one file; `data` is None for a truncation to `position`."""
+    """One operation on one file; `data` is None for a truncation to `position`."""
 
     at: int
     position: int
@@ -31,7 +31,7 @@ class Op(NamedTuple):
 
 
 class Everything:
-    """Only the process died."""
+    """Everything is kept, because only the process died."""
 
     def names(self, pending: int) -> int:
         return pending
@@ -43,7 +43,7 @@ class Everything:
 
 
 class Nothing(Everything):
-    """What was synced, and no more."""
+    """Only what was synced is kept."""
 
     def names(self, pending: int) -> int:
         return 0
@@ -53,14 +53,14 @@ class Nothing(Everything):
 
 
 class NamesOnly(Nothing):
-    """All names, and of the contents what was synced."""
+    """All names are kept, and the contents that were synced."""
 
     def names(self, pending: int) -> int:
         return pending
 
 
 class Chance(Everything):
-    """Some files and directories are lost or kept whole, some are torn: drawn anew for each."""
+    """Each file and directory is drawn to be lost, kept or torn."""
 
     def __init__(self, random: Random, *, hollow: float = 0.3) -> None:
         """`hollow`: how often the last of a few operations has its length there, and not all of
@@ -68,7 +68,7 @@ class Chance(Everything):
         """
         self._random = random
         self._hollow = hollow
-        # A state in which all are torn has no room for the interplay of torn and whole ones.
+        # Weights vary: if everything were torn, no state would mix torn and whole files.
         self._weights = random.choice([(1, 1, 2, 2), (0, 3, 1, 1), (3, 1, 1, 1), (0, 0, 1, 1)])
 
     def names(self, pending: int) -> int:
@@ -86,7 +86,7 @@ class Chance(Everything):
         return self._mixed(synced, ops)
 
     def _prefix_of(self, synced: bytes, ops: Sequence[Op]) -> bytes:
-        """The first operations in order, the last of them cut at any byte or sector."""
+        """Return the content after the first operations, the last cut at any byte or sector."""
         count = self._random.randint(1, len(ops))
         content = super().content(synced, ops[: count - 1])
         last = ops[count - 1]

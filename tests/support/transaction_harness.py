@@ -22,7 +22,7 @@ T1 = TopicPartition("t", 1)
 
 
 class MemoryMarkers:
-    """Takes markers; can be told to refuse some partitions, or to hold all back."""
+    """Takes markers; a test can make it refuse some partitions, or hold all markers back."""
 
     def __init__(self) -> None:
         self.written: list[tuple[TopicPartition, Marker]] = []
@@ -40,7 +40,7 @@ class MemoryMarkers:
         done(refusal)
 
     def release(self) -> None:
-        """Write what was held back, and hold no more."""
+        """Write the markers that were held back, and hold none from now on."""
         self.hold = False
         held, self._held = self._held, []
         for tp, marker, done in held:
@@ -48,7 +48,7 @@ class MemoryMarkers:
 
 
 class CountedIds:
-    """Producer ids one after the other."""
+    """Gives consecutive producer ids."""
 
     def __init__(self, first: int) -> None:
         self._ids = count(first)
@@ -101,7 +101,7 @@ class TransactionHarness(CoordinatorHarness):
         self.coordinator.startup()
 
     def restarted(self) -> "TransactionHarness":
-        """Another broker life over the same log, with everything loaded."""
+        """Return a restarted coordinator over the same log, with everything loaded."""
         self.coordinator.shutdown()
         settings = self.coordinator.settings
         after = TransactionHarness(self.log, self.clock, self.markers, self.ids.next_id())
@@ -110,7 +110,7 @@ class TransactionHarness(CoordinatorHarness):
         return after
 
     def load(self, transactional_id: str = "id") -> None:
-        """Load the partition of this one."""
+        """Load the partition of this transactional id."""
         self.load_shard(lambda: self.shard(transactional_id))
 
     def shard(self, transactional_id: str = "id") -> TransactionShard:
@@ -142,7 +142,7 @@ class TransactionHarness(CoordinatorHarness):
         return replies[0] if replies else Reply((ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1))
 
     def owner(self, transactional_id: str = "id") -> Producer:
-        """A new owner without a transaction."""
+        """Return a new owner without a transaction."""
         reply = self.init(transactional_id)
         while reply.code is ErrorCode.CONCURRENT_TRANSACTIONS:
             reply = self.init(transactional_id)

@@ -1,9 +1,9 @@
-"""A world around the transaction coordinator, with a crash that may happen at any append.
+"""Partitions and clients around the transaction coordinator, which may crash at any append.
 
-There are partitions that take writes and markers, and clients that remember what they were told.
+Partitions take writes and markers, and clients remember the answers that they got.
 
-What a client may see is told by a model of three sentences: a transaction's writes share one fate;
-a fate that was answered is final; who was replaced gets nothing done any more.
+The model of what clients may see has three rules: all writes of a transaction have the same fate; a
+fate that was answered is final; an owner that was replaced cannot change anything any more.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Fate(Enum):
 
 @dataclass
 class DataTransaction:
-    """What one owner writes between two ends."""
+    """The writes of one owner between two EndTxn."""
 
     writes: list[tuple[TopicPartition, int]] = field(default_factory=list)
     answered: Fate | None = None
@@ -43,16 +43,16 @@ class DataTransaction:
 
 @dataclass(eq=False)
 class Owner:
-    """A client that was given a producer id and epoch for a transactional id."""
+    """A client with a producer id and epoch of a transactional id."""
 
     transactional_id: str
     producer: Producer
     version: int
     replaced: bool = False
-    """Somebody was told to be the owner after this one."""
+    """Whether a later InitProducerId made another client the owner."""
     current: DataTransaction = field(default_factory=DataTransaction)
     ending: Fate | None = None
-    """What it asks EndTxn for, until it is told that it is so: clients do not change their mind."""
+    """The outcome that it asks EndTxn for, always the same until it is answered."""
 
 
 class Partitions:
@@ -68,12 +68,12 @@ class Partitions:
         self._held: list[tuple[TopicPartition, Marker, Callable[[ErrorCode], None]]] = []
 
     def is_open(self, tp: TopicPartition, producer: Producer) -> bool:
-        """Whether the producer has a transaction there in this very epoch."""
+        """Return whether the producer has an open transaction there in its epoch."""
         found = self._open.get((tp, producer.producer_id))
         return found is not None and found[0] == producer.producer_epoch
 
     def append(self, tp: TopicPartition, producer: Producer, value: int) -> bool:
-        """A transactional batch that the coordinator lets in."""
+        """Append a transactional batch that the coordinator allows; return whether it was taken."""
         key = (tp, producer.producer_id)
         if producer.producer_epoch < self._epochs.get(key, -1):
             return False
@@ -85,7 +85,7 @@ class Partitions:
         return True
 
     def write(self, tp: TopicPartition, marker: Marker, done: Callable[[ErrorCode], None]) -> None:
-        """As a `MarkerWriter`."""
+        """Write a marker, as a `MarkerWriter`."""
         if self.hold:
             self._held.append((tp, marker, done))
         else:
@@ -107,21 +107,21 @@ class Partitions:
         return ErrorCode.NONE
 
     def release(self) -> None:
-        """Write what was held back."""
+        """Write the markers that were held back."""
         self.hold = False
         held, self._held = self._held, []
         for tp, marker, done in held:
             self.write(tp, marker, done)
 
     def forget_held(self, written: int) -> None:
-        """The process died: the first `written` had reached the log, unanswered."""
+        """Drop held markers as a dead process does; the first `written` are in the log."""
         held, self._held = self._held[:written], []
         for tp, marker, _ in held:
             self._write(tp, marker)
 
 
 class World:
-    """The coordinator, its log and its partitions. Each step checks what must hold at any time."""
+    """The coordinator, its log and its partitions; each step checks the invariants."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -137,7 +137,7 @@ class World:
         self.life = self._begin()
 
     def _begin(self) -> TransactionHarness:
-        """A broker's life; each takes a new block of producer ids."""
+        """Begin a broker's life, with a new block of producer ids."""
         life = TransactionHarness(
             self.log,
             self.clock,
@@ -152,7 +152,7 @@ class World:
         return life
 
     def age(self, transactional_id: str, epoch: int) -> None:
-        """The id has had so many owners already."""
+        """Raise the id's epoch, as many earlier owners would."""
         producer_id = next(self._blocks)
         self.id_of[producer_id] = transactional_id
         value = TransactionValue(
@@ -168,7 +168,7 @@ class World:
     # ---- what clients do
 
     def init(self, transactional_id: str, version: int, going_on: Owner | None = None) -> None:
-        """A new client, or one that goes on after an error (KIP-360)."""
+        """Init a new client, or one that goes on after an error (KIP-360)."""
         life = self.life
 
         def told(code: ErrorCode, producer_id: int, epoch: int) -> None:
@@ -196,7 +196,7 @@ class World:
                 other.replaced = True
         if going_on is not None:
             if going_on.replaced:
-                # Nothing is known of an id that expired: it is made anew, for whoever asks.
+                # An expired id is forgotten, and made again for any client that asks.
                 assert pair[0] != going_on.producer.producer_id, "fenced, and let in again"
             going_on.producer, going_on.replaced = producer, False
             going_on.current, going_on.ending = DataTransaction(), None
@@ -206,7 +206,7 @@ class World:
             )
 
     def write(self, owner: Owner, tp: TopicPartition, *, add: bool = True) -> None:
-        """One record in the owner's transaction; `add` False: a client that forgot to."""
+        """Write a record in the owner's transaction; with `add` False, without AddPartitions."""
         producer = owner.producer
         if owner.ending is not None:
             return
@@ -236,7 +236,7 @@ class World:
         self.check()
 
     def end(self, owner: Owner, *, commit: bool) -> None:
-        """EndTxn; asked again until it is answered, always for the same."""
+        """Send EndTxn, always with the same outcome until it is answered."""
         if owner.ending is None:
             owner.ending = Fate.COMMITTED if commit else Fate.ABORTED
         wanted, transaction, life = owner.ending, owner.current, self.life
@@ -275,7 +275,7 @@ class World:
     # ---- what befalls the broker
 
     def crash(self, *, appends: int, markers: int) -> None:
-        """kill -9; of what was on its way the first ones are in the logs."""
+        """Kill the broker; the first of the pending appends and markers are in the logs."""
         self.log = self.log.after_crash(STATE, appends)
         assert self.log.led is not None
         self.log.led[STATE] += 1
@@ -285,7 +285,7 @@ class World:
         self.check()
 
     def resign_and_lead_again(self) -> None:
-        """The partition is given away and comes back."""
+        """Resign the partition's leadership and take it again."""
         coordinator = self.life.coordinator
         coordinator.on_resigned(STATE.partition)
         assert self.log.led is not None
@@ -295,14 +295,14 @@ class World:
         self.check()
 
     def pass_ms(self, milliseconds: int) -> None:
-        """Time passes."""
+        """Let time pass."""
         self.life.advance_ms(milliseconds)
         self.check()
 
     # ---- what must hold
 
     def check(self) -> None:
-        """At any time."""
+        """Check what must hold at any time."""
         self.life.check()
         for transaction in self.transactions:
             fates = {self.partitions.fates[write] for write in transaction.writes} - {Fate.OPEN}
@@ -311,7 +311,7 @@ class World:
                 assert fates <= {transaction.answered}, f"{transaction} was answered otherwise"
 
     def heal(self) -> None:
-        """All faults end; everything is decided then, and as it was answered."""
+        """End all faults; then every transaction must be decided as it was answered."""
         self.log.fail_with = ErrorCode.NONE
         self.log.hold = False
         self.log.release()

@@ -1,4 +1,4 @@
-"""Time as trio has it: virtual where a test runs with `trio.testing.MockClock`."""
+"""A clock of trio's time, which is virtual in a test with `trio.testing.MockClock`."""
 
 from contextlib import AbstractContextManager
 

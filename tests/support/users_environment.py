@@ -1,7 +1,7 @@
-"""A virtual environment as a user may have it: their own modules, and what this project depends on.
+"""A user's virtual environment: with modules of their own, and the dependencies of this project.
 
-The dependencies are links to those of the tests' own environment, so no network is needed and a
-second does. This project is not among them, nor anything that leads to the checkout.
+The dependencies are links to those of the tests' own environment, so that it takes a second and no
+network. It has neither this project nor anything that leads to the checkout.
 """
 
 import subprocess
@@ -20,11 +20,11 @@ OWN_MODULES: Final = {
     "protocol/__init__.py": "MINE = 'protocol'\n",
     "pipeline.py": "MINE = 'pipeline'\n",
 }
-"""What the rooms of this project are called, too."""
+"""Modules that have the names of this project's rooms."""
 
 
 def make_environment(directory: Path) -> None:
-    """Make it, in a directory that is not there yet."""
+    """Make the environment in a directory that does not exist yet."""
     subprocess.run(
         [sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True, timeout=60
     )
@@ -38,13 +38,13 @@ def make_environment(directory: Path) -> None:
 
 
 def site_packages(environment: Path) -> Path:
-    """Where pip installs."""
+    """Return the directory into which pip installs."""
     (found,) = environment.glob("lib/python*/site-packages")
     return found
 
 
 def pip(environment: Path, *words: str) -> str:
-    """Run the environment's pip; what it printed. Raises AssertionError when it fails."""
+    """Run the environment's pip; return its output. Raises AssertionError if it fails."""
     done = subprocess.run(
         [environment / "bin/python", "-m", "pip", "--disable-pip-version-check", *words],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Waiting for another process: asked again until it is so."""
+"""Waits for another process by polling."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ PAUSE_S = 0.2
 
 
 def wait_until(condition: Callable[[], bool], patience_s: float) -> None:
-    """Returns when it holds. Raises AssertionError when that takes longer than `patience_s`."""
+    """Return when the condition holds. Raises AssertionError after `patience_s` seconds."""
     deadline = time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < deadline, f"not so after {patience_s} s"

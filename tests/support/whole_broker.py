@@ -1,4 +1,4 @@
-"""A whole broker in a test, in a line: no process, no thread, no socket, no disk, no waiting.
+"""A whole broker within a test, by one line: no process, thread, socket, disk or waiting.
 
     @whole_broker(log__retention__ms="1000")
     async def test_old_records_go(broker: WholeBroker) -> None:
@@ -7,7 +7,7 @@
         await broker.clock.sleep(3600)
 
 The test is a coroutine in the broker's own loop, in virtual time. It may stop and start the broker,
-kill it, or take the power away; disk and network stay. Settings are Kafka's, with `__` for a dot.
+kill it, or cut the power; disk and network stay. Settings are Kafka's, with `__` for a dot.
 """
 
 import functools
@@ -56,7 +56,7 @@ Scenario = Callable[["WholeBroker"], Awaitable[None]]
 
 
 class WholeBroker:
-    """One broker, life after life."""
+    """One broker over any number of lives."""
 
     def __init__(
         self,
@@ -76,19 +76,19 @@ class WholeBroker:
 
     @property
     def server(self) -> BrokerServer:
-        """Of this life, or the last."""
+        """The server of this life or of the last one."""
         assert self._life is not None
         return self._life.server
 
     @property
     def has_ended(self) -> bool:
-        """This life is over."""
+        """Whether this life is over."""
         return self._life is not None and self._life.ended.is_set()
 
     # ---- life and death
 
     async def start(self) -> None:
-        """Returns when it serves. Raises AssertionError when it does not."""
+        """Start it and wait until it serves. Raises AssertionError if it does not."""
         self._life = _Life(self)
         self._nursery.start_soon(self._life.run)
         with self.clock.timeout(3600):
@@ -96,13 +96,13 @@ class WholeBroker:
         assert not self._life.ended.is_set(), self.server.failure
 
     async def stop(self) -> bool:
-        """SIGTERM; whether it went well."""
+        """Stop it as SIGTERM does; return whether that went well."""
         assert self._life is not None
         self.server.request_shutdown()
         return await self.wait_ended()
 
     async def wait_ended(self) -> bool:
-        """Returns when it has ended by itself; whether it went well."""
+        """Wait until it has ended by itself; return whether that went well."""
         assert self._life is not None
         await self._life.ended.wait()
         self._life.transport.kill()
@@ -110,12 +110,12 @@ class WholeBroker:
         return self._life.went_well
 
     def kill(self) -> None:
-        """-9: what was written is there."""
+        """Kill it as SIGKILL does: all writes are kept."""
         self._end()
         self.disk = self.disk.crash(keep_unsynced=True)
 
     def lose_power(self, tear: Tear | None = None) -> None:
-        """What was not synced is gone, or as `tear` says."""
+        """Cut the power: unsynced writes are lost, or torn as `tear` says."""
         self._end()
         self.disk = self.disk.crash(forget_names=True, tear=tear)
 
@@ -125,22 +125,22 @@ class WholeBroker:
         self._life.scope.cancel()
 
     async def restart(self) -> None:
-        """Stop in order, and start."""
+        """Stop it in order, and start it."""
         assert await self.stop()
         await self.start()
 
     # ---- clients
 
     def together(self) -> AbstractAsyncContextManager[trio.Nursery]:
-        """For what clients do at the same time."""
+        """Open a nursery for clients that act at the same time."""
         return trio.open_nursery()
 
     def client(self, client_id: str = "client") -> MemoryClient:
-        """Another one."""
+        """Return a new client."""
         return MemoryClient(self.network, self.clock, client_id=client_id)
 
     async def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
-        """With topic configs, `__` for a dot. Raises AssertionError when it is refused."""
+        """Create a topic; `configs` have `__` for a dot. Raises AssertionError if refused."""
         request = CreateTopicsRequest(
             topics=[
                 CreatableTopic(
@@ -162,7 +162,7 @@ class WholeBroker:
 
 
 class _Life:
-    """One process."""
+    """One life of the broker, as of one process."""
 
     def __init__(self, broker: WholeBroker) -> None:
         self.transport = MemoryTransport(broker.network)
@@ -194,7 +194,7 @@ class _Life:
 
 
 def dotted(settings: dict[str, str]) -> dict[str, str]:
-    """`a__b` as `a.b`."""
+    """Return settings with `a__b` as `a.b`."""
     return {key.replace("__", "."): value for key, value in settings.items()}
 
 
@@ -223,14 +223,14 @@ Test = Callable[..., Awaitable[None]]
 
 
 def whole_broker(**settings: str) -> Callable[[Test], Callable[..., None]]:
-    """A test that is a coroutine over a broker with these settings; see the module."""
+    """Make a test of a coroutine that gets a broker with these settings."""
 
     def decorate(test: Test) -> Callable[..., None]:
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
             run_whole_broker(lambda broker: test(broker, **fixtures), **settings)
 
-        # pytest asks for fixtures by the names of parameters: the first is not one.
+        # pytest takes parameters for fixtures, but the first one is the broker.
         parameters = list(inspect.signature(test).parameters.values())[1:]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return run

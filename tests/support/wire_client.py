@@ -1,4 +1,4 @@
-"""Raw frames by hand: for tests that must send exactly these bytes, at exactly this moment."""
+"""Raw frames, for tests that must send exact bytes at an exact moment."""
 
 import socket
 import struct
@@ -18,7 +18,7 @@ def request_frame(
     correlation_id: int = 1,
     client_id: str | None = CLIENT_ID,
 ) -> bytes:
-    """Size, header and body of a request; `request` None: the API's default values."""
+    """Return size, header and body of a request; without `request`, the API's default values."""
     declared = spec(key)
     pieces: list[bytes] = [struct.pack(">hhi", key, version, correlation_id)]
     if client_id is None:
@@ -37,7 +37,7 @@ def request_frame(
 
 
 def read_response(key: int, version: int, frame: bytes) -> tuple[int, Any]:
-    """(correlation id, response) of a frame without its size."""
+    """Return (correlation id, response) of a frame without its size."""
     (correlation_id,) = struct.unpack_from(">i", frame)
     start = 5 if response_header_is_flexible(key, version) else 4
     return correlation_id, response_codec(key, version).parse(frame[start:])
@@ -50,23 +50,23 @@ class WireClient:
         self.socket = socket.create_connection((host, port), timeout_s)
 
     def send(self, data: bytes) -> None:
-        """These bytes as they are."""
+        """Send these bytes."""
         self.socket.sendall(data)
 
     def receive_frame(self) -> bytes:
-        """The next frame without its size. Raises ConnectionError when there is none."""
+        """Return the next frame without its size. Raises ConnectionError if there is none."""
         (size,) = struct.unpack(">i", self._receive_exactly(4))
         return self._receive_exactly(size)
 
     def call(self, key: int, version: int, request: Any = None, correlation_id: int = 1) -> Any:
-        """One request and its response."""
+        """Send a request and return its response."""
         self.send(request_frame(key, version, request, correlation_id=correlation_id))
         echoed, response = read_response(key, version, self.receive_frame())
         assert echoed == correlation_id
         return response
 
     def closed_by_peer(self, timeout_s: float = 10) -> bool:
-        """Waits for the end: True when the broker closed, False when it sent something."""
+        """Wait: return True if the broker closed the connection, False if it sent something."""
         self.socket.settimeout(timeout_s)
         try:
             return self.socket.recv(1) == b""
@@ -74,7 +74,7 @@ class WireClient:
             return True
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.socket.close()
 
     def _receive_exactly(self, size: int) -> bytes:

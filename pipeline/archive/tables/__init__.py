@@ -1,6 +1,6 @@
-"""The formats of a table in the lake: one module each, all with the face of `LakeTable`."""
+"""The formats of a table in the lake: a module for each, which implements `LakeTable`."""
 
 from typing import Final
 
 FORMATS: Final = ("parquet", "iceberg", "delta")
-"""What `--format` may say."""
+"""The values of `--format`."""

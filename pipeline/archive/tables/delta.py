@@ -1,4 +1,4 @@
-"""A Delta table. Delta itself remembers the last batch of a writer and ignores it a second time."""
+"""A Delta table. Delta itself stores the last batch of a writer and ignores a repeated one."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from pipeline.archive.tables.table import PARTITIONED_BY, Compaction, WrittenFil
 SETTINGS: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Each batch reads the table's list of files; 50 tasks for it are meant for millions of them.
+    # Each batch reads the table's list of files; the default of 50 tasks is for millions of files.
     "spark.databricks.delta.snapshotPartitions": "4",
 }
 _COMMIT: Final = re.compile(r"^(\d{20})\.json$")
@@ -28,11 +28,11 @@ class DeltaTable:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing was ever written to it."""
+        """Whether nothing was ever written to the table."""
         return self._last_commit() < 0
 
     def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
-        """The rows of a batch, once."""
+        """See `LakeTable`."""
         before = self._last_commit()
         (
             frame.write.format("delta")
@@ -47,7 +47,7 @@ class DeltaTable:
         return [file for version in commits for file in self._added(version)]
 
     def compact(self, target_bytes: int, committed: int | None, writer: str | None) -> Compaction:
-        """Few files of many small ones."""
+        """See `LakeTable`."""
         conf = self._session.conf
         conf.set("spark.databricks.delta.optimize.maxFileSize", str(target_bytes))
         conf.set("spark.databricks.delta.optimize.minFileSize", str(target_bytes))
@@ -68,7 +68,7 @@ class DeltaTable:
         return max(versions, default=-1)
 
     def _added(self, version: int) -> Iterator[WrittenFile]:
-        """The data files that a commit added."""
+        """Yield the data files that a commit added."""
         text = self._files.read(f"{self._table}/_delta_log/{version:020d}.json") or ""
         for line in text.splitlines():
             added = json.loads(line).get("add")

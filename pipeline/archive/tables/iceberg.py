@@ -1,8 +1,8 @@
 """An Iceberg table in a directory (Iceberg's Hadoop catalog; its parent is the warehouse).
 
-Each batch is one snapshot, which carries its writer and its number as properties. A batch whose
-snapshot is among those of the table is not appended again. Between the look and the append nobody
-else writes: the lock of `pipeline.archive.place`.
+Each batch is one snapshot, which has its writer and its number as properties. A batch is not
+appended if the table has its snapshot. No other process writes between that check and the append,
+because of the lock of `pipeline.archive.place`.
 """
 
 import re
@@ -20,12 +20,12 @@ _VERSION: Final = re.compile(r"^v\d+\.(gz\.)?metadata\.json(\.gz)?$")
 _PROPERTIES: Final = {
     "format-version": "2",
     "write.spark.accept-any-schema": "true",
-    # A task has a partition of Kafka, in order; a shuffle would only mix them.
+    # Each task has one partition of Kafka, in order; a shuffle would only mix them.
     "write.distribution-mode": "none",
     "write.spark.fanout.enabled": "true",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
-    # Fence posts of a hundred columns of values are of no use: those of the coordinates are.
+    # Bounds are useful only for these three columns, not for the columns of values.
     "write.metadata.metrics.default": "none",
     "write.metadata.metrics.column.partition": "full",
     "write.metadata.metrics.column.offset": "full",
@@ -34,7 +34,7 @@ _PROPERTIES: Final = {
 
 
 def settings(place: Place) -> dict[str, str]:
-    """What a session needs to know the table as `lake.<its name>`."""
+    """Return the settings of a session in which the table is `lake.<its name>`."""
     prefix = f"spark.sql.catalog.{CATALOG}"
     return {
         "spark.sql.extensions": (
@@ -48,7 +48,7 @@ def settings(place: Place) -> dict[str, str]:
 
 
 class IcebergTable:
-    """The table at a path; the session has `settings`."""
+    """The table at a path, for a session with `settings`."""
 
     def __init__(self, session: Any, place: Place) -> None:
         self._session = session
@@ -58,15 +58,15 @@ class IcebergTable:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing was ever written to it."""
-        # A creation that was killed leaves the directory, and no version in it.
+        """Whether nothing was ever written to the table."""
+        # A creation that was killed leaves the directory without a version in it.
         return not any(
             _VERSION.match(entry.name)
             for entry in self._files.entries(f"{self._place.table}/metadata")
         )
 
     def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
-        """The rows of a batch, once."""
+        """See `LakeTable`."""
         if self.is_empty:
             self._create(frame)
         elif self._has(writer, batch):
@@ -81,7 +81,7 @@ class IcebergTable:
         return list(self._added(writer, batch))
 
     def compact(self, target_bytes: int, committed: int | None, writer: str | None) -> Compaction:
-        """Few files of many small ones."""
+        """See `LakeTable`."""
 
         def count() -> Any:
             return self._session.sql(
@@ -115,7 +115,7 @@ class IcebergTable:
         return bool(found.collect())
 
     def _added(self, writer: str, batch: int) -> Iterator[WrittenFile]:
-        """The data files of a batch's snapshot."""
+        """Yield the data files of a batch's snapshot."""
         rows = self._session.sql(
             f"""
             SELECT data_file.partition.topic AS topic,

@@ -1,4 +1,4 @@
-"""A table by the name of its format, and what a session needs for it."""
+"""Opens a table by the name of its format, and has the settings of its session."""
 
 from typing import Any
 
@@ -10,19 +10,19 @@ from pipeline.archive.tables.parquet import ParquetTable
 from pipeline.archive.tables.table import LakeTable
 from pipeline.session import DELTA, ICEBERG
 
-# Without a checksum file beside each file: the two are renamed one after the other.
+# No checksum files: a file and its checksum are renamed one after the other (decision 67).
 _PLAIN_CHECKPOINT = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 _PLAIN_FILES = {
-    # Iceberg asks it for its scheme, which it has not.
+    # Not for Iceberg, which asks a file system for its scheme; this one has none.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     **_PLAIN_CHECKPOINT,
 }
 
 
 def requirements(table_format: str, place: Place) -> tuple[tuple[str, ...], dict[str, str]]:
-    """(packages, settings) of a session that writes such a table."""
+    """Return (packages, settings) of a session that writes such a table."""
     if table_format == "iceberg":
         return (ICEBERG,), {**_PLAIN_CHECKPOINT, **iceberg.settings(place)}
     if table_format == "delta":
@@ -31,7 +31,7 @@ def requirements(table_format: str, place: Place) -> tuple[tuple[str, ...], dict
 
 
 def open_table(table_format: str, session: Any, place: Place) -> LakeTable:
-    """The table at a place; made by its first append."""
+    """Return the table at a place; its first append creates it."""
     if table_format == "iceberg":
         return IcebergTable(session, place)
     if table_format == "delta":

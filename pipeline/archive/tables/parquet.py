@@ -2,26 +2,25 @@
 
     topic=orders/date=2026-11-22/0a1b2c3d-0000000012-00003.parquet
 
-A file holds what one batch (12) of one writer (the first letters of the checkpoint's id) brought of
-one partition (3) for one day, in the order of offsets.
+A file holds the records of one batch (12) of one writer (the first letters of the checkpoint's id)
+from one partition (3) for one day, in the order of offsets.
 
-What a reader finds, after any crash and at any moment:
+What a reader finds, at any moment and after any crash:
 
-1. Only whole files. Spark writes a batch into `staging`, outside the table; a file is renamed into
-   the table when the whole batch is written.
-2. Each record once. The name says which batch, and the offsets of a batch never change. A batch
-   that is written again keeps the files that are there and adds those that a crash left out.
-3. Of a batch that was cut off between two renames, some partitions or days and not yet others. The
-   next start brings the rest. A reader that needs a batch whole or not at all takes Iceberg or
-   Delta.
+1. Only whole files. Spark writes a batch into `staging`, outside the table; the files are renamed
+   into the table when the whole batch is written.
+2. Each record once. A file's name contains its batch, and the offsets of a batch never change. A
+   batch that is repeated keeps the files that exist and adds those that a crash left out.
+3. If a batch was cut off between two renames, some of its partitions or days but not yet others.
+   The next start adds the rest. A reader that needs batches to be atomic takes Iceberg or Delta.
 
-Spark's own file sink lists its files in `_spark_metadata`, which Spark alone reads: other readers
-see the files of a batch that failed beside those of its second attempt.
+Spark's own file sink lists its files in `_spark_metadata`, which only Spark reads: other readers
+see the files of a failed batch beside those of its second attempt (decision 63).
 
-A compaction makes a day's directory anew beside the table, and exchanges the two in one step
-(`renameat2`, RENAME_EXCHANGE): whoever lists the directory sees the old files or the new ones. It
-leaves files of batches alone that may be written again. Object stores know no such step, so there
-a compaction is refused.
+A compaction builds a day's new directory beside the table and exchanges the two in one step
+(`renameat2`, RENAME_EXCHANGE): a reader that lists the directory sees the old files or the new
+ones. It does not merge files of batches that may be repeated. Object stores have no such step, so a
+compaction is refused there (decision 64).
 """
 
 import ctypes
@@ -45,7 +44,7 @@ _AT_FDCWD: Final = -100
 
 
 def file_name(writer: str, batch: int, partition: int) -> str:
-    """The one name that these records have in their directory."""
+    """Return the name of the file with these records in its directory."""
     return f"{writer[:8]}-{batch:010d}-{partition:05d}.parquet"
 
 
@@ -61,11 +60,11 @@ class ParquetTable:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing was ever written to it."""
+        """Whether nothing was ever written to the table."""
         return not self._files.files_below(self._table)
 
     def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
-        """The rows of a batch, once."""
+        """See `LakeTable`."""
         files = self._files
         files.delete(self._staging)
         (
@@ -96,7 +95,7 @@ class ParquetTable:
             yield WrittenFile(topic, partition, date, records, first, last, self._files.size(path))
 
     def compact(self, target_bytes: int, committed: int | None, writer: str | None) -> Compaction:
-        """Few files of many small ones."""
+        """See `LakeTable`. Raises PipelineError, also for a table that is not local."""
         if not is_local(self._table):
             raise PipelineError(
                 f"{self._table}: plain Parquet is compacted on local file systems only, because"
@@ -135,11 +134,11 @@ class ParquetTable:
                 os.link(entry.path, aside / entry.name)
         _exchange(str(aside), directory)
         after = self._files.files_below(directory)
-        _remove(aside)  # what was in the table before
+        _remove(aside)  # the directory that was in the table before
         return Compaction(len(entries), len(after), sum(entry.size for entry in after))
 
     def _merge(self, small: list[Entry], count: int, aside: Path) -> None:
-        """The rows of these files as `count` files in a new directory."""
+        """Write the rows of these files as `count` files into a new directory."""
         frame = self._session.read.option("mergeSchema", "true").parquet(
             *(entry.path for entry in small)
         )
@@ -161,7 +160,7 @@ class ParquetTable:
 
 
 def _is_settled(name: str, committed: int | None, writer: str | None) -> bool:
-    """It will never be written again: then no name has to say that it is there."""
+    """Return whether a file's batch will not be repeated, so that its name need not be kept."""
     found = NAME.match(name)
     if found is None or writer is None or found[1] != writer[:8]:
         return True
@@ -169,7 +168,7 @@ def _is_settled(name: str, committed: int | None, writer: str | None) -> bool:
 
 
 def _exchange(one: str, other: str) -> None:
-    """Both directories get the other's name in one step. Raises PipelineError."""
+    """Exchange the names of two directories in one step. Raises PipelineError."""
     system = ctypes.CDLL(None, use_errno=True)
     done = system.renameat2(_AT_FDCWD, one.encode(), _AT_FDCWD, other.encode(), _EXCHANGE)
     if done != 0:
@@ -180,5 +179,5 @@ def _exchange(one: str, other: str) -> None:
 
 
 def _remove(directory: Path) -> None:
-    """With all that is in it."""
+    """Remove a directory with its content."""
     shutil.rmtree(directory)

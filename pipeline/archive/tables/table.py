@@ -1,4 +1,4 @@
-"""What an archive needs of a table, whatever its format."""
+"""The interface of an archive to a table of any format."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -8,7 +8,7 @@ PARTITIONED_BY: Final = ("topic", "date")
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A data file that a batch put into a table."""
+    """A data file that a batch added to a table."""
 
     topic: str
     partition: int
@@ -21,7 +21,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What a compaction did."""
+    """The result of a compaction."""
 
     files_before: int = 0
     files_after: int = 0
@@ -33,16 +33,16 @@ class LakeTable(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """There is no table yet, or nothing was ever written to it."""
+        """Whether there is no table yet, or nothing was ever written to it."""
 
     def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
-        """Have the rows of a writer's batch in the table, once, however often this is called.
+        """Append a writer's batch unless the table has it already; return the batch's new files.
 
-        Calls with one (writer, batch) bring the same offsets; batches of a writer come in order.
+        Calls with the same (writer, batch) have the same offsets; a writer's batches come in order.
         """
 
     def compact(self, target_bytes: int, committed: int | None, writer: str | None) -> Compaction:
         """Replace small files by files of about `target_bytes`; readers see no row twice.
 
-        `committed`: the last batch of `writer` that will never be appended again.
+        `committed` is the last batch of `writer` that will not be repeated.
         """

@@ -16,7 +16,7 @@ START_TIMEOUT_S = 60
 
 
 class ConnectWorker(ProgramProcess):
-    """One worker of the group `connect`; its three topics lie in the broker."""
+    """One worker of the group `connect`, which has three topics in the broker."""
 
     def __init__(self, directory: Path, bootstrap: str, settings: Mapping[str, str]) -> None:
         self.port = free_port()
@@ -51,7 +51,7 @@ class ConnectWorker(ProgramProcess):
         )
 
     def wait_until_serving(self) -> None:
-        """Its herder is up: it takes connectors."""
+        """Wait until its herder is up and accepts connectors."""
         self.wait_until(lambda: self.get("/connectors") is not None, START_TIMEOUT_S, "REST")
 
     def put_connector(self, name: str, **config: str) -> None:
@@ -64,7 +64,7 @@ class ConnectWorker(ProgramProcess):
         self.wait_until(taken, START_TIMEOUT_S, f"the connector {name} is taken")
 
     def wait_until_running(self, *names: str) -> None:
-        """The connectors and at least one task of each run."""
+        """Wait until the connectors and at least one task of each run."""
 
         def run() -> bool:
             for name in names:
@@ -80,7 +80,7 @@ class ConnectWorker(ProgramProcess):
         self.wait_until(run, START_TIMEOUT_S, f"{names} run")
 
     def get(self, path: str) -> Any:
-        """What it answers; None when it does not, or not yet."""
+        """Return the answer to GET; None if there is none yet."""
         return self._call("GET", path, None)
 
     def _call(self, method: str, path: str, body: object) -> Any:
@@ -94,7 +94,7 @@ class ConnectWorker(ProgramProcess):
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
-            # 409 while it rebalances, 404 until it has read what it wrote, 500 when it waited.
+            # 409 while it rebalances, 404 until it has read its own writes, 500 after a timeout.
             assert error.code in (404, 409, 500, 503), error.read()
             return None
         except OSError:

@@ -1,9 +1,9 @@
 """Python programs of the ecosystem, each in a virtual environment of its own.
 
 A program brings its own versions of client libraries, which must not become those of the tests.
-What is installed is said by `tests/ecosystem/requirements/NAME.txt`: everything, with versions, so
-that a run of next month tries the same. The environments stay in `.cache/` of the checkout; other
-requirements, or another interpreter, are another environment.
+`tests/ecosystem/requirements/NAME.txt` lists everything to install, with versions, so that a run
+next month tries the same. The environments stay in `.cache/` of the checkout; other requirements,
+or another interpreter, get another environment.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ INSTALL_TIMEOUT_S: Final = 600
 
 
 def required_version(name: str, distribution: str) -> str:
-    """The version of one of the distributions that `NAME.txt` lists."""
+    """Return the version of a distribution that `NAME.txt` lists."""
     for line in (REQUIREMENTS / f"{name}.txt").read_text().splitlines():
         listed, _, version = line.partition("==")
         if listed == distribution:
@@ -29,7 +29,7 @@ def required_version(name: str, distribution: str) -> str:
 
 
 def environment(name: str) -> Path:
-    """The environment with what `NAME.txt` lists; made when it is not there yet."""
+    """Return the environment with everything in `NAME.txt`; make it if it does not exist yet."""
     requirements = REQUIREMENTS / f"{name}.txt"
     content = requirements.read_bytes() + sys.version.encode() + sys.base_prefix.encode()
     target = ROOT / ".cache" / "ecosystem" / f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"
@@ -50,5 +50,5 @@ def environment(name: str) -> Path:
 
 
 def python(name: str) -> str:
-    """Its interpreter."""
+    """Return the interpreter of an environment."""
     return str(environment(name) / "bin/python")

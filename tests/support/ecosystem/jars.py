@@ -1,7 +1,7 @@
 """Java programs of the ecosystem, from Maven Central, each with its jars in a directory of its own.
 
-What is fetched is said by `tests/ecosystem/jars/NAME.xml`, its version included. It stays in
-`.cache/` of the checkout; another version is another directory.
+`tests/ecosystem/jars/NAME.xml` says what is fetched, with its version. The jars stay in `.cache/`
+of the checkout; another version gets another directory.
 """
 
 import re
@@ -16,7 +16,7 @@ FETCH_TIMEOUT_S: Final = 600
 
 
 def version_of(name: str) -> str:
-    """Which version of the program is tried."""
+    """Return the version of the program that is tried."""
     found = re.search(
         r"<program\.version>(.+?)</program\.version>", (PROJECTS / f"{name}.xml").read_text()
     )
@@ -25,7 +25,7 @@ def version_of(name: str) -> str:
 
 
 def jars(name: str) -> str:
-    """A classpath with the program; fetched when it is not there yet."""
+    """Return a classpath with the program; fetch it if it does not exist yet."""
     target = ROOT / ".cache" / "ecosystem" / f"{name}-{version_of(name)}"
     done = target / ".complete"
     if not done.exists():
@@ -43,7 +43,7 @@ def jars(name: str) -> str:
 
 
 def compiled(source: Path, classpath: str, target: Path) -> str:
-    """Compile one Java file into `target`; the classpath to start it with."""
+    """Compile one Java file into `target`; return the classpath to start it with."""
     subprocess.run(
         ["javac", "-proc:none", "-cp", classpath, "-d", str(target), str(source)],
         check=True,

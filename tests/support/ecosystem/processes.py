@@ -14,7 +14,7 @@ PAUSE_S: Final = 0.1
 
 
 class ProgramProcess:
-    """One program; a restart keeps its words and its directory, where it runs and prints."""
+    """One program; a restart keeps its arguments and its directory, where its output is too."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class ProgramProcess:
         self._began = 0
 
     def start(self) -> "ProgramProcess":
-        """Start it; it gets to work in its own time."""
+        """Start it, without waiting until it works."""
         assert not self.running, "it runs already"
         self.directory.mkdir(parents=True, exist_ok=True)
         inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
@@ -51,16 +51,16 @@ class ProgramProcess:
 
     @property
     def running(self) -> bool:
-        """It was started and has not ended."""
+        """Whether it was started and has not ended."""
         return self.process is not None and self.process.poll() is None
 
     def check(self) -> None:
-        """Raises AssertionError with its output when it ended by itself."""
+        """Raise AssertionError with its output if it ended by itself."""
         assert self.process is not None, "it was never started"
         assert self.running, f"it ended with {self.process.returncode}:\n{self.output()}"
 
     def wait_until(self, condition: Callable[[], bool], patience_s: float, what: str) -> None:
-        """Until it holds, while the program runs. Raises AssertionError with its output."""
+        """Wait for a condition while the program runs. Raises AssertionError with its output."""
         deadline = time.monotonic() + patience_s
         while not condition():
             self.check()
@@ -68,21 +68,21 @@ class ProgramProcess:
             time.sleep(PAUSE_S)
 
     def printed(self) -> str:
-        """What it printed since it was last started."""
+        """Return its output since the last start."""
         if not self.output_file.exists():
             return ""
         return self.output_file.read_bytes()[self._began :].decode(errors="replace")
 
     def output(self) -> str:
-        """The end of what it printed in all its lives."""
+        """Return the end of its output over all starts."""
         return self.output_file.read_text(errors="replace")[-6000:]
 
     def kill(self) -> None:
-        """kill -9, with the processes that it started."""
+        """Kill it and the processes that it started with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGTERM: it ends in its own way. Raises AssertionError when it does not."""
+        """End it with SIGTERM. Raises AssertionError if it does not end."""
         self._end(signal.SIGTERM)
 
     def _end(self, number: int) -> None:

@@ -1,7 +1,7 @@
-"""Which programs are tried with this broker, by which tests, and in which version.
+"""The programs that are tried with this broker, their tests and versions.
 
-`recording` writes down how the tests went, `table` makes the tables of README.md and
-docs/ecosystem.md from that and from what stands here.
+`recording` stores the tests' results, `table` makes the tables of README.md and docs/ecosystem.md
+from the results and this list.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,11 @@ class Program:
 
     name: str
     version: Callable[[], str]
-    """Which one the tests use; asked when they run."""
+    """Returns the version that the tests use; called when they run."""
     tests: tuple[str, ...]
-    """Their files, from the root of the checkout."""
+    """Files of the tests, from the root of the checkout."""
     tried: str
-    """What they do with it."""
+    """What the tests do with the program."""
 
 
 def _listed(name: str, *distributions: str) -> str:

@@ -1,9 +1,9 @@
-"""A plugin of pytest that writes down which programs were tried, and how it went.
+"""A plugin of pytest that stores which programs were tried, with the results.
 
     pytest -p tests.support.ecosystem.recording --record-programs docs/ecosystem.json …
 
-A program counts as tried when all tests of its files ran: part of them says nothing, and changes
-nothing in the file. What the file says of programs that were not tried stays.
+A program counts as tried only if all tests of its files ran. The file's entries of other programs
+stay.
 """
 
 import datetime
@@ -18,17 +18,17 @@ from tests.support.installation import ROOT
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--record-programs FILE`."""
+    """Add `--record-programs FILE`."""
     parser.addoption("--record-programs", metavar="FILE", type=Path, required=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch this run."""
+    """Register the recording of this run."""
     config.pluginmanager.register(Recording(config.getoption("--record-programs")))
 
 
 class Recording:
-    """What became of the tests of this run, by file."""
+    """The results of the tests of this run, by file."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -36,11 +36,11 @@ class Recording:
         self.left_out: set[str] = set()
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
-        """A file with tests that were left out is not tried."""
+        """Note files with deselected tests, which do not count as tried."""
         self.left_out |= {str(item.path.relative_to(ROOT)) for item in items}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A test has passed when its call passed and neither its setup nor its teardown failed."""
+        """Note a result; a test passes if its call passes and setup and teardown do not fail."""
         file, _, _ = report.nodeid.partition("::")
         if report.when == "call" or report.outcome != "passed":
             known = self.outcomes[file].get(report.nodeid)
@@ -48,7 +48,7 @@ class Recording:
                 self.outcomes[file][report.nodeid] = report.outcome
 
     def pytest_sessionfinish(self) -> None:
-        """Bring the file up to date."""
+        """Update the file."""
         known = json.loads(self.file.read_text()) if self.file.exists() else {}
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         for program in PROGRAMS:
@@ -66,7 +66,7 @@ class Recording:
         self.file.write_text(json.dumps(listed, indent=2) + "\n")
 
     def _outcomes(self, program: Program) -> list[str] | None:
-        """None when not all of its tests ran."""
+        """Return the results of a program's tests; None if not all of them ran."""
         if any(file not in self.outcomes or file in self.left_out for file in program.tests):
             return None
         return [outcome for file in program.tests for outcome in self.outcomes[file].values()]

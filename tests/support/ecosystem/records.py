@@ -1,4 +1,4 @@
-"""What the tests put into topics and find there, by librdkafka."""
+"""Writes and reads records of the tests' topics with librdkafka."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ class Found:
 
 
 def make_topic(bootstrap: str, name: str, partitions: int = 1, **config: str) -> None:
-    """Create it; underscores in names of configs are dots."""
+    """Create a topic; underscores in names of configs stand for dots."""
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
     own = {key.replace("_", "."): value for key, value in config.items()}
     for made in admin.create_topics([NewTopic(name, partitions, 1, config=own)]).values():
@@ -57,7 +57,7 @@ def send(
 
 
 class Tail:
-    """Reads one topic from its beginning and goes on reading, over kills of the broker."""
+    """Reads one topic from its beginning on, also over kills of the broker."""
 
     def __init__(
         self, bootstrap: str, topic: str, partitions: int = 1, isolation: str = "read_committed"
@@ -78,7 +78,7 @@ class Tail:
         )
 
     def read(self, seconds: float = 0.1) -> None:
-        """Take what has come."""
+        """Read the records that have arrived."""
         for message in self._consumer.consume(5000, seconds):
             if message.error() is None:
                 self.records.append(
@@ -93,7 +93,7 @@ class Tail:
                 )
 
     def has(self, condition: Callable[[list[Found]], bool]) -> Callable[[], bool]:
-        """A question that reads on whenever it is asked."""
+        """Return a function that reads on and then says whether the condition holds."""
 
         def asked() -> bool:
             self.read()
@@ -102,17 +102,17 @@ class Tail:
         return asked
 
     def at_least(self, count: int) -> Callable[[], bool]:
-        """Whether so many records have come."""
+        """Return a function that reads on and then says whether `count` records have come."""
         return self.has(lambda records: len(records) >= count)
 
     def nothing_more(self, seconds: float = 2.0) -> None:
-        """Read for so long: for what should not come."""
+        """Read on for `seconds`, to notice records that should not come."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.read()
 
     def close(self) -> None:
-        """Leave."""
+        """Close the consumer."""
         self._consumer.close()
 
     def __enter__(self) -> "Tail":

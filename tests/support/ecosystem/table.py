@@ -1,4 +1,4 @@
-"""Makes the tables of programs from what their last run said: `scripts/ecosystem-table`."""
+"""Makes the tables of programs from the results of their last run: `scripts/ecosystem-table`."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ END: Final = "<!-- end of programs -->"
 
 
 def short_table(results: dict[str, Any]) -> str:
-    """For the README: name and version."""
+    """Return the table of the README: name and version."""
     lines = ["| program | version | |", "|---|---|---|"]
     for program in PROGRAMS:
         said = results.get(program.name)
@@ -23,7 +23,7 @@ def short_table(results: dict[str, Any]) -> str:
 
 
 def long_table(results: dict[str, Any]) -> str:
-    """For docs/ecosystem.md: what was done, by which tests, and when."""
+    """Return the table of docs/ecosystem.md: what was done, by which tests, and when."""
     lines = ["| program | version | what is tried | tests | last run |", "|---|---|---|---|---|"]
     for program in PROGRAMS:
         said = results.get(program.name)
@@ -40,11 +40,11 @@ def _verdict(said: dict[str, Any]) -> str:
 
 
 PAGES: Final = {ROOT / "README.md": short_table, ROOT / "docs/ecosystem.md": long_table}
-"""Where a table stands, between `BEGIN` and `END`."""
+"""Pages that have a table between `BEGIN` and `END`."""
 
 
 def with_table(page: str, table: str) -> str:
-    """The page with this table in it. Raises ValueError when it has no place for one."""
+    """Return the page with this table in it. Raises ValueError if it has no place for one."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -53,7 +53,7 @@ def with_table(page: str, table: str) -> str:
 
 
 def main() -> None:
-    """Write all of them."""
+    """Write the tables into all pages."""
     results = json.loads(RESULTS.read_text())
     for path, table in PAGES.items():
         path.write_text(with_table(path.read_text(), table(results)))

@@ -178,7 +178,7 @@ class TransactionCoordinator:
                 state = TransactionState.DEAD if record.value is None else record.value.state
                 self._counters.failed_changes += record.value is not None
                 logger.warning(
-                    "%s: writing %s failed: %s", record.transactional_id, state.label, code.name
+                    "%s: writing %s failed: %s", record.key, state.label, code.name
                 )
             elif record.value is None:
                 self._counters.expired_ids += 1

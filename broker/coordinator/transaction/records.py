@@ -33,7 +33,7 @@ FLEXIBLE_VALUE_VERSION = 1
 def encode_record(record: TransactionRecord) -> tuple[bytes, bytes | None]:
     """Key and value as they are appended."""
     value = record.value
-    return encode_key(record.transactional_id), None if value is None else encode_value(value)
+    return encode_key(record.key), None if value is None else encode_value(value)
 
 
 def decode_record(key: bytes, value: bytes | None) -> TransactionRecord | None:

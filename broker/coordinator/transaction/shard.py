@@ -203,7 +203,7 @@ class TransactionShard:
 
     def replay(self, record: TransactionRecord, offset: int) -> None:
         """One durable record, from a write just done or from the log."""
-        transactional_id, value = record.transactional_id, record.value
+        transactional_id, value = record.key, record.value
         if value is None or value.state is TransactionState.DEAD:
             self.transactions.pop(transactional_id, None)
             return

@@ -128,17 +128,15 @@ def is_epoch_exhausted(epoch: int) -> bool:
     return epoch >= LAST_EPOCH - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TransactionRecord:
-    """An id has this value from here on; None: it is forgotten (tombstone)."""
+    """The id `key` has this value from here on; None: it is forgotten (tombstone).
 
-    transactional_id: str
+    Nobody changes one; it is not frozen, for that costs more than all else that is done with it.
+    """
+
+    key: str
     value: TransactionValue | None
-
-    @property
-    def key(self) -> str:
-        """What the record speaks of."""
-        return self.transactional_id
 
 
 class InvalidTransition(Exception):

@@ -327,7 +327,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # What was started is stopped, however this ends.
+    # Raise KeyboardInterrupt on either signal, so that `main` stops the processes it started.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
     try:

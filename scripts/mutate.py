@@ -131,7 +131,7 @@ class Mutations(ast.NodeVisitor):
             span = node.col_offset, node.end_col_offset
             self.found.append(Mutation(self.path, node.lineno, *span, text, not self._depth))
 
-    # What is left alone.
+    # Left alone.
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         if node.name not in LEFT_ALONE:
@@ -162,7 +162,7 @@ class Mutations(ast.NodeVisitor):
     def visit_Raise(self, node: ast.Raise) -> None:
         pass
 
-    # What is changed.
+    # Changed.
 
     def visit_Compare(self, node: ast.Compare) -> None:
         for at, op in enumerate(node.ops):

@@ -35,7 +35,7 @@ FEW: Final = 4
 
 
 class Mover(Protocol):
-    """What is needed of `broker.replication.log_mover.LogMover`."""
+    """The part of `broker.replication.log_mover.LogMover` that is used here."""
 
     def move(self, tp: TopicPartition, directory: str) -> None:
         """Begin, redirect or cancel a move. Raises KafkaError."""

@@ -49,7 +49,7 @@ def unsupported_version_response() -> ApiVersionsResponse:
 
 
 class FinalizedFeatures(Protocol):
-    """What is needed of `broker.cluster.features.Features`."""
+    """The part of `broker.cluster.features.Features` that is used here."""
 
     epoch: int
 

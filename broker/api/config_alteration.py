@@ -63,7 +63,7 @@ class ResponseMaker(Protocol[ResultT_contra, ResponseT_co]):
 
 
 class TopicConfigChanger(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
+    """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def alter_topic_config(
         self, name: str, change: Change, *, validate_only: bool = False
@@ -73,7 +73,7 @@ class TopicConfigChanger(Protocol):
 
 
 class BrokerConfigChanger(Protocol):
-    """What is needed of `broker.cluster.dynamic_broker_config.DynamicBrokerConfig`."""
+    """The part of `broker.cluster.dynamic_broker_config.DynamicBrokerConfig` that is used here."""
 
     @property
     def current(self) -> BrokerConfig:
@@ -88,7 +88,7 @@ class BrokerConfigChanger(Protocol):
 
 
 class ConfigOwners(NamedTuple):
-    """Who changes the configs of which resources."""
+    """The objects that change the configs of topics and brokers."""
 
     topics: TopicConfigChanger
     brokers: BrokerConfigChanger

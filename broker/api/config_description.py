@@ -67,7 +67,7 @@ _TIMESTAMP_LIMITS: Final = ("message.timestamp.before.max.ms", "message.timestam
 
 
 class BrokerConfigs(Protocol):
-    """What is needed of `broker.cluster.dynamic_broker_config.DynamicBrokerConfig`."""
+    """The part of `broker.cluster.dynamic_broker_config.DynamicBrokerConfig` that is used here."""
 
     @property
     def current(self) -> BrokerConfig:

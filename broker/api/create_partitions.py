@@ -31,7 +31,7 @@ VERSIONS: Final = (0, 3)
 
 
 class PartitionCreator(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
+    """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def create_partitions(
         self,

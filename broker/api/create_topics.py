@@ -42,7 +42,7 @@ _FIRST_VERSION_WITH_CONFIGS: Final = 5
 
 
 class TopicCreator(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
+    """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def create_topics(
         self, wishes: Sequence[NewTopic], *, validate_only: bool = False

@@ -35,7 +35,7 @@ _FIRST_VERSION_WITH_DELETION_DISABLED = 3
 
 
 class TopicRemover(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
+    """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def delete_topic(self, name: str) -> None:
         """Remove the topic. Raises KafkaError."""

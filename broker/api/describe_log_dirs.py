@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35): where partitions lie and how big they are.
+"""DescribeLogDirs (key 35): the log directories, and the partitions in them with their sizes.
 
 Versions: 0-4.
 
@@ -40,7 +40,7 @@ UNKNOWN_LAG: Final = -1
 
 
 class SizedLog(Protocol):
-    """What is needed of `storage.log.log.Log`."""
+    """The part of `storage.log.log.Log` that is used here."""
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -69,7 +69,7 @@ class SizedLog(Protocol):
 
 
 class LogDirectories(Protocol):
-    """What is needed of `storage.log_manager.LogManager`."""
+    """The part of `storage.log_manager.LogManager` that is used here."""
 
     @property
     def live_dirs(self) -> Iterable[str]:
@@ -95,7 +95,7 @@ class LogDirectories(Protocol):
 
 
 class Volumes(Protocol):
-    """What is needed of `storage.filesystem.FileSystem`."""
+    """The part of `storage.filesystem.FileSystem` that is used here."""
 
     def usage(self, path: str) -> tuple[int, int]:
         """(total, usable) bytes of the volume that holds `path`. Raises OSError."""

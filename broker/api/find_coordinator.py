@@ -47,7 +47,7 @@ class KeyType(IntEnum):
 
 
 class TopicMaker(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
+    """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def ensure_topic(self, name: str) -> TopicImage:
         """The topic, made when it is missing. Raises KafkaError."""
@@ -55,7 +55,7 @@ class TopicMaker(Protocol):
 
 
 class Finder(Protocol):
-    """What is needed of a coordinator."""
+    """The part of a coordinator that is used here."""
 
     def partition_for(self, key: str, /) -> int:
         """The partition of its topic that a key belongs to."""

@@ -3,7 +3,7 @@
 Versions: 0-4.
 
 Behaviour (S-GRP-2)
-* The session is renewed with NONE, and with REBALANCE_IN_PROGRESS, which tells it to join again.
+* NONE and REBALANCE_IN_PROGRESS renew the session; the latter tells the member to join again.
 * UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID: the group went on without the member.
 * While the group is being loaded the answer is NONE, because its members are not known yet.
 

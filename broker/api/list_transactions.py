@@ -41,7 +41,7 @@ NO_DURATION: Final = 0
 
 
 class _Pattern(Protocol):
-    """What is needed of re2's patterns."""
+    """The part of re2's patterns that is used here."""
 
     def fullmatch(self, text: str, /) -> object:
         """A match, or None."""

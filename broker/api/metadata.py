@@ -52,7 +52,7 @@ _Key = TypeVar("_Key")
 
 
 class TopicMaker(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
+    """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def ensure_topics(self, names: Sequence[str]) -> Mapping[str, KafkaError]:
         """Have missing topics made; return the errors of those that were refused, by name.

@@ -323,7 +323,7 @@ class ProduceHandler:
         pending.on_abandon = operation.abandon
         return pending
 
-    # ------------------------------------------------------------------ what is not everyday
+    # ------------------------------------------------------------------ special topics and batches
 
     def _check_special(
         self,

@@ -1,4 +1,4 @@
-"""The table of handlers: what is served, in which versions, by what.
+"""The table of handlers: which APIs are served, in which versions, by which handler.
 
 Only `broker.parts` (which builds `Services`) and this table see everything; a handler gets the two
 or three objects that it uses. ApiVersions advertises the `VERSIONS` of the handlers' modules and

@@ -1,4 +1,4 @@
-"""What the handlers are made of: the parts of a broker that the registry hands to them."""
+"""The parts of a broker that the registry hands to the handlers."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

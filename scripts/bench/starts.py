@@ -8,7 +8,7 @@ Three log directories, whose files the storage engine itself writes:
     one-log    one partition with 5,000 segments
     tails      2,000 partitions with one segment each, 3.8 GB in all
 
-Each directory goes through four lives of the real daemon, each of which ends by kill -9. They start
+Each directory goes through four lives of the real daemon, each ended by kill -9. They start
 
     unknown    without checkpoints, so that all has to be read (the price of a directory that lost
                its checkpoints, paid once)

@@ -127,7 +127,7 @@ def _parse_header_v0(buf: Any, start: int, end: int) -> RequestHeader:
 
 
 def _skip_tail(buf: Any, offset: int, end: int) -> int:
-    """The offset behind the header's tagged fields, none of which is known. Raises ProtocolError."""
+    """The offset behind the header's tagged fields, all unknown. Raises ProtocolError."""
     if offset >= end:
         raise ProtocolError("request header: the frame ends too early")
     count = buf[offset]

@@ -297,8 +297,10 @@ def _unzstd(data: BytesLike, chunk: int) -> Iterator[bytes]:
 
 
 def _zstd_cuts(view: memoryview, at: int, chunk: int) -> Iterator[int]:
-    """Positions that cut the frame at `at` into pieces of `chunk` inflated bytes or little more. The
-    last is the frame's end."""
+    """Positions that cut the frame at `at` into pieces of `chunk` inflated bytes or little more.
+
+    The last one is the frame's end.
+    """
     import zstandard
 
     parameters = zstandard.get_frame_parameters(view[at : at + 18])

@@ -96,7 +96,7 @@ def open_chunks(
 
 
 def _size_of_record(payload: bytes, at: int) -> int:
-    """Bytes of the record that begins at `at`; if its length is cut off, one more than there are."""
+    """Bytes of the record at `at`; if its length is cut off, one more than there are."""
     try:
         length, body = read_varint(payload, at)
     except IndexError:

@@ -270,8 +270,8 @@ _two_bytes: list[int] = []
 
 
 def _read_record(payload: bytes, at: int, expected: int) -> tuple[int, int]:
-    """(timestamp delta, position behind the record at `at`). Raises InvalidRecord, IndexError unless
-    it is proved valid, with the offset delta whose bytes are `expected`."""
+    """(timestamp delta, position behind the record at `at`). Raises InvalidRecord or IndexError
+    unless it is proved valid, with the offset delta whose bytes are `expected`."""
     length, at = read_varint(payload, at)
     stop = at + length
     delta = payload[at + 1]
@@ -347,8 +347,8 @@ def deltas_rise(
 
 
 def _fixed_bytes(payload: bytes, at: int, end: int, need_keys: bool) -> list[int]:
-    """Positions of the lengths of key, value and headers in a record that ends at `end`; `at` is the
-    first one. Raises InvalidRecord unless it is proved valid and, with `need_keys`, has a key."""
+    """Positions of the lengths of key, value and headers in a record that ends at `end`; the first
+    is `at`. Raises InvalidRecord unless it is proved valid and, with `need_keys`, has a key."""
     key = payload[at]
     value_at = at + 1 if key & 1 else at + 1 + (key >> 1)
     if key < 0x80 and payload[value_at] > 0x7F and not payload[end - 1]:
@@ -381,7 +381,7 @@ _NOT_AT_A_GLANCE: Final = InvalidRecord("")
 
 
 def _skip_field(payload: bytes, at: int, fixed: list[int]) -> tuple[int, int]:
-    """(length, position behind the field at `at`); appends the positions of its length to `fixed`."""
+    """(length, position behind the field at `at`); adds the positions of its length to `fixed`."""
     fixed.append(at)
     length = payload[at]
     if length < 0x80:
@@ -423,7 +423,8 @@ def greatest_of_column(
 
 
 def _greatest_of_two(lows: bytes, highs: bytes, claimed: int) -> int | None:
-    """`greatest_of_column` for two-byte deltas that never fall, as most producers write; or None."""
+    """`greatest_of_column` for two-byte deltas that never fall, as most producers write; else None.
+    """
     high = 2 * claimed >> 7
     if lows.translate(None, _CONTINUED) or highs.translate(None, _LESS_OR_LIKE[high]):
         return None

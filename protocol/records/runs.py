@@ -423,8 +423,7 @@ def greatest_of_column(
 
 
 def _greatest_of_two(lows: bytes, highs: bytes, claimed: int) -> int | None:
-    """`greatest_of_column` for two-byte deltas that never fall, as most producers write; else None.
-    """
+    """`greatest_of_column` for two-byte deltas that never fall, as most are; else None."""
     high = 2 * claimed >> 7
     if lows.translate(None, _CONTINUED) or highs.translate(None, _LESS_OR_LIKE[high]):
         return None

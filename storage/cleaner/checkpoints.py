@@ -46,8 +46,8 @@ class CleanerCheckpoints:
         self._table = table
         self._offsets: dict[str, dict[TopicPartition, int]] = {}
         self._gone: dict[str, dict[TopicPartition, object]] = {}
-        """Partitions that left a directory and that its file may still name. The value is unique for
-        each removal, so that a file begun before a later removal does not clear that one."""
+        """Partitions that left a directory and that its file may still name. Each removal has a
+        value of its own, so that a file begun before a later removal does not clear that one."""
         self._changed: dict[str, object] = {}
         """Directories whose file is outdated, likewise with unique values."""
         self._files: dict[str, ReplacedFile] = {}

@@ -7,7 +7,7 @@ from storage.log.log import Log
 def facts_of(
     log: Log, *, checkpointed: int | None, now_ms: int, cleaner_enabled: bool = True
 ) -> LogFacts:
-    """The facts of the log now; `checkpointed` is where its last cleaning ended, None if it had none.
+    """The facts of the log now; `checkpointed` is where its last cleaning ended, if it had one.
 
     The caller adds what only a running cleaner knows (state, uncleanable), and may replace the
     functions that read timestamps.

@@ -54,7 +54,7 @@ class SegmentSplitter:
         return tuple(_step(read, piece) for piece in self._done)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._walk.close()
         self._out.close()
 

@@ -95,7 +95,7 @@ class LogFacts:
     """The oldest one."""
     state: CleaningState | None = None
     uncleanable: str | None = None
-    """Why the cleaner has given it up."""
+    """Why the cleaner has given the log up; None if it has not."""
     cleaner_enabled: bool = True
     largest_timestamp_of: Callable[[Any], int] = _largest
     first_timestamp_of: Callable[[Any], int] = _first

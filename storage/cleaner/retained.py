@@ -161,7 +161,7 @@ def decide_records(
 
 
 def stays(fates: Codes) -> Flags:
-    """Of each record."""
+    """Whether each record is kept."""
     kept: Flags = fates < RecordFate.DROPPED_OLDER
     return kept
 

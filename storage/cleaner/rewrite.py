@@ -97,7 +97,7 @@ class GroupRewriter:
         out: Output | None = None,
         watcher: Watcher | None = None,
     ) -> None:
-        """`out`: where to write instead of `.cleaned` files; None removes an earlier attempt's files.
+        """`out`: where to write instead of `.cleaned` files, which replace an earlier attempt's.
 
         Raises OSError.
         """
@@ -345,7 +345,7 @@ class GroupRewriter:
     # One batch that is too large to be opened at once.
 
     def _rewrite_large(self, chunk: memoryview, at: int, batches: Columns, plan: BatchPlan) -> None:
-        """Rewrite a batch in two passes over its records: to judge them, then to write those kept."""
+        """Rewrite a batch in two passes over its records: judge them, then write those kept."""
         judged: list[Codes] = []
         owners = np.zeros(1, np.int64)
         staying = tombstones = 0

@@ -57,8 +57,10 @@ class TransactionWalk:
     __slots__ = ("_aborted", "_committed", "_firsts", "_indexed", "_next", "_ongoing")
 
     def __init__(self, aborted: bytes, *, from_offset: int = 0) -> None:
-        """`aborted`: index entries of at least all aborted transactions with data in the pass; those
-        with their marker below `from_offset` are left out."""
+        """`aborted`: index entries of at least all aborted transactions with data in the pass.
+
+        Those with a marker below `from_offset` are left out.
+        """
         table = table_of(aborted)
         table = table[table["last_offset"] >= from_offset]
         self._aborted = table[np.argsort(table["first_offset"], kind="stable")]

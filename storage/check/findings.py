@@ -168,7 +168,7 @@ class PartitionVerdict:
     """The log end offset after a restart."""
     batches: int = 0
     bytes: int = 0
-    """Of record files, good or not."""
+    """Bytes of record files, good or not."""
 
     @property
     def is_sound(self) -> bool:

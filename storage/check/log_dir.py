@@ -87,7 +87,7 @@ class LogDirCheck:
         self._from_start = from_start
         self._progress = progress
         self.findings: list[Finding] = []
-        """Of the log directories; those of partitions are in their verdicts."""
+        """Findings of the log directories; those of partitions are in their verdicts."""
         self._owner: tuple[str, MetaProperties] | None = None
         self._found: dict[TopicPartition, list[str]] | None = None
         self._plans: dict[str, Plan] = {}
@@ -100,7 +100,7 @@ class LogDirCheck:
         return any(directory.in_use for directory in self._dirs)
 
     def total_bytes(self) -> int:
-        """Of all record files that can be seen, for a progress bar. Raises OSError."""
+        """Bytes of all record files, for a progress bar. Raises OSError."""
         total = 0
         for directory in self._dirs:
             for view in self._views(directory):

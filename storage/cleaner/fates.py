@@ -49,7 +49,7 @@ UNOPENED: Final = (BatchRule.ABORTED, BatchRule.MARKER_GOES)
 
 
 class BatchFate(IntEnum):
-    """What becomes of a batch."""
+    """Whether a batch is kept, and how."""
 
     KEPT_WHOLE = 0
     REWRITTEN = 1

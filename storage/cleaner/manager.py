@@ -83,7 +83,7 @@ class LookStatistics:
     """Logs that were older than `max.compaction.lag.ms` allows."""
     max_delay_ms: int = 0
     dirtiest_ratio: float = 0.0
-    """Of all logs, due or not."""
+    """The greatest dirty ratio of all logs, due or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,9 +124,9 @@ class _Bounds(NamedTuple):
     """Batches in a payload; arrays of one length."""
 
     indexes: Ints
-    """Of the batch in the frames."""
+    """Index of each batch in the frames."""
     begins: Ints
-    """Of its records."""
+    """Where the records of each batch begin in the payload."""
     ends: Ints
     counts: Ints
 

@@ -23,7 +23,7 @@ class Output(Protocol):
 
     @property
     def base_offset(self) -> int:
-        """Of the group."""
+        """The group's base offset."""
         ...
 
     @property
@@ -85,7 +85,7 @@ class CleanedWriter:
 
     @property
     def base_offset(self) -> int:
-        """Of the segment."""
+        """The segment's base offset."""
         return self._segment.base_offset
 
     @property
@@ -112,7 +112,10 @@ class CleanedWriter:
         self._pieces, self._noted = [], []
 
     def finish(self, aborted: bytes, modified_ms: int) -> Checksum:
-        """Complete, date and sync the files; returns the transaction index's checksum."""
+        """Complete, date and sync the files; returns the transaction index's checksum.
+
+        Raises OSError.
+        """
         segment = self._segment
         segment.txn_index.extend(aborted)
         segment.become_inactive()

@@ -40,7 +40,7 @@ class SegmentView(Protocol):
 
     @property
     def base_offset(self) -> int:
-        """Of its name."""
+        """The base offset in its name."""
         ...
 
     @property
@@ -133,7 +133,7 @@ class InProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """Paused during a move."""
+    """Paused, during a move or while a coordinator reads the log."""
 
     times: int
 

@@ -148,4 +148,4 @@ class RewriteStep:
     cleaned: CleanedSegment | None
     """Set when it is done."""
     stats: CleanerStats
-    """Of this step."""
+    """The counts of this step."""

@@ -35,7 +35,7 @@ Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
 """Values of one of the enumerations below."""
 Columns = Mapping[str, npt.NDArray[Any]]
-"""Of batches: see `storage.reader.columns.BATCH_COLUMNS`."""
+"""Columns of batches: see `storage.reader.columns.BATCH_COLUMNS`."""
 
 
 _FATES: Final = np.array(

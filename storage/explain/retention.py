@@ -38,7 +38,7 @@ class RetentionVerdict:
     size: int
     """Bytes of its records."""
     largest_timestamp: int
-    """Of its records; when the file was last written if they have none (S-TS-4)."""
+    """The greatest of its records; when the file was last written if they have none (S-TS-4)."""
     is_active: bool
     taken_by: DeletionReason | None = None
     """The rule that deletes it when retention runs; None: it is kept."""

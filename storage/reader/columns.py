@@ -227,9 +227,9 @@ class _Laid:
 
     payload: bytes
     starts: Ints
-    """Of each record."""
+    """Where each record begins in `payload`."""
     ends: Ints
-    """Of each record."""
+    """Where each record ends in `payload`."""
     batches: Ints
     """Which batch each record is from."""
     unreadable: list[tuple[int, str]]

@@ -295,15 +295,6 @@ class LogManager:
         """
         return self._maker.get_or_create(topic_partition, topic_id, config, is_new=is_new)
 
-    def initializing(self, topic_partition: TopicPartition) -> None:
-        """The caller is about to read the topic's configuration and make its log (S-CFG-5)."""
-        self._configs.initializing(topic_partition)
-
-    def finished_initializing(self, topic_partition: TopicPartition, log: Log | None) -> None:
-        """Apply a configuration that changed since `initializing` (KAFKA-8813); `log` is None if
-        none was made."""
-        self._configs.finished_initializing(topic_partition, log)
-
     def update_topic_config(self, topic: str, config: TopicConfig) -> None:
         """Use `config` for the topic's logs from now on, those that are being opened included."""
         self._configs.update_topic(topic, config)

@@ -177,9 +177,7 @@ class TransactionCoordinator:
             if code is not ErrorCode.NONE:
                 state = TransactionState.DEAD if record.value is None else record.value.state
                 self._counters.failed_changes += record.value is not None
-                logger.warning(
-                    "%s: writing %s failed: %s", record.key, state.label, code.name
-                )
+                logger.warning("%s: writing %s failed: %s", record.key, state.label, code.name)
             elif record.value is None:
                 self._counters.expired_ids += 1
             else:

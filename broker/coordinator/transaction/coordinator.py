@@ -18,6 +18,7 @@ Called by the handlers in `broker/api`, wired by `broker/server`. After
 import logging
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final, Protocol
 
@@ -59,6 +60,8 @@ from storage.clock import Clock
 logger = logging.getLogger(__name__)
 
 _STATE_OF: Final = attrgetter("value.state")
+_partition_of = lru_cache(maxsize=1_000)(coordinator_partition)
+"""A transactional id is looked for several times per transaction."""
 _IDS_A_STEP: Final = 2000
 """Counted before others have their turn: a few hundred microseconds."""
 
@@ -162,7 +165,7 @@ class TransactionCoordinator:
 
     def partition_for(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` an id belongs to."""
-        return coordinator_partition(transactional_id, self._partition_count)
+        return _partition_of(transactional_id, self._partition_count)
 
     def _on_active(self, shard: TransactionShard) -> None:
         """What was decided before the restart is carried out now (S-TXN-6)."""

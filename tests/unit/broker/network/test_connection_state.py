@@ -188,6 +188,40 @@ def test_after_a_parked_reply_without_bytes_behind_it_there_is_room_again() -> N
     assert len(driver.state.room) > 0
 
 
+def test_after_a_reply_that_a_worker_made_the_next_frame_is_found() -> None:
+    driver = Driver()
+    driver.behave = lambda content: "later" if content == b"1" else None
+    driver.receive(frame(b"1"))
+    driver.ready.append(b"1")
+    driver.told(driver.state.finished())
+    driver.go_on()
+    driver.feed(frame(b"2"))
+    assert driver.seen == [b"1", b"2"]
+
+
+def test_a_wait_is_the_end_of_a_turn() -> None:
+    driver = Driver()
+    driver.behave = lambda content: "later" if content == b"1" else None
+    driver.receive(frame(b"1") + frame(b"2"))
+    driver.activity.last = driver.now = driver.now + 100 * TURN_S
+    driver.told(driver.state.finished())
+    driver.go_on()
+    assert driver.seen == [b"1", b"2"]
+    assert Step.YIELD not in driver.log
+
+
+def test_a_frame_whose_size_is_known_claims_all_its_memory() -> None:
+    memory = RequestMemory(1000)
+    driver = Driver(memory=memory)
+    data = frame(b"m" * 500)
+    driver.feed(data[:3])
+    assert memory.statistics().used == 0  # its size is not known yet
+    driver.feed(data[3:10])
+    assert memory.statistics().used == len(data)
+    driver.feed(data[10:])
+    assert memory.statistics().used == 0
+
+
 @pytest.mark.parametrize("rest", [b"", frame(b"3")[:7]])
 def test_a_long_turn_is_cut_between_frames_and_goes_on_after_the_others(rest: bytes) -> None:
     driver = Driver()

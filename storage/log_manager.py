@@ -19,7 +19,7 @@ has to stop (`OfflineDir.last`).
 Everything here belongs to the thread that owns the logs. Work that may block is a job, and work of
 many jobs is a generator of them (`storage.jobs`): `tasks`, `shutdown_steps`.
 
-`broker.server` makes one, runs its tasks and hands it to `broker.parts`.
+`broker.server` makes one, runs its tasks and hands it to `broker.components`.
 """
 
 import logging

@@ -1,9 +1,9 @@
 """The table of handlers: what is served, in which versions, by what.
 
-Only `broker.parts` (which builds `Services`) and this table see everything; a handler gets the two
-or three objects that it uses. What is advertised is what the handlers' modules say in `VERSIONS`,
-and nothing else: an API without a handler is not known to clients. A row names what a principal
-must be allowed (`accesses`), and the gate before the handlers asks for it.
+Only `broker.components` (which builds `Services`) and this table see everything; a handler gets the
+two or three objects that it uses. What is advertised is what the handlers' modules say in
+`VERSIONS`, and nothing else: an API without a handler is not known to clients. A row names what a
+principal must be allowed (`accesses`), and the gate before the handlers asks for it.
 """
 
 from collections.abc import Callable

@@ -3,7 +3,7 @@
 * A request is let through when every `Access` of its API's row is allowed for every resource that
   it names, in the order of the row. Otherwise it is refused whole, with the code of the resource's
   type, in the API's own error response: a request that names one forbidden topic among ten touches
-  none of them (decision 79).
+  none of them (decision 77).
 * A request that names more than is gone through in one go (`ctx.large`) is asked for in turns.
 * With `AllowAll` there is no gate: the handler itself is in the route.
 """

@@ -1,7 +1,7 @@
-"""What a broker is made of, and from which settings each part is made.
+"""What a broker is made of, and from which settings each component is made.
 
-Making the parts starts nothing and opens nothing: `broker.server` starts them in order, and stops
-them. What they do when a setting changes while they run is in `broker.reconfiguration`.
+Making the components starts nothing and opens nothing: `broker.server` starts and stops them in
+order. What they do when a setting changes while they run is in `broker.reconfiguration`.
 """
 
 from functools import partial
@@ -49,8 +49,8 @@ BACKLOG = 1024
 in a thousand); the kernel caps it anyway. A value that the operator set is respected."""
 
 
-class Parts:
-    """The parts, made; each is public."""
+class Components:
+    """The components, made; each is public."""
 
     def __init__(
         self,

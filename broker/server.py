@@ -1,4 +1,4 @@
-"""A broker's life: in which order its parts start and stop (Kafka's KafkaServer).
+"""A broker's life: in which order its components start and stop (Kafka's KafkaServer).
 
 Start (S-START-2, S-START-3): log directories locked -> metadata store -> identity -> topics'
 metadata -> sockets bound -> logs loaded -> partitions led -> coordinators -> handlers -> sockets
@@ -8,8 +8,8 @@ was taken, and `run` returns False.
 Stop (S-START-5), the last started first: background work ends, members parked in a rebalance are
 answered, no new connections, requests in work get `STOP_REQUESTS_S`, high watermarks written,
 metadata store closed, logs synced and closed with their checkpoints and the clean-shutdown marker,
-locks released. Each stop is registered where its part is started, so a start that fails half-way
-stops exactly what it had started.
+locks released. Each stop is registered where its component is started, so a start that fails
+half-way stops exactly what it had started.
 
 This module wires; it decides nothing else. `broker.__main__` runs it, tests may run it in-process.
 """
@@ -25,10 +25,10 @@ from broker.broker_state import BrokerState, BrokerStateGauge
 from broker.cluster.dynamic_broker_config import DynamicBrokerConfig
 from broker.cluster.embedded_store import EmbeddedStore
 from broker.cluster.leadership import led_partitions
+from broker.components import Components
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.records import TRANSACTION_TOPIC
 from broker.deadlines import Deadlines
-from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
 from broker.startup.advice import OPERATOR_ERRORS, explained
 from broker.startup.directory_identity import Identity, locate_store, settle_identity
@@ -196,34 +196,34 @@ class BrokerServer:
         await configs.load()
         self.config = configs.current
         self.log_manager.reconfigure(self.config)  # it was made before the store could be read
-        self._make_parts(configs, identity, deadlines)
-        await self.parts.controller.load()
-        await self.parts.features.load()
-        bound = self.parts.socket_server.bind()
-        self._to_stop.callback(self.parts.socket_server.unbind)
+        self._make_components(configs, identity, deadlines)
+        await self.components.controller.load()
+        await self.components.features.load()
+        bound = self.components.socket_server.bind()
+        self._to_stop.callback(self.components.socket_server.unbind)
         await self._load_logs()
         await self._lead(bound)
-        services.start_soon(self.parts.image_applier.run, name="image-applier")
-        self.parts.log_mover.resume()
-        self._at_stop(self.parts.replica_manager.checkpoint_high_watermarks)
-        await services.start(self.parts.group_coordinator.run)
+        services.start_soon(self.components.image_applier.run, name="image-applier")
+        self.components.log_mover.resume()
+        self._at_stop(self.components.replica_manager.checkpoint_high_watermarks)
+        await services.start(self.components.group_coordinator.run)
         self._start_groups()
-        await services.start(self.parts.marker_writer.run)
-        await services.start(self.parts.transaction_coordinator.run)
+        await services.start(self.components.marker_writer.run)
+        await services.start(self.components.transaction_coordinator.run)
         self._start_transactions()
-        self._to_stop.callback(self.parts.transaction_coordinator.shutdown)
-        await services.start(self.parts.channel.run, name="handlers")
-        self._to_stop.push_async_callback(self.parts.channel.close)
-        await services.start(self.parts.socket_server.serve)
-        self._to_stop.push_async_callback(self.parts.socket_server.close, STOP_REQUESTS_S)
+        self._to_stop.callback(self.components.transaction_coordinator.shutdown)
+        await services.start(self.components.channel.run, name="handlers")
+        self._to_stop.push_async_callback(self.components.channel.close)
+        await services.start(self.components.socket_server.serve)
+        self._to_stop.push_async_callback(self.components.socket_server.close, STOP_REQUESTS_S)
         # Runs before the sockets close: answers members parked in a rebalance, so that closing need
         # not wait for them.
-        self._to_stop.callback(self.parts.group_coordinator.shutdown)
+        self._to_stop.callback(self.components.group_coordinator.shutdown)
         services.start_soon(self._run_background, name="background")
         self._to_stop.push_async_callback(self._stop_background)
         await start_metrics(
             services,
-            self.parts,
+            self.components,
             self._world.transport,
             self._world.clock,
             lambda: self.state.state,
@@ -261,10 +261,10 @@ class BrokerServer:
         for verdict in verdicts:
             logger.log(*verdict.as_log_line())
 
-    def _make_parts(
+    def _make_components(
         self, configs: DynamicBrokerConfig, identity: Identity, deadlines: Deadlines
     ) -> None:
-        self.parts = Parts(
+        self.components = Components(
             configs,
             cluster_id=identity.cluster_id,
             store=self.store,
@@ -274,14 +274,14 @@ class BrokerServer:
             watch=self.watch,
             check_buffers=self._check_buffers,
         )
-        self._offline_listeners.append(self.parts.replica_manager.directory_offline)
-        configs.followers.append(Reconfiguration(self.parts).follow)
+        self._offline_listeners.append(self.components.replica_manager.directory_offline)
+        configs.followers.append(Reconfiguration(self.components).follow)
 
     async def _load_logs(self) -> None:
         self.state.move_to(BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN)
         await load_all_logs(
             self.log_manager,
-            self.parts.controller.topic_config,
+            self.components.controller.topic_config,
             threads_per_dir=self.config.num_recovery_threads_per_data_dir,
             clock=self._world.clock,
             workers=self._world.workers,
@@ -289,23 +289,25 @@ class BrokerServer:
         self.state.move_to(BrokerState.STARTING)
 
     async def _lead(self, bound: Sequence[BoundListener]) -> None:
-        warn_of_stray_logs(self.log_manager, self.parts.image)
-        reserve_known_producer_ids(self.log_manager, self.parts.producer_ids)
-        await self.parts.controller.lead()
-        await self.parts.controller.register(
+        warn_of_stray_logs(self.log_manager, self.components.image)
+        reserve_known_producer_ids(self.log_manager, self.components.producer_ids)
+        await self.components.controller.lead()
+        await self.components.controller.register(
             [Listener(name=b.name, host=b.host, port=b.port, protocol=b.protocol) for b in bound]
         )
 
     def _start_groups(self) -> None:
-        led, count = led_partitions(self.parts.image, OFFSETS_TOPIC, self.config.broker_id)
-        self.parts.group_coordinator.startup(led, partition_count=count)
-        self.parts.image_applier.coordinators[OFFSETS_TOPIC] = self.parts.group_coordinator
+        led, count = led_partitions(self.components.image, OFFSETS_TOPIC, self.config.broker_id)
+        self.components.group_coordinator.startup(led, partition_count=count)
+        self.components.image_applier.coordinators[OFFSETS_TOPIC] = (
+            self.components.group_coordinator
+        )
 
     def _start_transactions(self) -> None:
-        led, count = led_partitions(self.parts.image, TRANSACTION_TOPIC, self.config.broker_id)
-        self.parts.transaction_coordinator.startup(led, partition_count=count)
-        self.parts.image_applier.coordinators[TRANSACTION_TOPIC] = (
-            self.parts.transaction_coordinator
+        led, count = led_partitions(self.components.image, TRANSACTION_TOPIC, self.config.broker_id)
+        self.components.transaction_coordinator.startup(led, partition_count=count)
+        self.components.image_applier.coordinators[TRANSACTION_TOPIC] = (
+            self.components.transaction_coordinator
         )
 
     async def _run_background(self) -> None:
@@ -314,14 +316,14 @@ class BrokerServer:
             name="highwatermark-checkpoint",
             initial_delay_ms=period_ms,
             period_ms=period_ms,
-            run=self.parts.replica_manager.checkpoint_high_watermarks,
+            run=self.components.replica_manager.checkpoint_high_watermarks,
         )
         try:
             with self._background_scope:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self.parts.log_mover.run, name="log-mover")
-                    nursery.start_soon(self.parts.log_cleaner.run, name="log-cleaner")
-                    await self.parts.background.run([*self.log_manager.tasks(), checkpoint])
+                    nursery.start_soon(self.components.log_mover.run, name="log-mover")
+                    nursery.start_soon(self.components.log_cleaner.run, name="log-cleaner")
+                    await self.components.background.run([*self.log_manager.tasks(), checkpoint])
         finally:
             self._background_ended.set()
 
@@ -338,7 +340,7 @@ class BrokerServer:
 
 
 def _with_identity(config: BrokerConfig, identity: Identity) -> BrokerConfig:
-    """The configuration for the parts: with the broker's id, also if it was generated."""
+    """The configuration for the components: with the broker's id, also if it was generated."""
     if config.broker_id == identity.broker_id:
         return config
     return config.with_broker_id(identity.broker_id)

@@ -1,6 +1,6 @@
 """Failures of the protocol room: Kafka's error codes, and who is at fault.
 
-* `ProtocolError`: the bytes make no sense. The connection closes.
+* `ProtocolError`: the bytes are not a valid request. The connection closes.
 * `KafkaError`: a foreseen refusal with a code; one place per API turns it into a response.
 """
 
@@ -153,7 +153,7 @@ class ErrorCode(IntEnum):
 
     @property
     def text(self) -> str:
-        """A sentence for people, where a request brings none of its own."""
+        """The message of an error that is raised without one."""
         return self.name.lower().replace("_", " ").capitalize() + "."
 
 
@@ -200,8 +200,8 @@ class ProtocolError(Exception):
 
 
 LONGEST_MESSAGE = 2000
-"""Characters. A message may name what a client has sent, which may be as long as a string of the
-protocol: message and all would not fit into one."""
+"""In characters. A message may quote a client's string of the greatest length, and the message
+around it would then not fit into a string of the protocol."""
 
 
 def shortened(message: str) -> str:

@@ -1,12 +1,12 @@
-"""Frames and headers: what stands before a message on a connection.
+"""Frames and headers: what precedes a message on a connection.
 
 A frame is an int32 size and that many bytes: a request header and a request, or a response header
 and a response. Headers are few, fixed and on every request's path, so they are read with plain
 struct code instead of a declaration.
 
-Request header v1: api key, api version, correlation id, client id (nullable, never compact, not
-even in flexible versions, for the broker must read it before it trusts the version). v2, for
-flexible versions, appends tagged fields. v0, without a client id, is ControlledShutdown v0's alone.
+Request header v1: api key, api version, correlation id, client id (nullable, and not compact even
+in flexible versions, because the broker reads it before it checks the version). v2, for flexible
+versions, appends tagged fields. v0, without a client id, is used by ControlledShutdown v0 only.
 Response header v0: the correlation id. v1, for flexible versions, appends tagged fields. The
 response to ApiVersions always has v0: a client reads it before it knows the broker's versions.
 """
@@ -22,10 +22,10 @@ from protocol.schema.wire import read_uvarint, skip_tagged_fields
 SIZE_BYTES = 4
 """The size field before each frame, not counted in the size."""
 MIN_REQUEST_SIZE = 8
-"""No request is shorter: key, version and correlation id."""
+"""Bytes of the shortest request: key, version and correlation id."""
 
 _V1_SIZE = 10
-"""What a header v1 has at least: an empty or null client id."""
+"""Bytes of the shortest header v1, with an empty or null client id."""
 _CONTROLLED_SHUTDOWN = int(ApiKey.CONTROLLED_SHUTDOWN)
 
 _read_size = struct.Struct(">i").unpack_from
@@ -47,8 +47,8 @@ class RequestHeader(NamedTuple):
 class UnsupportedVersion(ProtocolError):
     """A well-formed header with an API key or version that is not served.
 
-    The connection closes, but for ApiVersions, which is answered in v0 with UNSUPPORTED_VERSION
-    (KIP-511): `header` has what that takes. Its body_offset means nothing: an unknown version may
+    The connection closes, except for ApiVersions, which is answered in v0 with UNSUPPORTED_VERSION
+    (KIP-511), for which `header` is kept. Its body_offset means nothing: an unknown version may
     have any layout.
     """
 
@@ -60,9 +60,9 @@ class UnsupportedVersion(ProtocolError):
 def frame_size(buf: Any, offset: int, available: int, max_size: int) -> int | None:
     """The size of the frame that begins at `offset`, its size field not counted.
 
-    None while fewer than four of the `available` bytes from there on have come. Raises
-    ProtocolError for a size that is negative, too small for a request or above `max_size`
-    (`socket.request.max.bytes`): Kafka closes the connection, before any memory is set aside.
+    None if fewer than four bytes are `available` from there on. Raises ProtocolError for a size
+    that is negative, too small for a request or above `max_size` (`socket.request.max.bytes`): as
+    in Kafka, the connection then closes before memory is allocated for the request.
     """
     if available < SIZE_BYTES:
         return None
@@ -75,10 +75,10 @@ def frame_size(buf: Any, offset: int, available: int, max_size: int) -> int | No
 
 
 def parse_request_header(buf: Any, mv: memoryview, start: int, end: int) -> RequestHeader:
-    """The header of the request that lies in `start .. end` of `buf`; `mv` is a view of `buf`.
+    """The header of the request in bytes [start, end) of `buf`; `mv` is a view of `buf`.
 
-    Raises UnsupportedVersion for a key or version that is not declared, ProtocolError for anything
-    that is no header.
+    Raises UnsupportedVersion for a key or version that is not declared, ProtocolError for bytes
+    that are not a header.
     """
     offset = start + _V1_SIZE
     if offset > end:
@@ -127,7 +127,7 @@ def _parse_header_v0(buf: Any, start: int, end: int) -> RequestHeader:
 
 
 def _skip_tail(buf: Any, offset: int, end: int) -> int:
-    """The offset behind the header's tagged fields; none is known."""
+    """The offset behind the header's tagged fields, all unknown. Raises ProtocolError."""
     if offset >= end:
         raise ProtocolError("request header: the frame ends too early")
     count = buf[offset]

@@ -35,6 +35,6 @@ def uuid_to_text(value: bytes) -> str:
 def uuid_from_text(text: str) -> bytes:
     """The 16 bytes behind Kafka's text form. Raises ValueError when it is not one."""
     value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    if len(text) != 22 or len(value) != 16:  # the decoder drops what is not of its alphabet
+    if len(text) != 22 or len(value) != 16:  # the decoder drops characters outside its alphabet
         raise ValueError(f"not a 16-byte id: {text!r}")
     return value

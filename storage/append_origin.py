@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class AppendOrigin(Enum):
-    """Who appends: decides which checks apply (`org.apache.kafka…AppendOrigin`)."""
+    """Who appends a batch (`org.apache.kafka…AppendOrigin`)."""
 
     CLIENT = "client"
     """A produce request: nothing is trusted."""

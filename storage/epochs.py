@@ -62,7 +62,7 @@ class LeaderEpochCache:
 
     @property
     def path(self) -> str:
-        """Of the file."""
+        """Path of the file."""
         return self._file.path
 
     @property

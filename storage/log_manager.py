@@ -19,7 +19,7 @@ has to stop (`OfflineDir.last`).
 Everything here belongs to the thread that owns the logs. Work that may block is a job, and work of
 many jobs is a generator of them (`storage.jobs`): `tasks`, `shutdown_steps`.
 
-`broker.server` makes one, runs its tasks and hands it to `broker.parts`.
+`broker.server` makes one, runs its tasks and hands it to `broker.components`.
 """
 
 import logging
@@ -294,15 +294,6 @@ class LogManager:
         INCONSISTENT_TOPIC_ID.
         """
         return self._maker.get_or_create(topic_partition, topic_id, config, is_new=is_new)
-
-    def initializing(self, topic_partition: TopicPartition) -> None:
-        """The caller is about to read the topic's configuration and make its log (S-CFG-5)."""
-        self._configs.initializing(topic_partition)
-
-    def finished_initializing(self, topic_partition: TopicPartition, log: Log | None) -> None:
-        """Apply a configuration that changed since `initializing` (KAFKA-8813); `log` is None if
-        none was made."""
-        self._configs.finished_initializing(topic_partition, log)
 
     def update_topic_config(self, topic: str, config: TopicConfig) -> None:
         """Use `config` for the topic's logs from now on, those that are being opened included."""

@@ -1,9 +1,9 @@
 """The table of handlers: which APIs are served, in which versions, by which handler.
 
-Only `broker.parts` (which builds `Services`) and this table see everything; a handler gets the two
-or three objects that it uses. ApiVersions advertises the `VERSIONS` of the handlers' modules and
-nothing else: clients do not learn of an API without a handler. A row names what a principal must be
-allowed (`accesses`), and the gate before the handlers checks it.
+Only `broker.components` (which builds `Services`) and this table see everything; a handler gets the
+two or three objects that it uses. ApiVersions advertises the `VERSIONS` of the handlers' modules
+and nothing else: clients do not learn of an API without a handler. A row names what a principal
+must be allowed (`accesses`), and the gate before the handlers checks it.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The parts of a broker that the registry hands to the handlers."""
+"""The components of a broker that the registry hands to the handlers."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The parts of a broker by name."""
+    """The components of a broker by name."""
 
     config: "BrokerConfig"
     """The configuration at start, with the broker id resolved."""

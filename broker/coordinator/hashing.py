@@ -4,8 +4,6 @@ Kafka takes Java's `String.hashCode`, so this is part of the on-disk format: ano
 gets the directory must find a group where this one put it.
 """
 
-from functools import lru_cache
-
 
 def java_string_hash(text: str) -> int:
     """`String.hashCode`: over UTF-16 code units, as a signed 32-bit number."""
@@ -16,7 +14,6 @@ def java_string_hash(text: str) -> int:
     return value - 0x1_0000_0000 if value & 0x8000_0000 else value
 
 
-@lru_cache(maxsize=1_000)  # A transactional id asks several times per transaction.
 def coordinator_partition(key: str, partition_count: int) -> int:
     """`Utils.abs(hashCode) % count`, where the abs of the smallest number is 0."""
     value = java_string_hash(key)

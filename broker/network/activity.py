@@ -18,26 +18,49 @@ class State(enum.Enum):
     MUTED = "waits until less memory is taken by requests"
 
 
+class Ending(enum.Enum):
+    """Why no further request of a connection is handled."""
+
+    CLIENT = "the client sends no more"
+    BAD_BYTES = "what the client sent is no request"
+    HANDLER = "the last request ended it"
+    SERVER = "the broker closes its connections"
+    IDLE = "nothing happened for too long"
+    OVERDUE = "its unfinished request held memory that others waited for"
+    GONE = "the client went away while its bytes were not read"
+
+
 _MAY_BE_STUCK = frozenset((State.IDLE, State.SENDING))
 _IN_WORK = frozenset((State.BUSY, State.SENDING))
+_BLIND = frozenset((State.PARKED_BLIND, State.MUTED))
 
 
 class Activity:
     """Shared by the parts of one connection."""
 
-    __slots__ = ("closing", "last", "state")
+    __slots__ = ("ending", "last", "state")
 
     def __init__(self, now: float) -> None:
         self.state = State.BUSY
         self.last = now
         """Monotonic seconds at which bytes came, a request was done or a reply left, lately."""
-        self.closing = False
-        """No further request is handled."""
+        self.ending: Ending | None = None
+        """No further request is handled, for this reason. The first one stays."""
+
+    def end(self, reason: Ending) -> None:
+        """Handle no further request."""
+        if self.ending is None:
+            self.ending = reason
 
     @property
     def may_be_cut(self) -> bool:
         """No request is in work, or it is only parked."""
         return self.state not in _IN_WORK
+
+    @property
+    def is_blind(self) -> bool:
+        """A disconnect does not show by itself: bytes that nobody reads hide it."""
+        return self.state in _BLIND
 
     def is_stuck(self, now: float, max_idle_s: float) -> bool:
         """Nothing happened for so long; a parked or working request is not stuck."""

@@ -7,7 +7,7 @@ connection is `PARKED_BLIND` then, and the server's sweeper asks (`Connection.ch
 
 import trio
 
-from broker.network.activity import Activity, State
+from broker.network.activity import Activity, Ending, State
 from broker.request import Pending
 from broker.world.transport import Stream
 
@@ -16,9 +16,8 @@ async def wait_parked(pending: Pending, stream: Stream, activity: Activity) -> N
     """Until the reply is there. Raises ConnectionResetError when the client goes first."""
     scope = trio.CancelScope()
     pending.notify(scope.cancel)
-    if activity.closing:
+    if activity.ending is not None:
         scope.cancel()
-    activity.state = State.PARKED
     try:
         with scope:
             await _wait_disconnected(stream, activity)
@@ -26,6 +25,7 @@ async def wait_parked(pending: Pending, stream: Stream, activity: Activity) -> N
         activity.state = State.BUSY
         pending.abandon()
     if not pending.done:
+        activity.end(Ending.GONE)
         raise ConnectionResetError("the client went away while its request was parked")
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from types import CoroutineType
 from typing import Any, Final, NamedTuple
 
-from broker.network.activity import Activity
+from broker.network.activity import Activity, Ending
 from broker.network.large_messages import ReplyRoom, Room
 from broker.network.replies import Replies
 from broker.network.request_channel import RequestChannel
@@ -184,7 +184,7 @@ class RequestHandling:
         except Exception as error:  # noqa: BLE001 - a reply that cannot be encoded is a handler's bug
             self.answer(route, context, request, self.error_reply(route, context, request, error))
         if context.close_connection:
-            self._activity.closing = True
+            self._activity.end(Ending.HANDLER)
 
     def answer(self, route: Route, context: RequestContext, request: Any, reply: Any) -> None:
         """Append a reply that is there; None is no reply."""
@@ -194,7 +194,7 @@ class RequestHandling:
             reply = self.error_reply(route, context, request, error)
             self._replies.append(route, context.correlation_id, reply)
         if context.close_connection:
-            self._activity.closing = True
+            self._activity.end(Ending.HANDLER)
 
     def error_reply(
         self, route: Route, context: RequestContext, request: Any, error: Exception

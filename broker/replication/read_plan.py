@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _PATIENT = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 
 _LOG_END = FetchIsolation.LOG_END
+_HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
 
 _Reply = PartitionData
 _Aborted = AbortedTransaction
@@ -170,7 +171,10 @@ class FetchRead:
         log_start = log.log_start_offset
         offset = target.fetch_offset
         isolation = self._isolation
-        at_end = offset == log.visible_end(isolation)
+        # The high watermark is at hand: most reads that find nothing new need not ask the log.
+        at_end = offset == (
+            high_watermark if isolation is _HIGH_WATERMARK else log.visible_end(isolation)
+        )
         diverging = None
         if target.last_fetched_epoch >= 0:
             diverging = _diverging(partition, target, log_start)

@@ -3,7 +3,7 @@
 * A request passes if every `Access` of its API's row is allowed for every resource that the request
   names; they are checked in the order of the row. Otherwise the request is refused whole, with the
   code of the denied resource's type, in the API's own error response: a request that names one
-  forbidden topic among ten touches none of them (decision 79).
+  forbidden topic among ten touches none of them (decision 77).
 * The resources of a large request (`ctx.large`) are checked in turns.
 * With `AllowAll` there is no gate: the route holds the handler itself.
 """

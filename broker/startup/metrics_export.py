@@ -1,4 +1,4 @@
-"""Opens the metrics listener over the parts of a running broker, if one is configured.
+"""Opens the metrics listener over the components of a running broker, if one is configured.
 
 A module of its own because `broker.server` knows no metric and `broker.metrics` knows no part of
 the broker: that room is handed functions.
@@ -11,7 +11,7 @@ from itertools import chain
 import trio
 
 from broker.broker_state import BrokerState
-from broker.parts import Parts
+from broker.components import Components
 from broker.world.clock import Clock
 from broker.world.loop_watch import attributed
 from broker.world.process_limits import disk_bytes
@@ -22,13 +22,13 @@ logger = logging.getLogger(__name__)
 
 async def start_metrics(
     services: trio.Nursery,
-    parts: Parts,
+    components: Components,
     transport: Transport,
     clock: Clock,
     broker_state: Callable[[], BrokerState],
 ) -> None:
     """Start the listener as a task of `services`, if one is configured. Raises BindError."""
-    config = parts.configs.current
+    config = components.configs.current
     if not config.metrics_http_listener:
         return
     # These modules import prometheus_client, which a broker without metrics need not.
@@ -39,27 +39,29 @@ async def start_metrics(
 
     sources = Sources(
         broker_state=broker_state,
-        cluster_id=parts.image.cluster_id,
+        cluster_id=components.image.cluster_id,
         broker_id=config.broker_id,
-        replicas=parts.replica_manager.statistics_in_steps,
-        logs=parts.log_manager.all_logs,
-        log_manager=parts.log_manager.statistics,
-        cleaner=parts.log_cleaner.statistics if parts.log_cleaner.is_enabled else lambda: None,
-        partitions=parts.replica_manager.partitions,
-        topics=parts.image.topics,
-        brokers=parts.image.brokers,
-        controller=parts.controller.statistics_in_steps,
-        groups=parts.group_coordinator.statistics_in_steps,
-        group_offsets=parts.group_coordinator.groups_at_a_time,
-        high_watermark=parts.replica_manager.high_watermark_of,
-        transactions=parts.transaction_coordinator.statistics_in_steps,
-        fetch_sessions=parts.fetch_sessions.statistics,
-        sockets=parts.socket_server.statistics,
-        channel=parts.channel.statistics,
-        background=parts.background.statistics,
-        deadlines=parts.deadlines.statistics,
-        opening=parts.replica_manager.opener.statistics,
-        loop=parts.watch.statistics,
+        replicas=components.replica_manager.statistics_in_steps,
+        logs=components.log_manager.all_logs,
+        log_manager=components.log_manager.statistics,
+        cleaner=components.log_cleaner.statistics
+        if components.log_cleaner.is_enabled
+        else lambda: None,
+        partitions=components.replica_manager.partitions,
+        topics=components.image.topics,
+        brokers=components.image.brokers,
+        controller=components.controller.statistics_in_steps,
+        groups=components.group_coordinator.statistics_in_steps,
+        group_offsets=components.group_coordinator.groups_at_a_time,
+        high_watermark=components.replica_manager.high_watermark_of,
+        transactions=components.transaction_coordinator.statistics_in_steps,
+        fetch_sessions=components.fetch_sessions.statistics,
+        sockets=components.socket_server.statistics,
+        channel=components.channel.statistics,
+        background=components.background.statistics,
+        deadlines=components.deadlines.statistics,
+        opening=components.replica_manager.opener.statistics,
+        loop=components.watch.statistics,
         disk=disk_bytes,
         recent=Recent(clock.monotonic),
     )
@@ -67,7 +69,7 @@ async def start_metrics(
 
     async def text() -> list[bytes]:
         work = render(chain(all_families(sources), process.collect()))
-        return await attributed(work, parts.watch, lambda: "a scrape of the metrics")
+        return await attributed(work, components.watch, lambda: "a scrape of the metrics")
 
     address = parse_address(config.metrics_http_listener)
     listener = MetricsListener(address, text, transport, clock)

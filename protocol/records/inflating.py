@@ -43,7 +43,7 @@ _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _ZSTD_SKIPPABLE: Final = b"\x2a\x4d\x18"  # behind a byte of 0x50 to 0x5f
 _ZSTD_BLOCK_MAX: Final = 128 * 1024
 _ZSTD_BLOCK_LEAST: Final = 8 * 1024
-"""The least a block counts as: blocks of three bytes may inflate to nothing, but take time."""
+"""The least bytes a block counts as: blocks of three bytes inflate to nothing but take time."""
 _ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = 0, 1, 2
 _ZSTD_SIZE_AND_MAGIC: Final = 8
 _ZSTD_GUESS: Final = 64
@@ -297,8 +297,10 @@ def _unzstd(data: BytesLike, chunk: int) -> Iterator[bytes]:
 
 
 def _zstd_cuts(view: memoryview, at: int, chunk: int) -> Iterator[int]:
-    """Positions that cut the frame at `at` into pieces of about `chunk` inflated bytes; the
-    last is the frame's end."""
+    """Positions that cut the frame at `at` into pieces of `chunk` inflated bytes or little more.
+
+    The last one is the frame's end.
+    """
     import zstandard
 
     parameters = zstandard.get_frame_parameters(view[at : at + 18])

@@ -1,10 +1,10 @@
-"""Sets of formats 0 and 1, as a leader takes them from old clients, become one batch of format 2.
+"""Converts a set of format 0 or 1, as old clients produce it, to one batch of format 2.
 
-Offsets are counted anew, timestamps are -1 from format 0, as in Kafka's
-`LogValidator.convertAndAssignOffsetsNonCompressed`. The way back is `down_conversion`.
+Offsets count from 0, timestamps are -1 from format 0, as in Kafka's
+`LogValidator.convertAndAssignOffsetsNonCompressed`. `down_conversion` is the opposite.
 
-A wrapper of a few hundred kilobytes may stand for ten million messages. So the set is read in
-pieces, each message is converted as it comes, and the conversion ends as soon as its result is too
+A wrapper of a few hundred kilobytes may hold ten million messages. So the set is read in pieces,
+each message is converted as it is read, and the conversion stops as soon as its result is too
 large. Each message is a step of `Effort`, and a set may hold `MOST_MESSAGES`.
 """
 
@@ -30,16 +30,16 @@ from protocol.records.message_set import (
 from protocol.records.rest import Rest
 
 MOST_MESSAGES: Final = 250_000
-"""In one set. No client of those days sent a tenth; each is a few microseconds of Python."""
+"""The most messages in one set, at a few microseconds each; old clients send less than a tenth."""
 
 _PIECE: Final = 64 * 1024
 _HEAD: Final = 12
 _LARGEST_MESSAGE: Final = 32 << 20
-"""An inner message is in memory as a whole."""
+"""Bytes: the most of an inner message, which is in memory as a whole."""
 
 
 def codec_of_set(records: BytesLike, name: str, *, most: int) -> tuple[CompressionType, int]:
-    """(codec of the last message, bytes of whole messages) of a set; looks at frames only.
+    """(codec of the last message, bytes of whole messages) of a set; reads frames only.
 
     Raises InvalidRecord for mixed formats and for more than one message beside a compressed one,
     CorruptBatch for a checksum, OutputFull for a message of more than `most` bytes,
@@ -74,7 +74,7 @@ def up_convert_set(
     most: int,
     effort: Effort | None = None,
 ) -> bytes:
-    """One batch of format 2, with offsets from 0, of a set that `codec_of_set` has seen.
+    """Convert a set that `codec_of_set` has checked to one batch of format 2 with offsets from 0.
 
     Raises InvalidRecord, CorruptBatch (inner checksums), OutputFull, EffortSpent.
     """
@@ -95,7 +95,7 @@ def up_convert_set(
 
 
 class _Records:
-    """The records of a batch that is being made."""
+    """Encodes the records of a batch, and keeps their number and timestamps for its header."""
 
     __slots__ = ("base_timestamp", "count", "max_timestamp")
 
@@ -176,4 +176,4 @@ def _inner(outer: Message, effort: Effort) -> Iterator[Message]:
         else:
             rest.needed = _HEAD
         rest.add(data[at:])
-    # A partial message at the end is passed over in silence, as Kafka's stream reader does.
+    # A partial message at the end is dropped silently, as Kafka's stream reader does.

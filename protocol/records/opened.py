@@ -1,16 +1,16 @@
-"""A v2 batch opened in chunks: however much its records are, a chunk of them is in memory at once.
+"""Opens a v2 batch in chunks, so that only one chunk of its records is in memory at a time.
 
     for chunk in open_chunks(buf, pos, header):
         ...     # some thousand records, uncompressed, and where each begins
 
-The number and the lengths of the records are held against the header on the way: as many as it
-claims, and no byte behind them. A batch that lies is never inflated further than the record after
-the last one claimed. What the fields of a record say is for the caller to read.
+Number and lengths of the records are compared with the header on the way: there must be as many as
+it claims, and no byte behind them. A batch with too many is inflated no further than to the record
+after the last one claimed. The caller reads the fields of the records.
 
-`Effort` bounds what one opening may cost where it runs. A caller that runs out of it
-(`EffortSpent`) opens the batch anew where there is more time, in a child process say.
+`Effort` bounds the cost of one opening. A caller that runs out of it (`EffortSpent`) opens the
+batch again where more time is allowed, in a child process for example.
 
-Chunks are cut at records, so a record larger than `chunk` is a chunk of its own.
+Chunks are cut between records, so a record larger than `chunk` is a chunk of its own.
 """
 
 from collections.abc import Iterator
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 class Chunk(NamedTuple):
-    """Some records of a batch, one after the other; only their lengths were read."""
+    """Consecutive records of a batch, of which only the lengths were read."""
 
     first: int
     """Index of the first one in the batch."""
     payload: bytes
     """The records and nothing else, uncompressed."""
     starts: "Ints"
-    """Where each begins in `payload`, and behind them the end of the last."""
+    """Where each begins in `payload`, and after these the end of the last."""
     is_last: bool
-    """As many records as the batch claims have been given; what follows is a mistake."""
+    """Whether this chunk holds the last record that the header claims."""
 
 
 def open_chunks(
@@ -50,7 +50,7 @@ def open_chunks(
     max_size: int = MAX_DECOMPRESSED_SIZE,
     effort: Effort | None = None,
 ) -> Iterator[Chunk]:
-    """The records of the v2 batch at `pos`, in order; the checksum is not looked at.
+    """The records of the v2 batch at `pos`, in order; the checksum is not checked.
 
     Raises CorruptBatch when the buffer ends before the batch, UnsupportedCompression, EffortSpent,
     and InvalidRecord as soon as the batch cannot be what its header says (or inflates beyond
@@ -96,7 +96,7 @@ def open_chunks(
 
 
 def _size_of_record(payload: bytes, at: int) -> int:
-    """Bytes that the record which begins at `at` takes; one more than are there if not known."""
+    """Bytes of the record at `at`; if its length is cut off, one more than there are."""
     try:
         length, body = read_varint(payload, at)
     except IndexError:

@@ -1,7 +1,6 @@
-"""Records as Python values, for what is not the hot path: coordinators, tools, old formats, tests.
+"""Records as Python values, off the hot path: for coordinators, tools, old formats, tests.
 
-Whether a batch is sound, has keys, or where a timestamp lies is answered without an object per
-record by `record_validation` and `search`.
+`record_validation` and `search` check batches, keys and timestamps without an object per record.
 """
 
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from protocol.records.varint import read_varint, read_varlong, wrap_int64
 __all__ = ["Record", "iter_records", "read_headers"]
 
 LARGE: Final = 1 << 20
-"""Bytes of a plain batch whose records are not copied at once."""
+"""A plain batch of more bytes is opened in chunks, not copied at once."""
 _CHUNK: Final = 256 << 10
 
 
@@ -28,14 +27,14 @@ def iter_records(
     max_size: int = MAX_DECOMPRESSED_SIZE,
     with_headers: bool = True,
 ) -> Iterator[Record]:
-    """The records of the batch at `pos`, any magic, decompressed; the checksum is not looked at.
+    """The records of the batch at `pos`, any magic, decompressed; the checksum is not checked.
 
-    In a LogAppendTime batch each record bears the batch's max timestamp. Control batches give their
+    In a LogAppendTime batch each record has the batch's max timestamp. Control batches give their
     control records (see `control`). Raises CorruptBatch, InvalidRecord, UnsupportedCompression, at
     the first record or later ones; a batch inflating beyond `max_size` bytes is an InvalidRecord.
 
-    Large and compressed batches are opened chunk by chunk, as far as records are asked for. Who
-    does not need headers leaves them out, so that one record cannot make millions of objects.
+    Large and compressed batches are opened chunk by chunk, as far as records are asked for. Without
+    `with_headers` headers are skipped, so that one record cannot make millions of objects.
     """
     header = read_header(buf, pos)
     if header.magic < 2:
@@ -101,7 +100,7 @@ def _decode(
             raise InvalidRecord(f"Found invalid number of record headers {count}")
         headers, at = _headers(payload, at, end, count)
     else:
-        at = end if at < end else end + 1  # at least their count is there
+        at = end if at < end else end + 1  # a record has at least the count of headers
     if at != end:
         raise InvalidRecord(
             f"Invalid record size: expected to read {length} bytes in record payload, "
@@ -125,7 +124,7 @@ def _headers(
 
 
 def read_headers(payload: bytes, at: int) -> list[tuple[str, bytes | None]]:
-    """The headers that stand at `at`, their count first, in a payload that was found sound.
+    """The headers at `at`, where their count is, in a payload that was validated before.
 
     Raises InvalidRecord.
     """

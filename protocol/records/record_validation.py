@@ -1,13 +1,13 @@
-"""Whether a produced batch is sound: what Kafka's `LogValidator` finds by decoding each record.
+"""Validates the records of a produced batch, as Kafka's `LogValidator` does by decoding each one.
 
-Three ways give the same answer. The cheapest that serves is taken:
+Three ways give the same result, and the cheapest possible one is taken:
 
-1. at a glance what producers send: a batch of a shape that was seen before (`layouts`), a single
-   record, or records of one layout (`runs`); some records of odd sizes one by one (`runs`);
+1. fast checks of what most producers send: a batch of a shape that was seen before (`layouts`), a
+   single record, or records of one layout (`runs`); a few records of odd sizes one by one (`runs`);
 2. a small batch whole, by field (`scan`);
 3. any other in chunks (`opened`), with bounded memory.
 
-The rules, and `InvalidRecord` where they are broken:
+The rules, whose violation is `InvalidRecord`:
 
 * as many records as the header says fill the batch exactly;
 * every field has the length it claims, and a record's fields fill the record;
@@ -16,9 +16,9 @@ The rules, and `InvalidRecord` where they are broken:
   them in compressed ones (UNKNOWN_SERVER_ERROR). Here they are invalid in both, as a consumer's
   position follows them.
 
-Compressed records obey the same rules as plain ones, where Kafka's leader skips through them. What
-does not inflate is invalid, too, where Kafka answers UNKNOWN_SERVER_ERROR: both are final for a
-producer.
+The same rules hold for compressed records, most of whose fields Kafka's leader skips. Data that
+does not inflate is invalid, too; Kafka answers UNKNOWN_SERVER_ERROR, and both are final for a
+producer (decision 20).
 """
 
 from collections.abc import Iterator
@@ -36,24 +36,24 @@ from protocol.records.scan_fields import Fields
 from protocol.types import NO_TIMESTAMP
 
 SMALL = 128 * 1024
-"""Bytes of records that are looked at in one piece."""
+"""The most bytes of inflated records that are checked in one piece."""
 PLAIN_AT_ONCE = 4 << 20
-"""The same for plain batches, of which a copy is made for the quick look."""
+"""The most bytes of a plain batch that is copied for the fast checks."""
 FEW = 6
-"""With fewer records than these no layout is looked for: they are read one by one."""
+"""Fewer records than these are read one by one, without looking for a layout."""
 ONE_BY_ONE = 2000
-"""Plain records of odd sizes, at most, that are read one by one in one go."""
+"""The most plain records of odd sizes that are read one by one at once."""
 MOST_FAULTS = 1000
-"""Records that are blamed one by one: enough to find what is wrong with a producer."""
+"""The most bad records that are listed: enough to find what is wrong with a producer."""
 
 _layouts = Layouts()
 
 _ANY_BASE = 1 << 62
-"""Base timestamps up to here, and deltas as far as `runs` reads them, add up within 64 bits."""
+"""A base timestamp below this, plus a delta that `runs` reads, fits in 64 bits."""
 
 
 class RecordRules(NamedTuple):
-    """What a topic asks of records."""
+    """A topic's rules for records; timestamps in milliseconds."""
 
     need_keys: bool = False
     least_timestamp: int | None = None
@@ -62,20 +62,20 @@ class RecordRules(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What a sound batch holds. Indexes count from 0 within the batch."""
+    """The result for a valid batch. Indexes count from 0 within the batch."""
 
     max_timestamp: int
     """The greatest of the records' timestamps; -1 when none is greater."""
     keyless: tuple[int, ...] = ()
-    """The first records without key, where keys are needed."""
+    """Indexes of the first `MOST_FAULTS` records without key, if keys are needed."""
     outside: tuple[int, ...] = ()
-    """The first records with a timestamp out of bounds."""
+    """Indexes of the first `MOST_FAULTS` records with a timestamp out of bounds."""
 
 
 def validated_max_timestamp(payload: bytes, header: BatchHeader) -> int | None:
     """The max timestamp of `payload`, the plain records of a batch with this header.
 
-    None where the quick look does not show that they are sound: `check_batch` tells then.
+    None if the fast checks do not prove them valid: then call `check_batch`.
     """
     claimed, base, count = header.max_timestamp, header.base_timestamp, header.record_count
     if count == 1 and base > -_ANY_BASE:
@@ -107,9 +107,9 @@ def check_batch(
     effort: Effort | None = None,
     max_size: int = MAX_DECOMPRESSED_SIZE,
 ) -> Findings:
-    """Check the whole v2 batch at `pos` against its records, and say what they hold.
+    """Check the records of the whole v2 batch at `pos`; returns what was found in them.
 
-    The checksum is not looked at, and the header's max timestamp is not believed. Raises
+    The checksum is not checked, and the header's max timestamp is not trusted. Raises
     InvalidRecord, UnsupportedCompression, EffortSpent.
     """
     effort = effort or Effort()
@@ -137,7 +137,7 @@ def check_batch(
 
 
 def _at_once(view: memoryview, header: BatchHeader, effort: Effort, max_size: int) -> bytes | None:
-    """The plain records, if they may be looked at in one piece."""
+    """The plain records, if they may be checked in one piece; else None."""
     if not header.is_compressed:
         return bytes(view) if len(view) <= PLAIN_AT_ONCE else None
     pieces: list[BytesLike] = []

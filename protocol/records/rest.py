@@ -1,17 +1,17 @@
-"""The bytes of a record or message that has not come whole yet."""
+"""The bytes of a record or message that is not complete yet."""
 
 from protocol.records.compression import BytesLike
 
 
 class Rest:
-    """Pieces that wait for more, joined once when they are enough."""
+    """Pieces that are joined once there are enough of them."""
 
     __slots__ = ("_pieces", "needed", "size")
 
     def __init__(self) -> None:
         self._pieces: list[BytesLike] = []
         self.needed = 1
-        """Bytes from which on a look at them is worth it."""
+        """How many bytes make it worth taking them."""
         self.size = 0
 
     def add(self, piece: BytesLike) -> bool:

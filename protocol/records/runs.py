@@ -1,4 +1,4 @@
-"""The quick look at a plain batch: records of one layout are checked together, field by field.
+"""The fast check of a plain batch: records of one layout are checked together, field by field.
 
 Most producers write records of one size many times in a row. Then the byte at a given place of each
 record is a slice with a stride, which C takes and compares for all of them at once:
@@ -6,11 +6,11 @@ record is a slice with a stride, which C takes and compares for all of them at o
     length  attributes  timestamp delta  offset delta  key length  key  value length  value  headers
     same    any         any, same width  0, 1, 2 …     same        any  same          any    same
 
-The first record of a run is read field by field and gives the layout; what follows is part of the
-run as long as its length bytes are the same, by induction: one record's length says where the next
-one's lies. Then every other structural byte is compared in the same way, and offset deltas against
-tables of what they must be. Nothing is believed: what does not fit ends the quick look, and the
-batch is read record by record (`scan`), which says what is wrong, if anything is.
+The first record of a run is read field by field and gives the layout. Later records belong to the
+run as long as their length bytes are the same, by induction: one record's length determines where
+the next one's lies. Then every other structural byte is compared in the same way, and offset deltas
+with tables of their right values. If anything does not fit, the fast check ends, and the batch is
+read record by record (`scan`), which tells what is wrong, if anything is.
 
 Records of odd sizes have no common stride, and are read one by one (`greatest_delta_of`).
 """
@@ -25,19 +25,19 @@ from protocol.records.errors import InvalidRecord
 from protocol.records.varint import read_varint, read_varlong
 
 _LONG: Final = 8
-"""Records that runs must have on average, the first run aside, or the quick look gives up."""
+"""The fewest records that runs must have on average, except the first, or the check gives up."""
 _head_of: Final = Struct("2Bx5B").unpack_from
-"""Of a record with two bytes of length and one of either delta: these, the byte of the key's length
-and, if the key is null, two of the value's length. The attributes are left out."""
+"""Unpacks a record with two bytes of length and one of each delta: these, the byte of the key's
+length and, if the key is null, two of the value's length. The attributes are left out."""
 _later_head_of: Final = Struct("<2BxBH3B").unpack_from
-"""The same with two bytes of offset delta."""
+"""`_head_of` for two bytes of offset delta."""
 _LEAST_RECORD: Final = 7
 """Bytes of an empty record."""
 _MOST_HEADERS: Final = 8
 _MOST_COLUMNS: Final = 8
-"""Bytes of a timestamp delta before its last one: with more, a sum could leave 64 bits."""
+"""The most bytes of a timestamp delta before its last one: with more, a sum could leave 64 bits."""
 
-# Zigzag: what a delta is written as, by how many bytes that takes.
+# The zigzag forms of offset deltas, by how many bytes they take.
 ONE_BYTE: Final = 64
 TWO_BYTES: Final = 8192
 _THREE_BYTES: Final = 1 << 20
@@ -50,17 +50,17 @@ NOT_ABOVE: Final = tuple(
     bytes(byte for byte in range(0x80) if byte & 1 or byte >> 1 <= greatest)
     for greatest in range(ONE_BYTE)
 )
-"""By a greatest timestamp delta: the one-byte deltas that are not above it."""
+"""Per greatest timestamp delta the one-byte deltas that are not above it."""
 _LOW_NOT_ABOVE: Final = tuple(bytes(byte | 0x80 for byte in row) for row in NOT_ABOVE)
 """The same for the first of two bytes, where the second ones are equal."""
 _LESS_OR_LIKE: Final = tuple(bytes(range(byte + 1)) for byte in range(0x80))
 
 
 def is_regular(payload: bytes, count: int, greatest_delta: int, *, need_keys: bool = False) -> bool:
-    """Whether `payload` is `count` sound records with offset deltas 0 … count-1, the greatest of
-    whose timestamp deltas is `greatest_delta` (and none without a key, if asked).
+    """Whether `payload` is `count` valid records with offset deltas 0 … count-1 and with
+    `greatest_delta` as their greatest timestamp delta (and with `need_keys` none without key).
 
-    False means that it could not be seen at a glance.
+    False: the fast check does not prove it.
     """
     try:
         return _is_regular(payload, count, greatest_delta, need_keys)
@@ -110,7 +110,7 @@ def _is_regular(  # noqa: C901, PLR0912  calls cost more than the rest
                 return False
         elif not deltas_rise(payload, delta_at, stop, step, delta, ran, width):
             return False
-        # Every structural byte behind the deltas is that of the first record.
+        # Every structural byte behind the deltas must be that of the first record.
         for place in _fixed_bytes(payload, delta_at + width, at + step, need_keys):
             column = payload[place:stop:step]
             if column != column[:1] * ran:
@@ -125,8 +125,7 @@ def _is_regular(  # noqa: C901, PLR0912  calls cost more than the rest
 
 
 def is_odd(payload: bytes) -> bool:
-    """A cheap guess that `is_regular` would look in vain: the second and the third record differ in
-    size."""
+    """Whether the second and the third record differ in size: then `is_regular` mostly fails."""
     try:
         table = distances()
         second = table[payload[0]][payload[1]]
@@ -138,8 +137,8 @@ def is_odd(payload: bytes) -> bool:
 
 
 def delta_of_one(payload: bytes) -> int | None:
-    """The timestamp delta of the one sound record that fills `payload`; None where it could not be
-    seen: it has headers, or an unusual delta, or two megabytes and more."""
+    """The timestamp delta of the one valid record that fills `payload`; None if that is not proved:
+    it is invalid, or has headers, a delta of several bytes, or about a megabyte or more."""
     size = len(payload)
     if size < _LEAST_RECORD:
         return None
@@ -181,12 +180,12 @@ def delta_of_one(payload: bytes) -> int | None:
 
 
 def greatest_delta_of(payload: bytes, count: int) -> int | None:  # noqa: C901, PLR0912  calls cost more than the rest
-    """The greatest timestamp delta of `count` sound records with offset deltas 0 … count-1 that
-    fill `payload`; None where it could not be seen.
+    """The greatest timestamp delta of `count` valid records with offset deltas 0 … count-1 that
+    fill `payload`; None if that is not proved.
 
     For records of odd sizes, one by one. Most of them (less than 8 KB, a short key or none, no
-    headers) take the quick way: one call reads all structural bytes up to the value, and tables say
-    what a length of one or two bytes stands for.
+    headers) take the fast way: one call reads all structural bytes up to the value, and tables map
+    lengths of one or two bytes to distances.
     """
     if count > TWO_BYTES:
         return None
@@ -209,7 +208,7 @@ def greatest_delta_of(payload: bytes, count: int) -> int | None:  # noqa: C901, 
                         _, _, delta, offset_delta, key, value, low = head_of(payload, at - 1)
                         end -= 1
                     else:
-                        delta, offset_delta = 0, -1  # not as it should be: look closer
+                        delta, offset_delta = 0, -1  # take the slow way below
                 if delta > 0x7F:
                     # Two bytes of timestamp delta: the rest of the head is one byte further on.
                     first = delta & 0x7F
@@ -246,8 +245,8 @@ def greatest_delta_of(payload: bytes, count: int) -> int | None:  # noqa: C901, 
 
 
 def _field_sizes() -> list[tuple[int, ...]]:
-    """`[first byte][second byte]` of a key or value: bytes that it takes, its length included; FAR
-    where that is not known from two bytes."""
+    """`[first byte][second byte]` of a key's or value's length: bytes of both length and content;
+    FAR if two bytes do not tell."""
     if not _fields:
         _fields.extend((1 if byte & 1 else 1 + (byte >> 1),) * 256 for byte in range(0x80))
         _fields.extend(distances()[0x80:])
@@ -271,8 +270,8 @@ _two_bytes: list[int] = []
 
 
 def _read_record(payload: bytes, at: int, expected: int) -> tuple[int, int]:
-    """(timestamp delta, position behind the record at `at`); raises InvalidRecord, IndexError where
-    it is not seen to be sound, with the offset delta whose bytes are `expected`."""
+    """(timestamp delta, position behind the record at `at`). Raises InvalidRecord or IndexError
+    unless it is proved valid, with the offset delta whose bytes are `expected`."""
     length, at = read_varint(payload, at)
     stop = at + length
     delta = payload[at + 1]
@@ -321,8 +320,8 @@ def _behind_headers(payload: bytes, at: int) -> int:
 
 
 def delta_columns(first: int, until: int) -> tuple[bytes, ...]:
-    """How the offset deltas `first` … `until` - 1 are written, which all take one byte, or all two:
-    their first bytes, and their second ones."""
+    """The first bytes, and if there are any the second bytes, of the offset deltas `first` …
+    `until` - 1, all of which take one byte, or all two."""
     if until <= ONE_BYTE:
         return (_DELTA[first:until],)
     return _LOW[first:until], _HIGH[first:until]
@@ -331,8 +330,8 @@ def delta_columns(first: int, until: int) -> tuple[bytes, ...]:
 def deltas_rise(
     payload: bytes, at: int, stop: int, step: int, delta: int, ran: int, width: int
 ) -> bool:
-    """Whether the offset deltas of one to three bytes, `step` apart from `at` on, are `delta` and
-    what follows it."""
+    """Whether the `ran` offset deltas of `width` bytes (1 to 3), `step` apart from `at` on, are
+    `delta`, `delta` + 1 and so on."""
     if width == 1:
         return payload[at:stop:step] == _DELTA[delta : delta + ran]
     first = delta % TWO_BYTES
@@ -348,12 +347,12 @@ def deltas_rise(
 
 
 def _fixed_bytes(payload: bytes, at: int, end: int, need_keys: bool) -> list[int]:
-    """Where the lengths of key, value and headers stand in a record that ends at `end`; `at` is
-    where the first of them does. Raises InvalidRecord unless it is sound and (if need be) keyed."""
+    """Positions of the lengths of key, value and headers in a record that ends at `end`; the first
+    is `at`. Raises InvalidRecord unless it is proved valid and, with `need_keys`, has a key."""
     key = payload[at]
     value_at = at + 1 if key & 1 else at + 1 + (key >> 1)
     if key < 0x80 and payload[value_at] > 0x7F and not payload[end - 1]:
-        # No headers, a value of 64 bytes to 8 KB: what most records are.
+        # Most records have no headers and a value of 64 bytes to 8 KB.
         value = payload[value_at] & 0x7F | payload[value_at + 1] << 7
         if value < 1 << 14 and not value & 1 and value_at + 3 + (value >> 1) == end:
             if need_keys and key & 1:
@@ -382,7 +381,7 @@ _NOT_AT_A_GLANCE: Final = InvalidRecord("")
 
 
 def _skip_field(payload: bytes, at: int, fixed: list[int]) -> tuple[int, int]:
-    """(length, position behind the field at `at`); the places of its length go to `fixed`."""
+    """(length, position behind the field at `at`); adds the positions of its length to `fixed`."""
     fixed.append(at)
     length = payload[at]
     if length < 0x80:
@@ -398,11 +397,11 @@ def greatest_of_column(
 ) -> int:
     """The greatest of the timestamp deltas, which lie from `at` to `end` in the first record.
 
-    Where it is not `claimed`, any number on the same side of `claimed` may be returned.
+    If it is not `claimed`, any number on the same side of `claimed` may be returned.
     """
     column = payload[end - 1 : stop : step]
     if not column.isascii():
-        raise _NOT_AT_A_GLANCE  # they are not of one width
+        raise _NOT_AT_A_GLANCE  # the deltas differ in width
     if end - at == 1:
         if column == column[:1] * len(column):
             return _unzigzag(column[0])
@@ -424,7 +423,7 @@ def greatest_of_column(
 
 
 def _greatest_of_two(lows: bytes, highs: bytes, claimed: int) -> int | None:
-    """The same for deltas of two bytes that never fall, as most producers write them; else None."""
+    """`greatest_of_column` for two-byte deltas that never fall, as most are; else None."""
     high = 2 * claimed >> 7
     if lows.translate(None, _CONTINUED) or highs.translate(None, _LESS_OR_LIKE[high]):
         return None

@@ -1,9 +1,9 @@
 """The fields of a batch's records as columns, without a Python object per record.
 
-Two readers give the same answer for any input (a property test holds them to it): a plain loop for
-small batches (`scan_python`), numpy for larger ones (`scan_numpy`), which is imported at the first
-of these. Both raise InvalidRecord for what Kafka's `DefaultRecord.readFrom` rejects, and hold every
-field against its record's length, in compressed batches as well.
+Two readers give the same result for any input (a property test checks that): a plain loop for small
+batches (`scan_python`), numpy for larger ones (`scan_numpy`), imported with the first of these.
+Both raise InvalidRecord for what Kafka's `DefaultRecord.readFrom` rejects, and compare every field
+with its record's length, in compressed batches as well.
 """
 
 from typing import Final
@@ -14,13 +14,13 @@ from protocol.records.effort import Effort
 from protocol.records.scan_fields import Fields
 
 NUMPY_FROM: Final = 80
-"""Records from which on numpy is quicker than a loop."""
+"""With more records than this numpy is faster than a loop."""
 
 
 def fields_of(payload: bytes, header: BatchHeader, effort: Effort | None = None) -> Fields:
     """The columns of `payload`, the plain records of a v2 batch with this header.
 
-    Raises InvalidRecord unless exactly `record_count` sound records fill it, EffortSpent.
+    Raises InvalidRecord unless exactly `record_count` valid records fill it, EffortSpent.
     """
     starts = record_starts(payload, header.record_count)
     if len(starts) > NUMPY_FROM:

@@ -1,4 +1,4 @@
-"""What both readers of record fields answer; `scan` chooses between them by batch size."""
+"""The interface of both readers of record fields; `scan` chooses one by batch size."""
 
 from typing import Protocol
 
@@ -15,7 +15,7 @@ class Fields(Protocol):
         ...
 
     def outside(self, least: int, greatest: int) -> tuple[int, ...]:
-        """Indexes of records dated outside [least, greatest], those dated -1 excepted."""
+        """Indexes of records with a timestamp outside [least, greatest], except -1."""
         ...
 
     def first_out_of_sequence(self, first: int = 0) -> int | None:

@@ -1,4 +1,4 @@
-"""Record fields of a larger batch, read column by column with numpy. Same answers as `scan_python`.
+"""Record fields of a larger batch, read column by column with numpy. Same results as `scan_python`.
 
 Imported at first use only, because importing numpy would lengthen every start. Positions never
 leave the padded array: after each field, a position beyond its record marks the record as bad and
@@ -22,8 +22,8 @@ Flags = npt.NDArray[np.bool_]
 PAD: Final = bytes(12)
 # Rounds of one header of every record; records with more headers are left to a loop.
 _HEADER_ROUNDS: Final = 16
-# Headers of one record: so many are gone through one by one before a run of equal ones is looked
-# for, and so many of a run are compared at once, twice as many each time they all are equal.
+# Headers of one record: `_WALK` are read one by one before a run of headers of one size is looked
+# for again. A window of a run is compared at once, and doubled each time all in it are equal.
 _WALK: Final = 64
 _MIN_RUN: Final = 8
 _FIRST_WINDOW: Final = 64
@@ -34,7 +34,7 @@ _ONE: Final = np.uint64(1)
 
 
 class RecordColumns(NamedTuple):
-    """Every field of every record but the bytes themselves, one int64 array each."""
+    """The position or value of every field of every record, one int64 array per field."""
 
     timestamp_deltas: Ints
     offset_deltas: Ints
@@ -146,8 +146,8 @@ def read_columns(
 def read_times(payload: bytes, starts: Ints, base_timestamp: int) -> ManyFields:
     """As `read_fields`, but for times and offsets only.
 
-    The rest of each record is not looked at, and all count as without a key. Raises InvalidRecord
-    for a record that ends too early.
+    The rest of each record is not read, and all count as without key. Raises InvalidRecord for a
+    record that ends too early.
     """
     data = np.frombuffer(payload + PAD, np.uint8)
     reader = _Reader(data, starts[:-1], starts[1:])

@@ -1,4 +1,4 @@
-"""Record fields of a small batch, read by a plain loop. Same answers as `scan_numpy`."""
+"""Record fields of a small batch, read by a plain loop. Same results as `scan_numpy`."""
 
 from collections.abc import Sequence
 from typing import Final

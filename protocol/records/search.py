@@ -1,4 +1,4 @@
-"""From a time to a record of a batch (S-TS-2, S-TS-3): opened chunk by chunk, up to the record.
+"""Finds a batch's record by time (S-TS-2, S-TS-3), opening it chunk by chunk up to the record.
 
 A small batch is searched on the event loop (`first_at_or_after_of_few`). A larger one raises
 EffortSpent there, and is searched in a child process (`first_at_or_after`).
@@ -26,7 +26,7 @@ from protocol.records.scan_python import read_fields as read_few_fields
 CHUNK: Final = 256 << 10
 FEW: Final = 1000
 SOME: Final = 256 << 10
-"""Records, and bytes of them, that may be searched on the event loop."""
+"""The most records (`FEW`), and bytes of them (`SOME`), that are searched on the event loop."""
 
 _ANY_TIME: Final = -(1 << 63)
 
@@ -59,9 +59,8 @@ def first_at_or_after(
 def first_at_or_after_of_few(
     buf: BytesLike, pos: int, timestamp: int, start_offset: int = -1
 ) -> Found | None:
-    """The same for a small batch. Raises EffortSpent where it would be more than `FEW` or `SOME`.
-
-    Without numpy, whose import would hold the loop.
+    """`first_at_or_after` for a small batch. Raises EffortSpent for more than `FEW` or `SOME`, and
+    for one that is invalid. Without numpy, whose import would block the loop.
     """
     if buf[pos + MAGIC_OFFSET] < 2:
         if buf[pos + MAGIC_OFFSET + 1] & CODEC_MASK:

@@ -1,12 +1,12 @@
-"""Where the records of many batches start, for numpy: no step per record of a small batch.
+"""Finds where the records of many batches start, with numpy: no Python step per record.
 
 `chain` finds the records of one batch one after the other. Logs of small batches have thousands of
-them in a few megabytes, and a call for each takes longer than its records. Here a cursor stands in
-every batch, and all are moved to their next record together; large batches, of which few are left
-after some rounds, are walked by `chain`. A record lies in another cache line than the one before
-it: one cursor waits for memory at each, many wait at the same time.
+them in a few megabytes, and a call per batch takes longer than its records. Here every batch has a
+cursor, and all cursors move to their next record together. The few largest batches, which would
+need many rounds, are walked by `chain`. Each record lies in another cache line: a single cursor
+waits for memory at each one, many cursors wait at the same time.
 
-Imported by those that have numpy anyway (`scan_numpy`'s rules).
+Imported only where numpy is used anyway, as `scan_numpy` is.
 """
 
 from typing import Final
@@ -20,16 +20,17 @@ from protocol.records.errors import InvalidRecord
 Ints = npt.NDArray[np.int64]
 
 PAD: Final = 12
-"""Bytes that must follow the last batch: a length is read without asking where its batch ends."""
+"""Bytes that must follow the last batch: lengths are read without checking where it ends."""
 
 _ROUND: Final = 15.0
 _WALK: Final = 8.0
 _STEP: Final = 0.17
-"""Microseconds, measured: of one round of cursors, and of a walk: at its begin, and per record."""
+"""Measured microseconds of one round of cursors (`_ROUND`), and of a walk: `_WALK` at its start,
+`_STEP` per record."""
 
 
 _LOST: Final = 1 << 40
-"""A position beyond every payload. Rounds add to it what stays far below an overflow."""
+"""A position beyond every payload. What rounds add to it never overflows."""
 
 _table: list[Ints] = []
 
@@ -80,8 +81,8 @@ def starts_of_batches(
 def _moved_together(
     payload: bytes, at: Ints, counts: Ints, rows: Ints, found: tuple[Ints, Ints]
 ) -> Ints:
-    """Where the cursors stand after `counts` records each (which fall), those in `found` from
-    `rows` on. A cursor that met a length that makes no sense is `_LOST` or beyond."""
+    """Move each cursor over `counts` records (descending), and write their bounds to `found` from
+    `rows` on; returns the cursors. One that met an invalid length is at `_LOST` or beyond."""
     data = np.frombuffer(payload, np.uint8)
     starts, stops = found
     rounds = int(counts[0]) if len(counts) else 0
@@ -96,7 +97,7 @@ def _moved_together(
 
 
 def _behind(data: npt.NDArray[np.uint8], at: Ints) -> Ints:
-    """The position behind the record at each."""
+    """The positions behind the records at `at`."""
     heads = data.take(at, mode="clip").astype(np.int64)
     heads <<= 8
     heads |= data.take(at + 1, mode="clip")
@@ -108,7 +109,7 @@ def _behind(data: npt.NDArray[np.uint8], at: Ints) -> Ints:
 
 
 def _behind_long(data: npt.NDArray[np.uint8], at: Ints) -> Ints:
-    """The same where a length has three bytes or more, or makes no sense, or the cursor is lost."""
+    """`_behind` for lengths of three bytes or more, invalid ones, and lost cursors."""
     raw = np.zeros(len(at), np.int64)
     behind = at.copy()
     more = np.flatnonzero(at < len(data))
@@ -132,7 +133,7 @@ def _distances() -> Ints:
 
 
 def _how_many_to_walk(counts: Ints) -> int:
-    """Of the largest batches (`counts` falls): those that cost less when they are walked."""
+    """How many of the largest batches cost less when they are walked; `counts` is descending."""
     if not len(counts):
         return 0
     walks = np.zeros(len(counts) + 1)

@@ -1,8 +1,8 @@
-"""Where records start, for large pieces of many records: as `chain`, with arrays for lists.
+"""Finds where records start in large pieces of many records: as `chain`, with arrays for lists.
 
-Each record's length tells where the next one lies, so the chain is sequential. Records of one size
-are found in bulk (equal length bytes at equal distances, compared in C); the others cost a table
-look-up each, which `Effort` counts.
+Each record's length gives the start of the next, so the walk is sequential. Records of one size are
+found in bulk (equal length bytes at equal distances, compared in C); the others cost a table lookup
+each, which `Effort` counts.
 """
 
 from typing import Final
@@ -19,14 +19,15 @@ _WALK: Final = 64
 """Records walked one by one before a run is looked for again."""
 _FIRST_WINDOW: Final = 256
 _LAST_WINDOW: Final = 1 << 17
-"""Records of one size that are compared at once: twice as many each time they all are."""
+"""The first and the greatest window of records that are compared at once; it doubles each time all
+of them have one size."""
 
 
 def walk(payload: bytes, most: int, effort: Effort) -> Ints:
     """The starts of the whole records in `payload`, at most `most`, and the end of the last one.
 
-    What follows is a record that has only begun, or more than `most`. Raises InvalidRecord for a
-    length that no record has, EffortSpent.
+    A partial record may follow, or more than `most`. Raises InvalidRecord for a length that no
+    record has, EffortSpent.
     """
     table = distances()
     end = len(payload)
@@ -51,7 +52,7 @@ def walk(payload: bytes, most: int, effort: Effort) -> Ints:
                 walked.append(at)
                 at += table[payload[at]][payload[at + 1]]
         except IndexError:
-            walked.pop()  # nothing is known of it but its position
+            walked.pop()  # its length is not read yet
         if at >= FAR:
             following = _after_long(payload, at - FAR)
             at = walked.pop() if following is None else following

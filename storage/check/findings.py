@@ -1,4 +1,4 @@
-"""The words in which a check speaks: problems found, actions a start would take."""
+"""The results of a check: problems found, and actions that a start would take."""
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum
@@ -14,7 +14,7 @@ class Severity(StrEnum):
     NOTE = "note"
     """Worth knowing; nothing is damaged."""
     PROBLEM = "problem"
-    """Something is not as an orderly stop leaves it."""
+    """Something differs from what an orderly stop leaves."""
 
 
 class Problem(Enum):
@@ -70,7 +70,7 @@ class Finding:
     path: str
     detail: str = ""
     position: int | None = None
-    """Byte in the file, where that is known."""
+    """Position in the file in bytes, if known."""
 
     @property
     def severity(self) -> Severity:
@@ -84,7 +84,7 @@ class Finding:
 
 
 BLOCKS_START: Final = (Problem.DUPLICATE, Problem.UNREADABLE)
-"""Of a partition: a broker does not come so far as to open it, and a repair leaves it alone."""
+"""Problems with which a broker does not open a partition, and a repair leaves it alone."""
 
 SETTLED_BY_START: Final = (
     Problem.CHECKPOINT_BEYOND,
@@ -93,20 +93,20 @@ SETTLED_BY_START: Final = (
     Problem.METADATA_CORRUPT,
     Problem.INDEX_PADDED,
 )
-"""What a start puts right without a change of the files that the finding names at once."""
+"""Problems that a start corrects, though not at once in the files that the finding names."""
 
 
 class Verdict(StrEnum):
-    """What it comes to for a partition."""
+    """The overall result for a partition."""
 
     SOUND = "sound"
     """Nothing worse than a note, and a restart changes nothing."""
     HEALS = "heals"
-    """A restart puts right what is wrong, or only derived files; no record is lost."""
+    """A restart corrects everything, or changes derived files only; no record is lost."""
     LOSES_RECORDS = "loses records"
     """A restart cuts or drops bytes of record files."""
     STAYS_DAMAGED = "stays damaged"
-    """Something is wrong that a restart would not look at."""
+    """Something is wrong that a restart would not notice."""
     BLOCKED = "blocks the start"
     """A broker would not open it, see BLOCKS_START."""
 
@@ -156,7 +156,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionVerdict:
-    """All that is to be said of one partition directory."""
+    """The findings and actions for one partition directory."""
 
     directory: str
     topic_partition: TopicPartition | None
@@ -165,19 +165,19 @@ class PartitionVerdict:
     """What a restart would do; after a repair: what was done."""
     log_start_offset: int = 0
     log_end_offset: int = 0
-    """As a restart would have it."""
+    """The log end offset after a restart."""
     batches: int = 0
     bytes: int = 0
-    """Of record files, good or not."""
+    """Bytes of record files, good or not."""
 
     @property
     def is_sound(self) -> bool:
-        """Nothing worse than a note."""
+        """Whether there is nothing worse than a note."""
         return all(finding.severity is Severity.NOTE for finding in self.findings)
 
     @property
     def verdict(self) -> Verdict:
-        """All findings and actions in one word; the worst one counts."""
+        """The verdict by the worst of all findings and actions."""
         problems = [f for f in self.findings if f.severity is Severity.PROBLEM]
         if any(finding.problem in BLOCKS_START for finding in problems):
             return Verdict.BLOCKED

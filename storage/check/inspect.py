@@ -1,8 +1,8 @@
-"""Reading one partition directory whole, and telling what is wrong with it.
+"""Reads one partition directory whole, and reports what is wrong with it.
 
-More than a start looks at: every segment from its first byte, every index entry, records if asked.
-Batches are judged by recovery's own rule (`storage.log.batch_flaws`), so that "bad" means the same.
-Nothing is raised for damage; OSError for a disk that cannot be read.
+It checks more than a start does: every segment from its first byte, every index entry, and records
+if asked. Batches are judged by recovery's own rule (`storage.log.batch_flaws`), so that "bad" means
+the same. Damage is not raised; a disk that cannot be read is an OSError.
 """
 
 from bisect import bisect_right
@@ -29,7 +29,7 @@ from storage.paths import (
 from storage.reader import EpochEntry, PartitionView, SegmentView
 
 Progress = Callable[[int], None]
-"""Told how many bytes were read since the last call."""
+"""Called with the number of bytes read since the last call."""
 
 _TICK: Final = 8 * 1024 * 1024
 """Bytes between two calls within one segment."""
@@ -37,13 +37,13 @@ _TICK: Final = 8 * 1024 * 1024
 
 @dataclass(slots=True)
 class Inspection:
-    """What was seen."""
+    """The results of reading one partition directory."""
 
     findings: list[Finding] = field(default_factory=list)
     bad_indexes: list[str] = field(default_factory=list)
-    """Index files that a rebuild would put right."""
+    """Index files that a rebuild would correct."""
     epochs: list[EpochEntry] = field(default_factory=list)
-    """As the batches bear them: (epoch, first offset) at each change."""
+    """The leader epochs in the batches: (epoch, first offset) at each change."""
     end_offset: int = 0
     """After the last good batch."""
     batches: int = 0
@@ -52,7 +52,7 @@ class Inspection:
     def add(
         self, problem: Problem, path: str, detail: object = "", position: int | None = None
     ) -> None:
-        """Take down a finding."""
+        """Add a finding."""
         self.findings.append(
             Finding(problem=problem, path=path, detail=str(detail), position=position)
         )
@@ -138,7 +138,7 @@ def _look_at_segment(
 
 
 class _Ticker:
-    """Tells the progress within a segment, which may be large, in steps worth a redraw."""
+    """Reports the progress within a segment, in steps of `_TICK` bytes."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
@@ -146,7 +146,7 @@ class _Ticker:
         self.next = _TICK
 
     def reached(self, position: int) -> None:
-        """So far the segment was read."""
+        """Note that the segment was read up to `position`."""
         if self._progress is not None and position > self._told:
             self._progress(position - self._told)
         self._told = position
@@ -192,7 +192,7 @@ def _walk(segment: SegmentView, seen: Inspection, *, records: bool, ticker: _Tic
 
 def _tail(segment: SegmentView, seen: Inspection, good: int, size: int) -> None:
     if any(f.path == segment.path and f.problem is Problem.BAD_BATCH for f in seen.findings):
-        return  # said already
+        return  # reported already
     torn = segment.ended in (Ended.TORN_BATCH, Ended.TORN_HEADER)
     why = "" if segment.ended is None else f"{segment.ended.value}, "
     problem = Problem.TORN_TAIL if torn else Problem.GARBAGE

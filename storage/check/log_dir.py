@@ -45,7 +45,7 @@ from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.reader import OFFSET_CHECKPOINTS, LogDirView, PartitionView
 
 _ENDS: Final = (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, CLEANER_CHECKPOINT)
-"""Checkpoints of offsets that a log has, or had."""
+"""Checkpoints whose offsets must not be above a log's end."""
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class LogDirCheck:
         self._from_start = from_start
         self._progress = progress
         self.findings: list[Finding] = []
-        """Of the log directories; those of partitions are in their verdicts."""
+        """Findings of the log directories; those of partitions are in their verdicts."""
         self._owner: tuple[str, MetaProperties] | None = None
         self._found: dict[TopicPartition, list[str]] | None = None
         self._plans: dict[str, Plan] = {}
@@ -96,15 +96,15 @@ class LogDirCheck:
 
     @property
     def in_use(self) -> bool:
-        """A broker has one of the directories."""
+        """Whether a broker uses one of the directories."""
         return any(directory.in_use for directory in self._dirs)
 
     def total_bytes(self) -> int:
-        """Of all record files that can be seen, for a progress bar. Raises OSError."""
+        """Bytes of all record files, for a progress bar. Raises OSError."""
         total = 0
         for directory in self._dirs:
             for view in self._views(directory):
-                with contextlib.suppress(OSError):  # told with the partition
+                with contextlib.suppress(OSError):  # reported with the partition
                     total += sum(segment.size for segment in view.segments())
         return total
 
@@ -135,7 +135,7 @@ class LogDirCheck:
         return directory
 
     def _is_locked(self, path: str) -> bool:
-        # There is no way to ask that works for every kind of lock: take it and let it go.
+        # No query works for every kind of lock, so take the lock and release it.
         lock = LogDir(self._fs, path)
         try:
             lock.lock()
@@ -210,7 +210,7 @@ class LogDirCheck:
                 yield view
 
     def _places(self) -> dict[TopicPartition, list[str]]:
-        """Where each partition lies."""
+        """The directories of each partition."""
         if self._found is None:
             self._found = {}
             for directory in self._dirs:
@@ -283,7 +283,7 @@ class LogDirCheck:
             log_dir=directory.view.directory,
             directory=view.directory,
             topic_partition=tp,
-            # Of a topic's configuration recovery needs only how dense an index is to be.
+            # Of the topic's configuration recovery needs only the density of the indexes.
             config=TopicConfig(),
             clean=directory.clean and not self._from_start,
             recovery_point=0 if self._from_start else points.get(tp, 0),
@@ -309,7 +309,7 @@ class LogDirCheck:
     def repair(self, verdicts: list[PartitionVerdict], backup_of: Callable[[str], str]) -> Repaired:
         """Do what a restart would do, and rebuild indexes that are wrong; needs `lock()`.
 
-        `backup_of` says for a log directory where the backup goes. Raises OSError, StorageError.
+        `backup_of` maps a log directory to the path of its backup. Raises OSError, StorageError.
         """
         by_directory = {verdict.directory: verdict for verdict in verdicts}
         repaired = Repaired()
@@ -380,5 +380,5 @@ class LogDirCheck:
 
 
 def _can(verdict: PartitionVerdict) -> bool:
-    """Whether a start would come so far as to open it."""
+    """Whether a start would open the partition."""
     return not any(finding.problem in BLOCKS_START for finding in verdict.findings)

@@ -1,8 +1,8 @@
 """What a start would do to one partition directory: recovery, rehearsed.
 
-The recovery that runs here is the one of a start, with the recovery point, log start offset and
-clean-shutdown marker that a start would find. What it changes in a `RehearsalFileSystem` is named
-here in the terms of logs.
+This runs the recovery of a start, with the recovery point, log start offset and clean-shutdown
+marker that a start would find, in a `RehearsalFileSystem`, and translates the changed files into
+actions on logs.
 """
 
 from dataclasses import dataclass, replace
@@ -67,14 +67,14 @@ def load(job: LoadJob) -> Log:
 
 
 def action_of(change: Change) -> Action:
-    """What a change of a file means."""
+    """The action that a change of a file stands for."""
     return Action(
         kind=_kind_of(change), path=change.path, before=change.before, after=_size_after(change)
     )
 
 
 def _with_splits(actions: list[Action]) -> list[Action]:
-    """A record file that is cut, and new ones behind it that hold what was: that is a split.
+    """Recognise splits: a record file that is cut, followed by new ones that hold the rest.
 
     Actions are in the order of paths, so pieces follow theirs. No other new segment holds anything.
     """

@@ -1,9 +1,9 @@
-"""A file system on which everything can be done and nothing happens: changes stay in memory.
+"""A file system over a real one whose changes stay in memory.
 
-It lies over a real one. Files are read from there until they are changed; a record file that is
-only cut is never copied (its node remembers the new length), so a log of many gigabytes can be
-"recovered" in a few megabytes. `changes()` then tells what would be different on the disk, as
-differences of content: a file that was rewritten with what it held before is no change.
+Files are read from the real one until they are changed; a record file that is only cut is never
+copied (its node remembers the new length), so a log of many gigabytes can be "recovered" in a few
+megabytes. `changes()` then returns what would differ on the disk, as differences of content: a file
+that was rewritten with the same content is no change.
 
 For one partition directory at a time and one thread. Locks are not taken.
 """
@@ -61,7 +61,7 @@ class _Node:
 
     @property
     def is_original(self) -> bool:
-        """Nothing was written, though it may have been cut."""
+        """Whether nothing was written to it, though it may have been cut."""
         return self._store is None
 
     def read(self, size: int, position: int) -> bytes:
@@ -86,7 +86,7 @@ class _Node:
             return
         store = self._own(size)
         if size < self.length:
-            # What is kept in reserve must read as zeros when the file grows again.
+            # Spare capacity must read as zeros when the file grows again.
             store[size : self.length] = bytes(self.length - size)
         self.length = size
 
@@ -96,7 +96,7 @@ class _Node:
             self._store = bytearray(max(capacity, len(content)))
             self._store[: len(content)] = content
         elif len(self._store) < capacity:
-            bigger = bytearray(capacity)  # zeros that are not touched cost nothing
+            bigger = bytearray(capacity)  # untouched zeros take no memory
             bigger[: self.length] = memoryview(self._store)[: self.length]
             self._store = bigger
         return self._store
@@ -144,7 +144,7 @@ class _RehearsalFile:
         return self._node.read(size, position)
 
     def elsewhere(self) -> None:
-        """Nobody asks."""
+        """Always None: no child process reads it."""
         return
 
     def is_cached(self, size: int, position: int) -> bool:
@@ -173,7 +173,7 @@ class _RehearsalFile:
 
 
 class RehearsalFileSystem:
-    """A file system over a real one whose changes stay in memory, to be asked for by `changes`."""
+    """A file system over a real one whose changes stay in memory; `changes` returns them."""
 
     __slots__ = ("_fs", "_nodes", "_removed")
 
@@ -266,10 +266,10 @@ class RehearsalFileSystem:
     def usage(self, path: str) -> tuple[int, int]:
         return self._fs.usage(path)
 
-    # What would be different.
+    # Changes.
 
     def changes(self) -> list[Change]:
-        """Sorted by path."""
+        """The differences from the disk, sorted by path."""
         return sorted(self._changes(), key=lambda change: change.path)
 
     def _changes(self) -> Iterator[Change]:
@@ -286,7 +286,7 @@ class RehearsalFileSystem:
                 yield Change(kind=kind, path=path, before=size, after=after, renamed_to=to)
         for path, node in self._nodes.items():
             if path in moved.values() and not self._fs.exists(path):
-                continue  # told with its old name
+                continue  # reported with its old name
             change = self._difference(path, node)
             if change is not None:
                 yield change

@@ -1,9 +1,9 @@
-"""Doing what a start would do, after a copy of what it is going to take away.
+"""Does what a start would do, after a backup of everything that it is going to cut.
 
-The order: lock; take the clean-shutdown marker away (a crash in here must be followed by a full
-recovery); per partition copy what the rehearsal has changed, remove index files that are wrong, run
-the recovery on the disk, sync; then the checkpoints, the marker last. So whatever is interrupted,
-the next start recovers, and what was cut is in the backup.
+The order: lock; remove the clean-shutdown marker (a crash during the repair must be followed by a
+full recovery); per partition copy what the rehearsal has changed, remove index files that are
+wrong, run the recovery on the disk, sync; then write the checkpoints, the marker last. So after an
+interruption at any point the next start recovers, and everything cut is in the backup.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ _CHUNK: Final = 4 * 1024 * 1024
 
 
 class Backup:
-    """A directory of its own with what was cut, by partition; made when the first file comes."""
+    """A directory for everything that is cut, by partition; made with its first file."""
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs = fs
@@ -60,7 +60,7 @@ class Backup:
 
 @dataclass(slots=True)
 class Repaired:
-    """What a repair has done."""
+    """The result of a repair."""
 
     actions: list[Action] = field(default_factory=list)
     backups: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Repaired:
 
 
 def keep_changed(backup: Backup, plan: Plan, partition: str) -> None:
-    """Copy every byte that the plan takes away from the disk. Raises OSError."""
+    """Copy every byte that the plan removes from the disk. Raises OSError."""
     for change in plan.changes:
         if change.before is None or _is_kept(change):
             continue
@@ -77,14 +77,17 @@ def keep_changed(backup: Backup, plan: Plan, partition: str) -> None:
 
 
 def _is_kept(change: Change) -> bool:
-    """A finished compaction: only the name changes."""
+    """Whether the change is a finished compaction's, in which only the name changes."""
     return change.kind is ChangeKind.RENAMED and change.path.endswith(SWAP_SUFFIX)
 
 
 def repair_partition(
     fs: FileSystem, job: LoadJob, backup: Backup, plan: Plan, bad_indexes: tuple[str, ...]
 ) -> tuple[TopicPartition, int, int]:
-    """Returns (partition, log start offset, log end offset). Raises OSError, StorageError."""
+    """Repair one partition; returns (partition, log start offset, log end offset).
+
+    Raises OSError, StorageError.
+    """
     keep_changed(backup, plan, file_name(job.directory))
     for path in bad_indexes:
         fs.unlink(path, missing_ok=True)

@@ -1,7 +1,7 @@
-"""The aborted transactions of a log, as a cleaning gets them: there may be millions.
+"""The aborted transactions of a log for a cleaning, which may be millions.
 
-They stay the bytes that they are in the transaction indexes (`storage.index.transaction_index`), so
-they cost the event loop a copy, and a message to the child their size.
+They are passed on as the bytes of the transaction indexes (`storage.index.transaction_index`), so
+they cost the event loop a copy, and the message to the child their size.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ def table_of(entries: bytes) -> Table:
 
 
 def packed(transactions: Iterable[AbortedTxn]) -> bytes:
-    """Entries of an index."""
+    """The transactions as entries of an index."""
     return b"".join(txn.pack() for txn in transactions)
 
 

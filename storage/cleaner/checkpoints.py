@@ -1,13 +1,13 @@
 """How far each log was cleaned: `cleaner-offset-checkpoint` of every log directory (S-CMP-14).
 
-The file is Kafka's, and either broker goes on where the other has stopped. In memory there is one
+The file is Kafka's, and either broker continues where the other has stopped. In memory there is one
 offset per partition and log directory; a change marks the directory, and its file is written soon
-after (`write_changed`): what a crash takes of it is cleaned once more. Only what has become too
-much to say is written before anything can make it wrong: a truncation is followed by `write_now`,
-and so is a deletion before there is another log of that name (`before_new_log`). An offset that is
-too high would make the cleaner pass over what is dirty below it.
+after (`write_changed`): if a crash loses a raised offset, that part is cleaned once more. An offset
+that is too high, however, would make the cleaner skip dirty records below it. So a lowered one is
+written before it can do harm: `write_now` follows a truncation, and `before_new_log` removes a
+deleted log's offset before there is another log of that name.
 
-An offset of a partition that does not lie in the directory is not written again: Kafka leaves one
+Offsets of partitions that are not in the directory are dropped at the next write: Kafka leaves one
 behind when it dies in the middle of a deletion or a move.
 """
 
@@ -34,7 +34,8 @@ _LOGS_A_TURN: Final = 1000
 
 
 class CleanerCheckpoints:
-    """Where cleanings have ended. Disk errors are reported to the directories, never raised."""
+    """The offsets where cleanings ended. Disk errors are reported to the directories, never raised;
+    writing raises OutOfResources."""
 
     def __init__(
         self, fs: FileSystem, random: Random, directories: LogDirectories, table: LogTable
@@ -45,19 +46,19 @@ class CleanerCheckpoints:
         self._table = table
         self._offsets: dict[str, dict[TopicPartition, int]] = {}
         self._gone: dict[str, dict[TopicPartition, object]] = {}
-        """What the file may name, but must not once there is another log of that name; each with
-        a mark of its own, which a file that was begun earlier does not take off."""
+        """Partitions that left a directory and that its file may still name. Each removal has a
+        value of its own, so that a file begun before a later removal does not clear that one."""
         self._changed: dict[str, object] = {}
-        """Directories whose file says something else, likewise with marks."""
+        """Directories whose file is outdated, likewise with unique values."""
         self._files: dict[str, ReplacedFile] = {}
 
-    # ---- what is known
+    # ---- offsets
 
     def load(self) -> None:
-        """Read the files of all directories, when their logs are open.
+        """Read the files of all directories, once their logs are open.
 
-        What a log has lost in a crash does not count as cleaned: records that are appended there
-        now are new. Such an offset, and one of a log that is not there, is dropped.
+        Offsets above a log's end are dropped: the crash that cut the log took cleaned records, and
+        later appends there are dirty. Offsets of logs that are not in the directory are dropped.
         """
         for log_dir in list(self._directories.live):
             try:
@@ -91,11 +92,11 @@ class CleanerCheckpoints:
         return False
 
     def get(self, log: Log) -> int | None:
-        """Where the last cleaning of it ended; None: it was never cleaned."""
+        """The offset where the log's last cleaning ended; None: it was never cleaned."""
         return self._offsets.get(parent_dir(log.dir), {}).get(log.topic_partition)
 
     def set(self, log: Log, offset: int) -> None:
-        """A cleaning has ended there, or the offset was wrong."""
+        """Set the offset below which the log is clean."""
         log_dir = parent_dir(log.dir)
         offsets = self._offsets.setdefault(log_dir, {})
         if offsets.get(log.topic_partition) != offset:
@@ -103,7 +104,7 @@ class CleanerCheckpoints:
             self._note_changed(log_dir)
 
     def truncate(self, log: Log, offset: int) -> bool:
-        """Above `offset` nothing is clean any more; True when something was."""
+        """Lower the log's offset to `offset`; True when it was higher."""
         known = self.get(log)
         if known is None or known <= offset:
             return False
@@ -111,7 +112,7 @@ class CleanerCheckpoints:
         return True
 
     def remove(self, log_dir: str, partition: TopicPartition) -> int | None:
-        """The partition does not lie there any more. Returns what was known."""
+        """Remove a partition that left the directory; returns its offset."""
         known = self._offsets.get(log_dir, {}).pop(partition, None)
         if known is not None:
             self._gone.setdefault(log_dir, {})[partition] = object()
@@ -119,7 +120,7 @@ class CleanerCheckpoints:
         return known
 
     def drop_dir(self, log_dir: str) -> None:
-        """The directory has failed."""
+        """Forget a directory that has failed."""
         self._offsets.pop(log_dir, None)
         self._changed.pop(log_dir, None)
         self._gone.pop(log_dir, None)
@@ -130,18 +131,18 @@ class CleanerCheckpoints:
         self._changed[log_dir] = object()
 
     def write_changed(self) -> Steps:
-        """Write the files of directories in which something has changed."""
+        """Write the files of directories whose offsets have changed."""
         for log_dir in list(self._changed):
             yield from self._write(log_dir)
         return None
 
     def write_now(self, log_dir: str) -> None:
-        """The same for one, here and now; what was begun before it is superseded."""
+        """Write one directory's file if it has changed, here and now; supersedes running writes."""
         if log_dir in self._changed:
             perform_all(self._write(log_dir))
 
     def before_new_log(self, log_dir: str, partition: TopicPartition) -> None:
-        """The file must not name how far another log of that name was cleaned."""
+        """Remove the offset of an earlier log of that name from the file, if need be."""
         if partition in self._gone.get(log_dir, ()):
             self.write_now(log_dir)
 
@@ -161,7 +162,7 @@ class CleanerCheckpoints:
         def done(error: OSError | None) -> None:
             self._written(log_dir, mark, gone, error)
 
-        # Numbered here, after the last turn that others had: what they wrote meanwhile is older.
+        # Begun here, without another turn of others in between, so no later content is older.
         if self._changed.get(log_dir) is mark:
             yield ReplaceJob(self._file(log_dir).begin(partial(encode_offsets, named)), done)
         return None

@@ -1,19 +1,19 @@
-"""One cleaning of one log from begin to end, as a generator that is advanced on the event loop.
+"""One cleaning of one log from beginning to end, as a generator that is advanced on the event loop.
 
     cleaning = clean(log, request_for(log, first_dirty, first_uncleanable, …))
     work = next(cleaning)                       a `ChildWork`: a call of `storage.cleaner.work`
     work = cleaning.send(work.function(state, *work.args))      run in a child; or throw what it
     …                                                           raised into the generator
 
-All that blocks or computes is in the calls. Between them, on the loop, a group that is written is
-put in the place of its segments (S-CMP-9: `storage.log.replacing`). So readers see the log before a
-group or after it, and a cleaning that ends early leaves nothing half done:
+The calls do everything that blocks or computes. Between them, on the loop, a group that was written
+replaces its segments (S-CMP-9: `storage.log.replacing`). So readers see the log before a group or
+after it, and a cleaning that ends early leaves nothing half done:
 
-  * thrown into (the disk failed, the child died, the log is uncleanable) or closed (the cleaning is
-    to be aborted), it removes the `.cleaned` files of the group in work;
-  * when the log has been cut, moved or replaced meanwhile (its generation has changed), it raises
+  * if the caller throws (the disk failed, the child died, the log is uncleanable) or closes it (to
+    abort), it removes the `.cleaned` files of the group in progress;
+  * if the log was cut, moved or replaced meanwhile (its generation has changed), it raises
     CleaningAborted, and removes them as well;
-  * groups that were installed before stay installed: they are as good as cleaned later.
+  * groups that were installed before stay installed: they are valid, and are cleaned again later.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -50,12 +50,12 @@ from storage.paths import (
 from storage.producers.last_records import last_records_in
 
 STEP_BYTES: Final = 4 << 20
-"""Read by one call of a child: some tens of milliseconds."""
+"""Bytes that one call of a child reads: some tens of milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildWork:
-    """`function(state, *args)`, to be called where `state` lives."""
+    """A call `function(state, *args)`, to be made in the process that has `state`."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
@@ -77,16 +77,16 @@ def request_for(  # noqa: PLR0913 - what the log does not know
     active_producers: LastRecords | None = None,
     sources: tuple[SourceSegment, ...] | None = None,
 ) -> CleanRequest:
-    """What is to be done to a log, as it is now.
+    """The request for a cleaning of the log as it is now.
 
-    `sources`: what `describe` has said of its `closed_segments`; without it the disk is asked here.
+    `sources`: the result of `describe` for its `closed_segments`; None: read from the disk here.
 
-    `active_producers`: see `storage.producers.last_records`; without them all producers are gone
-    through here.
+    `active_producers`: see `storage.producers.last_records`; None: collected here from all
+    producers.
 
     `first_uncleanable_offset` is the base of a segment, at most that of the active one, and not
-    above the last stable offset. Raises BeingRepaired when it is not known yet which transactions
-    were aborted (then it soon is), StorageError.
+    above the last stable offset. Raises BeingRepaired while a transaction index is being compared
+    with the log (try again soon), StorageError.
     """
     config = log.config
     if sources is None:
@@ -121,7 +121,7 @@ def _last_records(log: Log, end: int) -> LastRecords:
 
 
 def closed_segments(log: Log, first_uncleanable_offset: int) -> list[tuple[int, int]]:
-    """Base offset and bytes of those that begin below: what `describe` wants to know."""
+    """(base offset, size in bytes) of the segments that begin below, for `describe`."""
     found = log.segments.between(0, first_uncleanable_offset)
     return [(segment.base_offset, segment.size) for segment in found]
 
@@ -129,9 +129,9 @@ def closed_segments(log: Log, first_uncleanable_offset: int) -> list[tuple[int, 
 def describe(
     fs: FileSystem, directory: str, places: Sequence[tuple[int, int]]
 ) -> tuple[SourceSegment, ...]:
-    """What the disk says of them; an index that is not there has no bytes. In any thread.
+    """Read times and index sizes of these segments from the disk; a missing index has size 0.
 
-    Raises OSError, FileNotFoundError when the log is not there any more.
+    May run in any thread. Raises OSError, FileNotFoundError when the log is gone.
     """
     sizes = fs.sizes(directory, unasked=SNAPSHOT_SUFFIX)
     return tuple(
@@ -147,7 +147,7 @@ def describe(
 
 
 def clean(log: Log, request: CleanRequest, *, step_bytes: int = STEP_BYTES) -> Cleaning:
-    """The cleaning that `request` describes. Returns what it has done.
+    """The cleaning that `request` describes; returns its counts.
 
     Raises CleaningAborted, StorageError, and whatever its calls raise.
     """
@@ -179,7 +179,7 @@ def clean(log: Log, request: CleanRequest, *, step_bytes: int = STEP_BYTES) -> C
 
 
 def _segments_of(log: Log, request: CleanRequest) -> dict[int, LogSegment]:
-    """The segments of the request. Raises CleaningAborted if they are not there any more."""
+    """The segments of the request. Raises CleaningAborted if any has changed or is gone."""
     found = {}
     for source in request.segments:
         segment = log.segments.get(source.base_offset)
@@ -199,7 +199,7 @@ def _groups(request: CleanRequest, end_offset: int) -> list[Group]:
 
 
 def _write(group: Group, step_bytes: int) -> Generator[ChildWork, Any, RewriteStep]:
-    """The last step of a group, with the sums of all in its place."""
+    """Write a group; returns its last step, with the sums of all steps."""
     yield ChildWork(work.begin_group, (group,))
     stats = CleanerStats()
     while True:
@@ -230,21 +230,21 @@ def _split(
 def _install(
     log: Log, cleaned: Sequence[CleanedSegment], old: Sequence[LogSegment], generation: int
 ) -> int:
-    """Put what was written in the place of `old`. Returns the log's generation from now on."""
+    """Replace `old` by what was written; returns the log's new generation."""
     new = [log.open_cleaned(one.base_offset, size=one.size) for one in cleaned]
     try:
         log.replace_segments(new, old, generation=generation)
     except StaleGeneration as stale:
         raise CleaningAborted(str(stale)) from None
     for segment, one in zip(new, cleaned, strict=True):
-        # Whoever wrote the index knew: no reader has to read the segment through for it.
+        # The rewrite knows them, so no reader has to have the segment read through.
         segment.aborted_sum = one.aborted_sum
         segment.leaves_open = one.leaves_open
     return log.generation
 
 
 def _remove_cleaned(fs: FileSystem, directory: str) -> None:
-    """What was not installed. A start removes them as well, so a failure does not matter."""
+    """Remove files that were not installed; ignores errors, as the next start removes them, too."""
     with suppress(OSError):
         for name in fs.list_dir(directory):
             file = parse_segment_file(name)
@@ -253,7 +253,7 @@ def _remove_cleaned(fs: FileSystem, directory: str) -> None:
 
 
 def perform(cleaning: Cleaning) -> CleanerStats:
-    """Begin to end, here and now: for tests and tools."""
+    """Run a cleaning to its end, here and now: for tests and tools."""
     state: dict[str, Any] = {}
     try:
         child = next(cleaning)

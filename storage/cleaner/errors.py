@@ -1,10 +1,10 @@
-"""Why a cleaning could not be brought to its end. All of these pickle: a child process raises them.
+"""Why a cleaning could not be finished. All of these pickle: a child process raises them.
 
 * `Uncleanable`: the log itself is the obstacle, and will be the next time as well.
 * `SegmentOverflow`: one segment has to be split first (S-CMP-15); then a new cleaning may begin.
-* `CleaningAborted`: the log has changed under the cleaning; it may be tried again.
+* `CleaningAborted`: the log has changed during the cleaning, which may be tried again.
 
-An `OSError` is the disk's, and goes through as it is.
+An `OSError` of the disk is passed on unchanged.
 """
 
 from enum import StrEnum
@@ -19,11 +19,11 @@ class UncleanableReason(StrEnum):
     """A batch whose records do not fill it, or do not inflate."""
     UNSUPPORTED_CODEC = "unsupported codec"
     MESSAGE_TOO_LARGE = "message too large"
-    """A batch that cannot be written anew: its size would not fit a batch header."""
+    """A batch that cannot be rewritten: its size would not fit a batch header."""
 
 
 class Uncleanable(Exception):
-    """The partition cannot be cleaned until somebody has looked at it (S-CMP-11, S-CMP-12)."""
+    """The partition cannot be cleaned until a person has repaired it (S-CMP-11, S-CMP-12)."""
 
     def __init__(self, reason: UncleanableReason, text: str) -> None:
         super().__init__(reason, text)
@@ -47,7 +47,7 @@ class SegmentOverflow(Exception):
 
 
 class CleaningAborted(Exception):
-    """The cleaning ended before its time, and left nothing undone that would have to be undone."""
+    """The cleaning ended early; nothing has to be undone."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

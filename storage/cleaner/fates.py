@@ -1,6 +1,6 @@
-"""What becomes of records and batches in a cleaning, and by which rule: names for numbers.
+"""Enums for what a cleaning does with records and batches, and by which rule.
 
-The rules themselves: `storage.cleaner.retained`.
+The rules themselves are in `storage.cleaner.retained`.
 """
 
 from enum import IntEnum
@@ -8,14 +8,14 @@ from typing import Final
 
 
 class RecordFate(IntEnum):
-    """What becomes of a record, and why. Those below `DROPPED_OLDER` stay."""
+    """Whether a record is kept, and why. Values below `DROPPED_OLDER` are kept."""
 
     KEPT_LATEST = 0
     KEPT_ABOVE_MAP = 1
     KEPT_TOMBSTONE = 2
-    """The latest of its key, and too young to go."""
+    """The latest of its key, and too young to be dropped."""
     KEPT_MARKER = 3
-    """End of a transaction: data of it is left, or the marker is too young to go."""
+    """The marker of a transaction with data left, or too young to be dropped."""
     KEPT_CONTROL = 4
     """A control record that ends no transaction."""
     DROPPED_OLDER = 5
@@ -30,7 +30,7 @@ class BatchRule(IntEnum):
 
     BY_KEY = 0
     ABORTED = 1
-    """Data of an aborted transaction: none stays."""
+    """Data of an aborted transaction: none is kept."""
     MARKER_STAYS = 2
     MARKER_GOES = 3
     CONTROL_STAYS = 4
@@ -42,20 +42,20 @@ FATE_OF_RULE: Final = {
     BatchRule.MARKER_GOES: RecordFate.DROPPED_MARKER,
     BatchRule.CONTROL_STAYS: RecordFate.KEPT_CONTROL,
 }
-"""What becomes of the records of a batch that is judged as a whole."""
+"""The fate of all records of a batch that is judged as a whole."""
 
 UNOPENED: Final = (BatchRule.ABORTED, BatchRule.MARKER_GOES)
-"""No record of such a batch stays, so none has to be read."""
+"""Rules by which no record is kept, so the batch need not be opened."""
 
 
 class BatchFate(IntEnum):
-    """What becomes of a batch."""
+    """Whether a batch is kept, and how."""
 
     KEPT_WHOLE = 0
     REWRITTEN = 1
-    """Some of its records go, or its delete horizon is set."""
+    """Some of its records are dropped, or its delete horizon is set."""
     EMPTIED_FOR_PRODUCER = 2
-    """Only its header stays: it is the last one of an active producer."""
+    """Only its header is kept: it is the last batch of an active producer."""
     EMPTIED_FOR_OFFSET = 3
-    """Only its header stays: it is the last one of what is cleaned (S-CMP-8)."""
+    """Only its header is kept: it is the last batch of the cleaned part (S-CMP-8)."""
     GONE = 4

@@ -1,6 +1,6 @@
 """Which neighbouring segments are written into one (S-CMP-4; Kafka's `groupSegmentsBySize`).
 
-So that segments which lost most of their records do not stay small for ever. A group's record
+Merging keeps segments that lost most of their records from staying small for ever. A group's record
 files together are no larger than `segment.bytes`, its offset indexes and its time indexes no larger
 than `segment.index.bytes`, and its last offset fits the relative offsets of its first segment.
 """
@@ -14,8 +14,8 @@ from storage.log.segment import MAX_RELATIVE_OFFSET
 Group = tuple[SourceSegment, ...]
 
 MOST_SEGMENTS: Final = 64
-"""Of a group. Its segments are put aside on the event loop, which takes a tenth of a millisecond
-each; thousands of small ones are merged by and by. (Kafka has no limit.)"""
+"""The most segments of a group. They are renamed on the event loop, which takes a tenth of a
+millisecond each; thousands of small ones take several cleanings. (Kafka has no limit.)"""
 
 
 def group_segments(
@@ -25,9 +25,9 @@ def group_segments(
     segment_index_bytes: int,
     first_uncleanable_offset: int,
 ) -> list[Group]:
-    """The segments in their order, in groups; a segment that is too large is alone.
+    """The segments in groups, in their order; a segment that is too large is a group of its own.
 
-    Where a segment ends is taken from where the next one begins.
+    A segment is taken to end where the next one begins.
     """
     groups: list[Group] = []
     group: list[SourceSegment] = []
@@ -40,7 +40,8 @@ def group_segments(
             and size + segment.size <= segment_bytes
             and offset_index + segment.offset_index_size <= segment_index_bytes
             and time_index + segment.time_index_size <= segment_index_bytes
-            # An empty one holds no offset: else one would be left each 2^31 offsets.
+            # An empty segment has no offset to index, so it always fits: otherwise one would be
+            # left for each 2^31 offsets.
             and (not segment.size or end - 1 - group[0].base_offset <= MAX_RELATIVE_OFFSET)
         )
         if not fits:

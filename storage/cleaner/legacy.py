@@ -1,10 +1,11 @@
-"""Messages of formats 0 and 1 in a compacted log: the same rules, written anew in format 2.
+"""Messages of formats 0 and 1 in a compacted log: judged by the same rules, rewritten in format 2.
 
-Kafka writes no older format since 4.0, so its cleaner brings an old log to the new one (tried with
-4.3.1: a message that stays becomes a batch, whether or not others go). A plain message is a batch
-of its own; a wrapper becomes one batch with its codec, from the first to the last of its messages
-that stay. Their tombstones, which had no place for a delete horizon, get one by that, after the
-date of the segment has let them stay once. One by one: such logs are old, and are so only once.
+Kafka writes no older format since 4.0, so its cleaner converts an old log (as 4.3.1 does: a message
+that is kept becomes a batch, whether or not others are dropped). A plain message becomes a batch of
+its own; a wrapper becomes one batch with its codec, from the first to the last of its messages that
+are kept. A tombstone of the old formats has no delete horizon: at the first cleaning the date of
+its segment decides, and the batch that it becomes has a horizon. Messages are converted one by one,
+as an old log is converted only once.
 """
 
 from collections.abc import Sequence
@@ -33,18 +34,18 @@ class Legacy:
 
     records: list[Record]
     owners: Ints
-    """Index of each one's frame."""
+    """Index of each record's frame."""
     offsets: Ints
     has_key: Flags
     has_value: Flags
 
     def keys(self) -> list[bytes]:
-        """Of those that have one."""
+        """The keys of the records that have one."""
         return [record.key for record in self.records if record.key is not None]
 
 
 def open_legacy(frames: Frames, where: str) -> Legacy:
-    """Raises Uncleanable."""
+    """Read the messages of these frames, which are of format 0 or 1. Raises Uncleanable."""
     records: list[Record] = []
     owners: list[int] = []
     try:
@@ -65,9 +66,9 @@ def open_legacy(frames: Frames, where: str) -> Legacy:
 def converted(
     header: BatchHeader, place: Place, records: Sequence[Record], horizon: int
 ) -> tuple[bytes, int]:
-    """A batch of these records of a message: (bytes, max timestamp); `horizon` -1 for none.
+    """A batch of format 2 of these records of one message: (bytes, max timestamp).
 
-    `place` is the message's.
+    `place` is the message's; `horizon` is the delete horizon in milliseconds, -1 for none.
     """
     by_log = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     greatest = header.max_timestamp if by_log else max(record.timestamp for record in records)

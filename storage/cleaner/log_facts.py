@@ -1,4 +1,4 @@
-"""What the planner wants to know of a log, asked of the log itself."""
+"""Collects the facts that the planner needs from a log."""
 
 from storage.cleaner.planner import LogFacts, OpenTransaction
 from storage.log.log import Log
@@ -7,10 +7,10 @@ from storage.log.log import Log
 def facts_of(
     log: Log, *, checkpointed: int | None, now_ms: int, cleaner_enabled: bool = True
 ) -> LogFacts:
-    """As the log is now; `checkpointed` is where its last cleaning ended (None: there was none).
+    """The facts of the log now; `checkpointed` is where its last cleaning ended, if it had one.
 
-    What only a running cleaner knows (state, uncleanable) and where timestamps are read from is for
-    the caller to replace.
+    The caller adds what only a running cleaner knows (state, uncleanable), and may replace the
+    functions that read timestamps.
     """
     oldest = log.producers.oldest_transaction
     return LogFacts(

@@ -1,21 +1,21 @@
-"""Which log is cleaned next, and what stands against it (Kafka's `LogCleanerManager`).
+"""Which log is cleaned next, and which may not be (Kafka's `LogCleanerManager`).
 
-A cleaner asks for the filthiest log, cleans it (`storage.cleaner.cleaning`), and tells how far it
-came. Beside that, this knows what must not be cleaned now (`storage.cleaner.states`), what cannot
-be cleaned at all until the next start, and the checkpoints.
+A cleaner takes the filthiest log, cleans it (`storage.cleaner.cleaning`), and reports how far it
+came. This also knows which logs must not be cleaned now (`storage.cleaner.states`), which cannot be
+cleaned at all until the next start, and the checkpoints.
 
 Looking for the filthiest
-  All compacted logs are judged (`storage.cleaner.planner`), some a turn, and those that are due are
-  queued, the dirtiest first. Whoever takes one from the queue has it judged again, since the world
-  may have changed. With forty thousand logs a look at all of them takes a tenth of a second of the
-  event loop, so a queue is used until it is empty or `FRESH_S` old. (Kafka looks at all of them
-  each time.) No file is opened but where a compaction lag asks for timestamps, and then one a turn.
+  All compacted logs are judged (`storage.cleaner.planner`), a few per turn, and those that are due
+  are queued, the dirtiest first. A log taken from the queue is judged again, because it may have
+  changed. With forty thousand logs, judging all of them takes a tenth of a second on the event
+  loop, so a queue is used until it is empty or `FRESH_S` old. (Kafka judges all of them each time.)
+  Files are opened only where a compaction lag needs timestamps, and then one per turn.
 
-When a log is cut, deleted, moved, or compacted no more while it is being cleaned, nobody waits: the
+When a log is cut, deleted, moved or no longer compacted during its cleaning, nobody waits: the
 cleaner sees it at its next step (`is_wanted`), and what it has written is not installed, because
-the log's generation has changed or its segments are not where they were.
+the log's generation has changed or its segments are gone.
 
-Belongs to the event loop. `storage.log_manager` makes it and tells it what happens to logs;
+Belongs to the event loop. `storage.log_manager` makes it and reports what happens to logs;
 `broker.cleaner.log_cleaner` drives it.
 """
 
@@ -49,20 +49,20 @@ from storage.paths import parent_dir
 _log = logging.getLogger(__name__)
 
 FRESH_S: Final = 5.0
-"""How long what a look at all logs has found is used."""
+"""Seconds for which the queue of one look at all logs is used."""
 
 _LOGS_A_TURN: Final = 50
-"""Judged before others have their turn: a millisecond, where no file is opened."""
+"""Logs judged before other tasks have their turn: a millisecond, if no file is opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogToClean:
-    """A log that is handed to a cleaner. The partition is in progress until `done`."""
+    """A log that a cleaner has taken. The partition is in progress until `done_cleaning`."""
 
     log: Log
     due: Due
     directory: str
-    """Where the log lay when it was handed out."""
+    """The log's directory when it was taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class UncleanablePartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookStatistics:
-    """What a look at all logs has found (Kafka's `PreCleanStats`)."""
+    """The result of a look at all logs (Kafka's `PreCleanStats`)."""
 
     cleanable: int = 0
     """Logs that were due."""
@@ -83,7 +83,7 @@ class LookStatistics:
     """Logs that were older than `max.compaction.lag.ms` allows."""
     max_delay_ms: int = 0
     dirtiest_ratio: float = 0.0
-    """Of all logs, due or not."""
+    """The greatest dirty ratio of all logs, due or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class CleanerManagerStatistics:
     uncleanable_partitions: Mapping[str, int]
     """By log directory."""
     uncleanable_bytes: Mapping[str, int]
-    """Of what would be cleaned, likewise."""
+    """Bytes that would be cleaned, by log directory."""
     max_dirty_percent: int
     time_since_last_run_ms: int
     in_progress: int
@@ -106,7 +106,7 @@ class _Look:
 
     began: float
     queue: list[tuple[float, int, Log]] = field(default_factory=list)
-    """A heap, the dirtiest first; of equals the one that was met first."""
+    """A heap, the dirtiest first; of equals the one that was judged first."""
     cleanable: int = 0
     delayed: int = 0
     max_delay_ms: int = 0
@@ -132,7 +132,7 @@ class _Look:
 
 
 class LogCleanerManager:
-    """Chooses what is cleaned next, knows what must not be, and keeps the checkpoints."""
+    """Chooses which log is cleaned next, knows which must not be, and keeps the checkpoints."""
 
     def __init__(self, table: LogTable, clock: Clock, checkpoints: CleanerCheckpoints) -> None:
         self._table = table
@@ -140,19 +140,19 @@ class LogCleanerManager:
         self._states = CleaningStates()
         self._uncleanable: dict[str, dict[TopicPartition, UncleanablePartition]] = {}
         self._copied_below: dict[TopicPartition, int] = {}
-        """Of a partition that is being moved: how far its log was cleaned when the copy began."""
+        """For partitions that are being moved: how far the log was cleaned when the copy began."""
         self._look: _Look | None = None
         self._found = LookStatistics()
         self._last_run_ms = clock.wall_ms()
         self.checkpoints = checkpoints
         """How far logs were cleaned."""
         self.is_enabled = True
-        """There are cleaners."""
+        """Whether cleaners run."""
 
-    # ---- what is next
+    # ---- choosing a log
 
     def look(self) -> Generator[None, None, None]:
-        """Look at all logs, in turns, and queue those that are due."""
+        """Judge all logs, in turns, and queue those that are due."""
         self._last_run_ms = self._clock.wall_ms()
         look = _Look(self._clock.monotonic())
         for count, log in enumerate(self._table.logs.copy().values(), start=1):
@@ -165,7 +165,7 @@ class LogCleanerManager:
         self._look, self._found = look, look.statistics()
 
     def _is_candidate(self, log: Log) -> bool:
-        """By what costs nothing to ask."""
+        """Whether the log may be cleaned, by cheap checks only."""
         partition = log.topic_partition
         return (
             log.config.compact
@@ -194,7 +194,7 @@ class LogCleanerManager:
         return None
 
     def _judged(self, log: Log) -> Questions[Verdict | None]:
-        """None for a log that cannot be asked now, or from now on."""
+        """The planner's verdict; None for a log without anything new, or that cannot be read."""
         if self._has_nothing_new(log):
             return None
         try:
@@ -210,15 +210,15 @@ class LogCleanerManager:
         return verdict
 
     def _has_nothing_new(self, log: Log) -> bool:
-        """Most logs at most times: all below the active segment was cleaned, or there is nothing
-        below it."""
+        """Whether everything below the active segment was cleaned, or nothing is below it, as is
+        mostly so."""
         known = self.checkpoints.get(log)
         if known is None:
             return len(log.segments) == 1
         return known == log.segments.active.base_offset
 
     def _correct(self, log: Log, offset: int, reason: ResetReason) -> None:
-        # Retention passes the checkpoint all the time where a topic is deleted from as well.
+        # With `delete` in the policy retention often moves the log start past the checkpoint.
         expected = reason is ResetReason.BELOW_LOG_START and log.config.delete
         _log.log(
             logging.DEBUG if expected else logging.WARNING,
@@ -232,7 +232,7 @@ class LogCleanerManager:
         self.checkpoints.set(log, offset)
 
     def facts_of(self, log: Log) -> LogFacts:
-        """What the planner wants to know."""
+        """The facts that the planner needs."""
         return replace(
             facts_of(
                 log,
@@ -253,7 +253,7 @@ class LogCleanerManager:
     # ---- while it is cleaned
 
     def is_wanted(self, work: LogToClean) -> bool:
-        """The cleaning is to go on; asked between its steps."""
+        """Whether the cleaning is to go on; called between its steps."""
         log = work.log
         return (
             isinstance(self._states.get(log.topic_partition), InProgress)
@@ -263,7 +263,7 @@ class LogCleanerManager:
         )
 
     def done_cleaning(self, work: LogToClean, end_offset: int | None) -> None:
-        """The cleaning is over; below `end_offset` the log is clean, None: as it was."""
+        """Note that the cleaning is over: the log is clean below `end_offset`; None: no further."""
         if end_offset is not None and self.is_wanted(work):
             self.checkpoints.set(work.log, end_offset)
         self._states.end(work.log.topic_partition)
@@ -277,66 +277,64 @@ class LogCleanerManager:
         _log.warning("Marking partition %s as uncleanable: %s", log.topic_partition, why)
 
     def why_uncleanable(self, log: Log) -> str | None:
-        """None for those that are not."""
+        """Why the log was marked uncleanable; None if it was not."""
         if not self._uncleanable:
             return None
         found = self._uncleanable.get(parent_dir(log.dir), {}).get(log.topic_partition)
         return None if found is None else found.why
 
     def uncleanable_in(self, log_dir: str) -> Mapping[TopicPartition, UncleanablePartition]:
-        """By partition."""
+        """The uncleanable partitions of a log directory."""
         return self._uncleanable.get(log_dir, {})
 
     def state_of(self, partition: TopicPartition) -> CleaningState | None:
-        """None: nobody cleans it, and nobody holds it back."""
+        """The partition's state; None if it is neither being cleaned nor paused."""
         return self._states.get(partition)
 
     # ---- retention of compacted logs
 
     def may_delete_from(self, log: Log) -> bool:
-        """Whether cleaners apply retention to it: compacted, and not being cleaned.
+        """Whether cleaners may apply retention to the log: it is compacted and not being cleaned.
 
-        Logs without delete in their policy lose what lies below their start.
+        Without `delete` in the policy, retention deletes only segments below the log start.
         """
         return self._is_candidate(log)
 
-    # ---- what befalls logs
+    # ---- events of logs
 
     def pause(self, partition: TopicPartition) -> None:
-        """A cleaning ends at its next step, none begins until `resume`."""
+        """End a running cleaning at its next step; none begins until `resume`."""
         self._states.pause(partition)
 
     def resume(self, partition: TopicPartition) -> None:
-        """Undo one `pause`; nothing, if the partition was forgotten meanwhile."""
+        """Undo one `pause`, unless the partition was forgotten meanwhile."""
         state = self._states.get(partition)
         if isinstance(state, Paused) or (isinstance(state, Aborted) and state.pauses):
             self._states.resume(partition)
 
     def truncated(self, log: Log) -> bool:
-        """It was cut: what lies in its active segment now is dirty. Whether that is news.
-
-        The caller writes the checkpoint.
-        """
+        """Note that the log was cut, so that its active segment is dirty; True when its checkpoint
+        was lowered, which the caller then writes."""
         self._states.abort(log.topic_partition)
         return self.checkpoints.truncate(log, log.segments.active.base_offset)
 
     def gone(self, log_dir: str, partition: TopicPartition) -> None:
-        """It was deleted."""
+        """Forget a partition that was deleted."""
         self._states.forget(partition)
         self._forget(log_dir, partition)
         self._copied_below.pop(partition, None)
         self.checkpoints.remove(log_dir, partition)
 
     def copy_begun(self, log: Log) -> None:
-        """A move begins: its copy is made of what the log holds from now on."""
+        """Note that a move begins, whose copy reads the log from now on."""
         self._copied_below[log.topic_partition] = self.checkpoints.get(log) or 0
 
     def moved(self, source: Log, target: Log) -> None:
-        """`target`, in another directory, is the partition's log now (S-CMP-14).
+        """Note that `target`, in another directory, is the partition's log now (S-CMP-14).
 
-        Of what was copied, what had been cleaned when the copy began is clean. What was cleaned
-        since may have been copied before, and is cleaned again. (Kafka takes the checkpoint over
-        as it is, and leaves old values of keys there.)
+        The part that had been cleaned when the copy began is clean in the copy. The part cleaned
+        since may have been copied before, and is cleaned again (decision 59). (Kafka takes the
+        checkpoint over, and leaves old values of keys there.)
         """
         partition = target.topic_partition
         from_dir, to_dir = parent_dir(source.dir), parent_dir(target.dir)
@@ -349,7 +347,7 @@ class LogCleanerManager:
             self._uncleanable.setdefault(to_dir, {})[partition] = given_up
 
     def directory_failed(self, log_dir: str, lost: Iterable[TopicPartition]) -> None:
-        """Its logs are out of service."""
+        """Forget the partitions of a directory that has failed."""
         _log.warning("Stopping cleaning logs in dir %s", log_dir)
         for partition in lost:
             self._states.forget(partition)
@@ -363,10 +361,10 @@ class LogCleanerManager:
             self._uncleanable.pop(log_dir, None)
         return found
 
-    # ---- numbers
+    # ---- statistics
 
     def statistics(self, log_dirs: Iterable[str]) -> CleanerManagerStatistics:
-        """For metrics; with the files of uncleanable partitions, of which there are few."""
+        """For metrics. May read files of uncleanable partitions, of which there are few."""
         given_up = {log_dir: self._uncleanable.get(log_dir, {}) for log_dir in log_dirs}
         return CleanerManagerStatistics(
             uncleanable_partitions={log_dir: len(some) for log_dir, some in given_up.items()},

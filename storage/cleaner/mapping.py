@@ -1,10 +1,10 @@
-"""The first walk of a cleaning: the keys of the dirty part, and their latest offsets (S-CMP-3).
+"""The first pass of a cleaning: maps the keys of the dirty part to their latest offsets (S-CMP-3).
 
 Every record with a key counts, tombstones too; data of aborted transactions and control records do
-not. The map's latest offset is that of the last batch that was read, and behind a segment the one
-before the next segment, so that gaps in the offsets are passed over (KAFKA-4586). When the map is
-full it ends in the midst of a batch, with the last record that it has taken: the cleaning goes so
-far, and the next one begins there. As Kafka's `buildOffsetMapForSegment`.
+not. The map's latest offset is that of the last batch that was read. After a segment it is the one
+before the next segment, so that gaps in the offsets are skipped (KAFKA-4586). A full map ends in
+the middle of a batch, with the last record that it took: the cleaning goes so far, and the next one
+begins there. As Kafka's `buildOffsetMapForSegment`.
 """
 
 from collections.abc import Iterator
@@ -78,11 +78,11 @@ class MapBuilder:
 
     @property
     def is_done(self) -> bool:
-        """All is in the map, or the map is full."""
+        """Whether the whole dirty part is in the map, or the map is full."""
         return self.is_full or self._walk.current is None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._walk.close()
 
     def _end_segment(self) -> None:
@@ -94,7 +94,7 @@ class MapBuilder:
         self._map.latest_offset = end - 1
 
     def _in_segment(self) -> Iterator[int]:
-        """The sizes of what was read."""
+        """Read the current segment on; yields the bytes of each piece."""
         for frames, batches in self._walk.pieces():
             if frames.legacy:
                 self._add_legacy(frames)
@@ -134,7 +134,7 @@ class MapBuilder:
             self._note(int(last_offsets[opened.after - 1]))
 
     def _note(self, offset: int) -> None:
-        """So far the map goes."""
+        """Note that the map covers the log up to `offset`."""
         if offset >= self._request.first_dirty_offset:
             self._map.latest_offset = max(self._map.latest_offset, offset)
 
@@ -158,7 +158,7 @@ class MapBuilder:
 
 
 def dirty_segments(request: CleanRequest) -> tuple[SourceSegment, ...]:
-    """Those that hold offsets from the first dirty one on."""
+    """The segments that hold offsets from the first dirty one on."""
     segments = request.segments
     bases = [segment.base_offset for segment in segments]
     first = max(int(np.searchsorted(bases, request.first_dirty_offset, "right")) - 1, 0)

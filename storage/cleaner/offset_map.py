@@ -1,21 +1,20 @@
 """Key -> latest offset, for as many keys as fit into a given memory (S-CMP-3).
 
-A key is a hash of 16 bytes, so an entry takes 24 bytes whatever the key, as in Kafka's
-`SkimpyOffsetMap`: 16 of hash, 8 of offset. Two keys of one hash would be taken for one, and the
-older record would be lost. Kafka hashes with MD5. XXH3 takes a third of the time, and is no secret
-either; so each map has a seed that whoever chooses keys cannot know, and keys that were made to
-have one hash have two.
+A key is stored as a hash of 16 bytes, so an entry takes 24 bytes whatever the key, as in Kafka's
+`SkimpyOffsetMap`: 16 of hash, 8 of offset. Two keys with one hash would count as one key, and the
+older record would be lost. Kafka hashes with MD5. XXH3 takes a third of the time (decision 23). A
+client could compute keys that collide under either, so each map has a seed that clients cannot
+know: keys made to share a hash do not.
 
 One row of a numpy table is an entry: both halves of the hash, and the offset plus one, so that a
-row of zeros is an empty one. The table begins small and grows, up to what it may be: the map of a
-small log lies in the processor's cache, and does not touch memory that it does not need. While it
-moves, the old table is beside the new one, so only tables of up to `_MOVED` bytes move.
+row of zeros is free. The table begins small and grows up to its limit: the map of a small log fits
+into the processor's cache, and touches no further memory. While a table grows, the old one is in
+memory beside the new one, so growing in steps ends at `_MOVED` bytes; the next size is the limit.
 
-Keys are put and asked in columns:
-all of them look at their first row at once, those that are not at their goal at their next one,
-and so on (open addressing). The distance between a key's rows comes from the second half of its
-hash; after `_STRIDES` rows it looks at each row from there on, so that it finds a free one wherever
-that is. Rows are never freed.
+Keys are put and looked up in columns: all of them probe their first row at once, those that are not
+done probe their next one, and so on (open addressing). The second half of a key's hash gives the
+distance between its rows; after `_STRIDES` rows it probes each following row, so that it finds a
+free one wherever that is. Rows are never freed.
 
 Offsets rise from call to call and within one call, as in a log.
 """
@@ -38,23 +37,23 @@ _STRIDES: Final = 64
 _FIRST_ROWS: Final = 1 << 12
 _GROWTH: Final = 4
 _FILLED: Final = 0.7
-"""Of a table that may still grow."""
+"""The greatest share of used rows in a table that may still grow."""
 _MOVED: Final = 16 << 20
 _AT_ONCE: Final = 1 << 16
-"""Entries that are moved at once."""
+"""How many entries are moved at once."""
 _ABSENT: Final = -1
 
 
 class OffsetMap:
-    """A hash table of fixed memory; keys are given as what `hashes_of` makes of them."""
+    """A hash table with a memory limit; keys are given as hashes by `hashes_of`."""
 
     __slots__ = ("_hash_seed", "_table", "capacity", "latest_offset", "size", "slots")
 
     def __init__(self, slots: int, load_factor: float = 0.9, *, hash_seed: int = 0) -> None:
-        """Raises ValueError when there is room for less than two keys: no cleaning would end."""
+        """Raises ValueError when there is no room for two keys: no cleaning would get further."""
         self.slots = slots
         self.capacity = int(slots * load_factor)
-        """So many keys may be in it (`log.cleaner.io.buffer.load.factor`)."""
+        """The most keys it may hold (`log.cleaner.io.buffer.load.factor`)."""
         if slots * load_factor <= 1:
             raise ValueError(
                 f"An offset map of {slots} entries is too small: a cleaning would never get "
@@ -63,36 +62,36 @@ class OffsetMap:
         self._hash_seed = hash_seed
         self._table = _new_table(min(slots, _FIRST_ROWS))
         self.size = 0
-        """Keys in it."""
+        """How many keys it holds."""
         self.latest_offset = -1
-        """Up to here the log is in the map; records above are none of its business."""
+        """The map covers the dirty part up to this offset; records above it are all kept."""
 
     @classmethod
     def of_bytes(cls, size: int, load_factor: float = 0.9, *, hash_seed: int = 0) -> "OffsetMap":
-        """One that takes `size` bytes."""
+        """A map of at most `size` bytes."""
         return cls(size // ENTRY_BYTES, load_factor, hash_seed=hash_seed)
 
     @property
     def utilization(self) -> float:
-        """Keys to slots."""
+        """Keys per slot, 0 to 1."""
         return self.size / self.slots
 
     def clear(self) -> None:
-        """Forget everything, and give the memory back."""
+        """Remove all keys and free the memory."""
         self._table = _new_table(min(self.slots, _FIRST_ROWS))
         self.size = 0
         self.latest_offset = -1
 
     def hashes_of(self, keys: Iterable[bytes]) -> Hashes:
-        """What the map knows these keys by, in their order."""
+        """The hashes of these keys, in their order."""
         digests = map(xxh3_128_digest, keys, repeat(self._hash_seed))
         return np.frombuffer(b"".join(digests), np.uint64).reshape(-1, 2)
 
     def put_all(self, hashes: Hashes, offsets: Ints) -> int:
-        """Put keys at their offsets, which rise; of a key that comes twice the last one counts.
+        """Put keys with their offsets, which rise; for a repeated key the last offset counts.
 
-        Ends where the map is full: before the first key that comes when `capacity` keys are in it,
-        known or not. Returns how many were put.
+        Stops where the map is full: once it holds `capacity` keys, before the next key, new or not.
+        Returns how many were put.
         """
         count = len(offsets)
         if self.size + count > self.capacity:
@@ -103,7 +102,7 @@ class OffsetMap:
         return count
 
     def latest_of(self, hashes: Hashes) -> Ints:
-        """The offset of each key, -1 of one that is not in the map."""
+        """The offset of each key, -1 for keys that are not in the map."""
         found = np.full(len(hashes), _ABSENT, np.int64)
         probe = _Probe(hashes, len(self._table))
         while probe.waiting.size:
@@ -128,7 +127,7 @@ class OffsetMap:
         return int(full[0]) if full.size else len(hashes)
 
     def _make_room(self, count: int) -> None:
-        """The table has rows for so many further keys."""
+        """Let the table grow until it has rows for `count` further keys, up to its limit."""
         rows = len(self._table)
         wanted = self.size + count
         while rows < self.slots and wanted > rows * _FILLED:
@@ -151,7 +150,7 @@ class OffsetMap:
             rows = table.take(at, axis=0)
             is_free = rows[:, 2] == 0
             same = ~is_free & _equal(rows, hashes.take(waiting, axis=0))
-            # Of equal indexes numpy's assignment leaves the last one's value: the latest offset.
+            # For equal indexes numpy assigns the last value: the latest offset.
             flat[at[same] * 3 + 2] = stored[waiting[same]]
             goes_on = ~(same | is_free)
             if is_free.any():
@@ -166,7 +165,7 @@ class OffsetMap:
                 flat[places - 1] = hashes[:, 1][winners]
                 flat[places] = stored[winners]
                 self.size += int(won.sum())
-                # An earlier record of the winner's key has nothing left to do.
+                # Earlier records of the winner's key are done.
                 mine, theirs = hashes.take(here, axis=0), hashes.take(owners, axis=0)
                 goes_on[is_free] = ~_equal(mine, theirs)
             probe.go_on(goes_on)
@@ -185,7 +184,7 @@ def _new_table(rows: int) -> Hashes:
 
 
 class _Probe:
-    """Keys on the way to their rows: which of them `waiting`, and where each looks now (`at`)."""
+    """The probing of many keys: those still `waiting`, and the row that each probes (`at`)."""
 
     __slots__ = ("_attempts", "_slots", "_strides", "at", "waiting")
 
@@ -197,7 +196,7 @@ class _Probe:
         self.at = (hashes[:, 0] % np.uint64(slots)).astype(np.int64)
 
     def go_on(self, unfinished: npt.NDArray[np.bool_]) -> None:
-        """Those look at their next row; all after the last row are done."""
+        """Move the unfinished keys to their next row; keys that have probed every row are done."""
         self._attempts += 1
         if self._attempts > _STRIDES + self._slots:
             unfinished = np.zeros_like(unfinished)

@@ -1,11 +1,11 @@
-"""The records of many batches at once, as columns: small batches cost no more than large ones.
+"""Opens many batches at once, their records as columns: small batches cost no more than large ones.
 
     for opened in open_records(frames, batches, wanted):
         ...     # the batches [opened.first, opened.after), and the records of those that are wanted
 
-Batches come in their order, and so do records. Memory is bounded: what is inflated at once, and how
-many records are in columns at once. A batch that is too much for that comes alone, unopened
-(`Opened.is_large`), and is gone through in chunks (`chunks_of`), as often as one likes.
+Batches come in their order, and so do records. Memory is bounded: the bytes inflated at once, and
+the records in columns at once. A batch beyond these bounds comes alone and unopened
+(`Opened.is_large`), and is read in chunks (`chunks_of`), any number of times.
 """
 
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ Ints = npt.NDArray[np.int64]
 
 _LARGE_PLAIN: Final = 2 << 20
 _LARGE_INFLATED: Final = 2 << 20
-"""Bytes of one batch's records."""
+"""The most bytes of one batch's records that are inflated together with other batches."""
 _LARGE_COUNT: Final = 50_000
-"""Records of one batch."""
+"""The most records of one batch that is opened together with others."""
 _ENOUGH: Final = 1 << 22
-"""Bytes inflated, after which no further batch is opened beside them."""
+"""Once so many bytes are inflated, no further batch is added to them."""
 _ENOUGH_RECORDS: Final = 100_000
 _PADDING: Final = bytes(PAD)
 _NO_LIMIT: Final = 1 << 62
@@ -41,7 +41,7 @@ _NO_LIMIT: Final = 1 << 62
 
 @dataclass(slots=True)
 class Records:
-    """Records of some batches; arrays of one length but for the payload."""
+    """Records of some batches: a payload, and arrays of one length."""
 
     payload: bytes
     starts: Ints
@@ -62,11 +62,11 @@ class Opened:
     after: int
     records: Records
     is_large: bool = False
-    """One wanted batch whose records are not here."""
+    """Whether this is one wanted batch that was not opened."""
 
 
 def corrupt(error: RecordsError, where: str) -> Uncleanable:
-    """What a log is that holds such a batch."""
+    """The Uncleanable for a log with such a batch at `where`."""
     if isinstance(error, UnsupportedCompression):
         return Uncleanable(UncleanableReason.UNSUPPORTED_CODEC, f"{where}: {error}")
     return Uncleanable(UncleanableReason.CORRUPT_RECORDS, f"{where}: {error}")
@@ -83,7 +83,9 @@ def _nothing() -> Records:
 def open_records(
     frames: Frames, batches: Columns, wanted: Flags, where: str = ""
 ) -> Iterator[Opened]:
-    """All batches of `frames` (format 2), those that are `wanted` opened; `where` for messages.
+    """All batches of `frames` (format 2), of which the `wanted` ones are opened.
+
+    `where` names the place in messages.
 
     Raises Uncleanable for records that do not fill their batch.
     """
@@ -112,8 +114,8 @@ def open_records(
 
 
 def _cuts(plain: Ints, counts: Ints) -> list[int]:
-    """Before which batches to end a group, so that none has many more than `_ENOUGH_RECORDS` of
-    the `plain` ones' records; and the end."""
+    """Indexes of the batches before which a group ends, so that none has many more than
+    `_ENOUGH_RECORDS` records of `plain` batches; the last one is the end."""
     whole = np.cumsum(counts[plain], dtype=np.int64) // _ENOUGH_RECORDS
     return [*plain[1:][np.diff(whole) > 0].tolist(), len(counts)]
 
@@ -122,9 +124,9 @@ class _Bounds(NamedTuple):
     """Batches in a payload; arrays of one length."""
 
     indexes: Ints
-    """Of the batch in the frames."""
+    """Index of each batch in the frames."""
     begins: Ints
-    """Of its records."""
+    """Where the records of each batch begin in the payload."""
     ends: Ints
     counts: Ints
 
@@ -132,8 +134,8 @@ class _Bounds(NamedTuple):
 class _Group:
     """Batches that are opened together.
 
-    Their payload is the chunk they lie in, or what was inflated of them; where a group has both
-    kinds, the chunk follows what was inflated.
+    Their payload is the chunk they lie in, or their inflated records; if a group has both kinds,
+    the chunk follows the inflated records.
     """
 
     __slots__ = (
@@ -166,7 +168,7 @@ class _Group:
         self.begin(0)
 
     def begin(self, first: int) -> None:
-        """Another one, from that batch on."""
+        """Begin the next group with the batch `first`."""
         self._first = first
         self._pieces: list[bytes] = []
         self._inflated: list[tuple[int, int, int, int]] = []
@@ -176,11 +178,11 @@ class _Group:
 
     @property
     def is_enough(self) -> bool:
-        """No further batch should be inflated beside these."""
+        """Whether no further batch should be added."""
         return self._inflated_size > _ENOUGH or self._inflated_records > _ENOUGH_RECORDS
 
     def add(self, index: int, count: int, codec: int) -> bool:
-        """Inflate a batch; False if it is too large to be opened here, or makes no sense."""
+        """Inflate a batch; False if it is too large to be opened here, or damaged."""
         at = self._frames.starts[index]
         packed = self._frames.chunk[at + BATCH_OVERHEAD : at + int(self._sizes[index])]
         payload = inflate_at_once(codec, packed, _LARGE_INFLATED)
@@ -194,7 +196,7 @@ class _Group:
         return True
 
     def take(self, after: int) -> Iterator[Opened]:
-        """What there is before that batch; then the next group begins there."""
+        """Open the group's batches before `after`, if any, and begin the next group there."""
         first = self._first
         if after > first:
             yield Opened(first, after, self._records_before(after))
@@ -237,7 +239,7 @@ def _merged(one: _Bounds, other: _Bounds) -> _Bounds:
 
 
 def chunks_of(chunk: memoryview | bytes, at: int, where: str = "") -> Iterator[Records]:
-    """The records of the batch at `at`, however many, some at a time; their owner is 0.
+    """The records of the batch at `at`, a bounded number at a time; their owner is 0.
 
     Raises Uncleanable.
     """

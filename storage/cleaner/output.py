@@ -1,4 +1,4 @@
-"""Where the rewriting of a group puts what stays: as a rule, one `.cleaned` segment."""
+"""Where the rewriting of a group writes to: normally one `.cleaned` segment."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -19,43 +19,43 @@ class Placed(NamedTuple):
 
 
 class Output(Protocol):
-    """Where what stays of a group goes."""
+    """The destination of a group's batches that are kept."""
 
     @property
     def base_offset(self) -> int:
-        """Of the group."""
+        """The group's base offset."""
         ...
 
     @property
     def size(self) -> int:
-        """Bytes that went there."""
+        """How many bytes were written."""
         ...
 
     def add(self, data: "bytes | memoryview") -> None:
-        """These bytes follow."""
+        """Append bytes, to be written by `write_down`."""
         ...
 
     def note(self, size: int, last_offset: int, max_timestamp: int) -> None:
-        """Among what was added, the next `size` bytes are one batch."""
+        """Note that the next `size` of the added bytes are one batch."""
         ...
 
     def write_down(self) -> None:
-        """A piece of the log is through. Raises OSError."""
+        """Write what was added, at the end of a piece of the log. Raises OSError."""
         ...
 
     def finish(self, aborted: bytes, modified_ms: int) -> Checksum:
-        """The group is through; the checksum of its transaction index. Raises OSError.
+        """Complete the group; returns the checksum of its transaction index. Raises OSError.
 
-        `aborted`: the entries of that index.
+        `aborted`: the entries of that index. `modified_ms`: the file's modification time.
         """
         ...
 
     def discard(self) -> None:
-        """Nothing of it is wanted. Raises OSError."""
+        """Remove everything that was written. Raises OSError."""
         ...
 
     def close(self) -> None:
-        """Let go of files; what was not written down stays unwritten."""
+        """Close the files without writing anything more."""
         ...
 
 
@@ -65,7 +65,7 @@ class CleanedWriter:
     __slots__ = ("_fs", "_noted", "_pieces", "_segment")
 
     def __init__(self, fs: FileSystem, request: CleanRequest, base_offset: int) -> None:
-        """Removes what an earlier attempt has left. Raises OSError."""
+        """Removes files that an earlier attempt has left. Raises OSError."""
         self._fs = fs
         self._segment = LogSegment(
             fs,
@@ -85,25 +85,25 @@ class CleanedWriter:
 
     @property
     def base_offset(self) -> int:
-        """Of the segment."""
+        """The segment's base offset."""
         return self._segment.base_offset
 
     @property
     def size(self) -> int:
-        """Bytes that are written."""
+        """How many bytes were written."""
         return self._segment.size
 
     def add(self, data: "bytes | memoryview") -> None:
-        """These bytes follow."""
+        """Append bytes, to be written by `write_down`."""
         if len(data):
             self._pieces.append(data)
 
     def note(self, size: int, last_offset: int, max_timestamp: int) -> None:
-        """Among what was added, the next `size` bytes are one batch."""
+        """Note that the next `size` of the added bytes are one batch."""
         self._noted.append(Placed(size, last_offset, max_timestamp))
 
     def write_down(self) -> None:
-        """What was added goes into the files. Raises OSError."""
+        """Write what was added to the files. Raises OSError."""
         if not self._pieces:
             return
         self._segment.write(b"".join(self._pieces))
@@ -112,7 +112,10 @@ class CleanedWriter:
         self._pieces, self._noted = [], []
 
     def finish(self, aborted: bytes, modified_ms: int) -> Checksum:
-        """Complete, dated and synced. Returns the transaction index's checksum. Raises OSError."""
+        """Complete, date and sync the files; returns the transaction index's checksum.
+
+        Raises OSError.
+        """
         segment = self._segment
         segment.txn_index.extend(aborted)
         segment.become_inactive()
@@ -130,5 +133,5 @@ class CleanedWriter:
             self._fs.unlink(path, missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the files; somebody may have removed them already."""
+        """Close the files without writing anything more; they may have been removed already."""
         self._segment.release()

@@ -1,8 +1,8 @@
 """A segment whose offsets lie too far apart for its indexes, met by a cleaning (S-CMP-15).
 
 Only cleaners of old Kafka versions made such segments (KAFKA-6264), and a start splits those that
-it reads (`storage.splitting`). One that lies below the recovery point is met here first: it is
-copied into pieces, each a segment of its own, and the cleaning ends. The next one finds the pieces.
+it reads (`storage.splitting`). If a cleaning meets one first, it copies it into pieces, each a
+segment of its own, and ends. The next cleaning finds the pieces.
 """
 
 from storage.cleaner.aborted import with_markers_in
@@ -22,7 +22,7 @@ from storage.reader.frames import Frames
 
 
 class SegmentSplitter:
-    """Copies one segment into pieces; the first one bears its name, and may be empty."""
+    """Copies one segment into pieces; the first one has its name, and may be empty."""
 
     __slots__ = ("_done", "_fs", "_last", "_out", "_request", "_source", "_walk")
 
@@ -54,7 +54,7 @@ class SegmentSplitter:
         return tuple(_step(read, piece) for piece in self._done)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._walk.close()
         self._out.close()
 

@@ -3,19 +3,19 @@
     |---- clean ----|---------- dirty ----------|
     ^ log start     ^ first dirty offset   ^ first uncleanable offset     ^ log end
 
-  * The first dirty offset is where the last cleaning ended (the checkpoint). When the log does not
-    reach there, at either end, it is the log start and the checkpoint is to be corrected.
+  * The first dirty offset is where the last cleaning ended (the checkpoint). If that lies outside
+    of the log, it is the log start, and the checkpoint is corrected.
   * The first uncleanable offset is the base of the first segment that must not be touched: the one
     that holds the last stable offset, the active one, or the first whose newest record is younger
     than `min.compaction.lag.ms`, whichever comes first.
-  * The log is due when the dirty part of what may be cleaned is more than
-    `min.cleanable.dirty.ratio` of clean and dirty part together, or when its oldest dirty segment
-    is older than `max.compaction.lag.ms`.
+  * The log is due when the cleanable bytes are more than `min.cleanable.dirty.ratio` of clean and
+    cleanable bytes together, or when its oldest dirty segment is older than
+    `max.compaction.lag.ms`.
 
-The verdict is data: the cleaner acts on it, metrics and `explain-cleaner` tell it. A segment's
-timestamps may have to be read from its files, so they are asked only where a lag is set, and
-`judge` is a generator that yields before each such question: who has many logs lets others have
-their turn.
+The verdict is data: the cleaner acts on it, metrics and `explain-cleaner` show it. A segment's
+timestamps may have to be read from its files, so they are read only if a lag is set, and `judge` is
+a generator that yields before each such read, so that a caller with many logs can let other tasks
+have their turn.
 After Kafka's `LogCleanerManager.cleanableOffsets`, `LogToClean` and `maxCompactionDelay`.
 """
 
@@ -32,15 +32,15 @@ from storage.cleaner.states import Paused as CleaningPaused
 
 Found = TypeVar("Found")
 Questions = Generator[None, None, Found]
-"""Yields before each question that may open a file; returns the answer to all of it."""
+"""A generator that yields before each read that may open a file, and returns the result."""
 
 
 class SegmentView(Protocol):
-    """What is asked of a segment: a `LogSegment`, or what a reader of a directory knows."""
+    """The planner's view of a segment: a `LogSegment`, or one of an offline reader."""
 
     @property
     def base_offset(self) -> int:
-        """Of its name."""
+        """The base offset in its name."""
         ...
 
     @property
@@ -49,17 +49,17 @@ class SegmentView(Protocol):
         ...
 
     def largest_timestamp(self) -> int:
-        """Of its records; when the file was last written where they have none."""
+        """The greatest of its records; if they have none, when the file was last written."""
         ...
 
     def read_first_timestamp(self) -> int:
-        """Of its first batch, -1 where it has none."""
+        """The max timestamp of its first batch; -1 if it has none."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
-    """A transaction is not decided yet: nothing from its first record on may be cleaned."""
+    """A transaction is still open: nothing from its first record on may be cleaned."""
 
     producer_id: int
     first_offset: int
@@ -79,14 +79,14 @@ def _first(segment: Any) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
-    """What is known of a log. Offsets are absolute, times milliseconds since the epoch."""
+    """The facts about a log. Offsets are absolute, times milliseconds since the epoch."""
 
     segments: Sequence[SegmentView]
     """All, ascending; the last one is the active one."""
     log_start_offset: int
     log_end_offset: int
     last_stable_offset: int
-    """Nothing from here on is cleaned: records that are not replicated, or not decided."""
+    """Nothing from here on is cleaned: not replicated, or of an open transaction."""
     checkpointed: int | None
     """Where the last cleaning ended; None: it was never cleaned."""
     config: TopicConfig
@@ -95,7 +95,7 @@ class LogFacts:
     """The oldest one."""
     state: CleaningState | None = None
     uncleanable: str | None = None
-    """Why the cleaner has given it up."""
+    """Why the cleaner has given the log up; None if it has not."""
     cleaner_enabled: bool = True
     largest_timestamp_of: Callable[[Any], int] = _largest
     first_timestamp_of: Callable[[Any], int] = _first
@@ -125,33 +125,33 @@ class Uncleanable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProgress:
-    """A cleaner is at it."""
+    """A cleaner is cleaning it."""
 
     aborted: bool
-    """It ends at its next step."""
+    """Whether the cleaning ends at its next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """Held back for the time of a move or a truncation."""
+    """Paused, during a move or while a coordinator reads the log."""
 
     times: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingDirty:
-    """Everything was cleaned, or there is nothing."""
+    """Everything was cleaned, or the log is empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveSegmentOnly:
-    """What is dirty lies in the active segment, which is never cleaned before it is rolled."""
+    """The dirty part is in the active segment, which is not cleaned before it is rolled."""
 
     base_offset: int
     size: int
     segment_bytes: int
     segment_ms: int
-    """It is rolled when it is larger or older than these, by the next append."""
+    """The next append rolls the segment once it is larger or older than these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +208,7 @@ class ResetReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """What of a log may be cleaned."""
+    """The part of a log that may be cleaned."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
@@ -216,18 +216,18 @@ class Extent:
     clean_bytes: int
     cleanable_bytes: int
     reset: ResetReason | None
-    """The checkpoint has to be set to the first dirty offset."""
+    """Why the checkpoint has to be set to the first dirty offset; None if it is right."""
     limits: tuple[Limit, ...]
-    """What ends it where it ends."""
+    """Why the part ends where it does."""
 
     @property
     def total_bytes(self) -> int:
-        """Of what the ratio is of."""
+        """The denominator of the ratio."""
         return self.clean_bytes + self.cleanable_bytes
 
     @property
     def ratio(self) -> float:
-        """From 0 to 1; 0 for an empty log."""
+        """The dirty ratio, from 0 to 1; 0 for an empty log."""
         return self.cleanable_bytes / self.total_bytes if self.total_bytes else 0.0
 
 
@@ -242,7 +242,7 @@ class Due:
 
     @property
     def ratio(self) -> float:
-        """By which the filthiest log is found."""
+        """The dirty ratio, which orders the logs that are due."""
         return self.extent.ratio
 
 
@@ -253,9 +253,9 @@ class NotDue:
     reasons: tuple[Reason, ...]
     """At least one; those that do not pass by themselves first."""
     extent: Extent | None
-    """None where it was not looked at."""
+    """None if it was not determined, for a log that is not compacted."""
     delay_ms: int = 0
-    """As `Due.delay_ms`: it would be due, were there anything that may be cleaned."""
+    """As `Due.delay_ms`: the log would be due if any of it might be cleaned."""
 
 
 Verdict = Due | NotDue
@@ -264,7 +264,7 @@ Verdict = Due | NotDue
 def judge(facts: LogFacts) -> Questions[Verdict]:
     """Whether the log is due, and all reasons why not.
 
-    Raises what a question for a timestamp raises.
+    Raises what reading a timestamp raises.
     """
     hindrances = tuple(_hindrances(facts))
     if not facts.config.compact:
@@ -296,7 +296,7 @@ def judged(facts: LogFacts) -> Verdict:
 
 
 def answered(questions: Questions[Found]) -> Found:
-    """All of them, here and now."""
+    """Run such a generator to its end, here and now."""
     while True:
         try:
             next(questions)
@@ -325,7 +325,7 @@ def _reasons_for_nothing(facts: LogFacts, extent: Extent) -> tuple[Reason, ...]:
 
 
 def first_dirty_offset(facts: LogFacts) -> tuple[int, ResetReason | None]:
-    """Where the dirty part begins, and why the checkpoint is not that (S-CMP-2)."""
+    """Where the dirty part begins, and why not at the checkpoint (S-CMP-2)."""
     start, known = facts.log_start_offset, facts.checkpointed
     if known is None:
         return start, None
@@ -350,7 +350,7 @@ def cleanable_extent(facts: LogFacts) -> Questions[Extent]:
             segment, timestamp = young
             first = segment.base_offset
             limits = (LagNotOver(base_offset=first, until_ms=timestamp + lag_ms),)
-    # Of a segment, all is cleaned or nothing: the one that holds that offset stays.
+    # A segment is cleaned whole or not at all: the one that holds that offset is left out.
     end = _floor(segments, max(first, dirty))
     begin = min(_floor(segments, dirty), end)
     clean = sum(s.size for s in segments if s.base_offset < dirty)
@@ -413,7 +413,7 @@ def _due_at(facts: LogFacts, dirty: int) -> Questions[int | None]:
 
 
 def _floor(segments: Sequence[SegmentView], offset: int) -> int:
-    """The place of the segment that holds `offset`; of the first one for what lies before it."""
+    """The index of the segment that holds `offset`; 0 if `offset` is below all."""
     at = len(segments) - 1
     while at > 0 and segments[at].base_offset > offset:
         at -= 1

@@ -1,13 +1,13 @@
-"""Batches of format 2 made anew with fewer records, as Kafka's `MemoryRecordsBuilder` makes them.
+"""Rebuilds batches of format 2 with fewer records, as Kafka's `MemoryRecordsBuilder` does.
 
-What stays as it is: base offset, last offset, producer, sequence, leader epoch, codec, the kind of
-batch (S-CMP-7). So offsets never change, and the sequence that comes next can still be told. The
-base timestamp is that of the first record that stays, or the delete horizon (attribute bit 6,
-S-CMP-6), and the timestamp deltas are relative to it; the max timestamp is counted anew.
+Unchanged are base offset, last offset, producer, sequence, leader epoch, codec and the kind of
+batch (S-CMP-7). So offsets never change, and the producer's next sequence is still known. The base
+timestamp is that of the first record kept, or the delete horizon (attribute bit 6, S-CMP-6), and
+the timestamp deltas are relative to it; the max timestamp is that of the records kept.
 
-A record is its bytes but for its timestamp delta, which comes behind the length and the attributes.
-Where the new delta is written in as many bytes as the old one, it is put in its place; otherwise a
-new head is made, and the rest of the record follows as it was. Both for many records at once.
+A record keeps its bytes except its timestamp delta, which follows the length and the attributes. A
+new delta of the same width is written in place of the old one; otherwise the record gets a new head
+before its unchanged rest. Both are done for many records at once.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 MOST: Final = 2**31 - 1 - BATCH_OVERHEAD
-"""Bytes of records in one batch."""
+"""The most bytes of records in one batch."""
 
 _KIND: Final = TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 _HEAD: Final = 16
@@ -40,7 +40,7 @@ _SEVEN: Final = np.uint64(7)
 
 
 class Place(NamedTuple):
-    """What of a batch's header stays, whatever becomes of its records."""
+    """The header fields of a batch from which the rebuilt one's are taken."""
 
     base_offset: int
     last_offset: int
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 
 def empty_batch(place: Place) -> bytes:
-    """The header alone (`DefaultRecordBatch.writeEmptyHeader`): no codec, no horizon."""
+    """A batch of the header alone (`DefaultRecordBatch.writeEmptyHeader`): no codec, no horizon."""
     return _assembled(
         b"",
         place,
@@ -73,7 +73,7 @@ def filled_batch(
     max_timestamp: int,
     horizon: int,
 ) -> bytes:
-    """One around `count` records, which are compressed already; `horizon` -1 for none."""
+    """A batch of `count` records, whose `payload` is compressed already; `horizon` -1 for none."""
     return _assembled(
         payload,
         place,
@@ -117,7 +117,7 @@ def redated_records(
     new: Ints,
     bounds: Sequence[int],
 ) -> list[bytes]:
-    """The records of some batches one after the other, with new timestamp deltas; a piece a batch.
+    """The records of some batches with new timestamp deltas; one piece per batch.
 
     The records at [starts, ends) in `payload` have the deltas `old` and get `new`; those of the
     batch i are the ones from bounds[i] to bounds[i + 1].
@@ -153,7 +153,7 @@ def redated_records(
 def _joined_runs(
     payload: bytes | bytearray, starts: Ints, ends: Ints, bounds: Sequence[int]
 ) -> list[bytes]:
-    """Records as they are: those that lie one behind the other are copied together."""
+    """Unchanged records, one piece per batch; adjacent ones are copied together."""
     is_first = np.empty(len(starts), np.bool_)
     is_first[0] = True
     np.not_equal(starts[1:], ends[:-1], out=is_first[1:])
@@ -171,7 +171,7 @@ def _joined_runs(
 def _joined_heads(
     payload: bytes | bytearray, behind: Ints, ends: Ints, codes: Ints, sizes: Ints
 ) -> bytes:
-    """Records with new heads; `behind` is where the part begins that stays."""
+    """Records with new heads; `behind` is where the unchanged part of each begins."""
     bodies = 1 + sizes + (ends - behind)
     body_codes = _zigzag(bodies)
     body_sizes = _sizes_of(body_codes)

@@ -1,4 +1,4 @@
-"""The timestamps of batches that are written anew."""
+"""The timestamps of batches that are rewritten."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from storage.cleaner.retained import Columns, Flags, Ints, has_delete_horizon
 
 
 class NewDates:
-    """Timestamps of batches that are written anew; arrays over these batches."""
+    """Timestamps of batches that are rewritten; arrays over these batches."""
 
     __slots__ = ("_batch_base", "_batch_greatest", "_by_log", "horizons")
 
@@ -21,21 +21,21 @@ class NewDates:
         horizons: Ints = np.where(has_delete_horizon(batches)[indexes], self._batch_base, -1)
         horizons[new_horizon[indexes]] = request.now_ms + request.delete_retention_ms
         self.horizons = horizons
-        """-1: none."""
+        """Delete horizons in milliseconds; -1: none."""
 
     def of_records(self, owners: Ints, deltas: Ints) -> Ints:
-        """Timestamps of records; `owners` counts in these batches."""
+        """Timestamps of records, given the index of each one's batch and its delta."""
         dated: Ints = np.where(
             self._by_log[owners], self._batch_greatest[owners], self._batch_base[owners] + deltas
         )
         return dated
 
     def bases(self, firsts: Ints) -> Ints:
-        """The new base timestamps; `firsts` are those of the first records that stay."""
+        """The new base timestamps; `firsts` are those of the first records kept."""
         bases: Ints = np.where(self.horizons >= 0, self.horizons, firsts)
         return bases
 
     def greatest(self, found: Ints) -> Ints:
-        """The new max timestamps; `found` are the greatest of the records that stay."""
+        """The new max timestamps; `found` are the greatest of the records kept."""
         greatest: Ints = np.where(self._by_log, self._batch_greatest, np.maximum(found, -1))
         return greatest

@@ -1,4 +1,4 @@
-"""What one cleaning is asked to do, and what it has done: values that travel to a child and back.
+"""The request for a cleaning, and its results: values that are sent to a child process and back.
 
 All of them pickle. Offsets are absolute, sizes bytes, times milliseconds since the epoch.
 """
@@ -15,12 +15,12 @@ LastRecords = Mapping[int, tuple[int, int]]
 """Producer id -> (epoch, offset of its last data in this log, or -1 where there is none)."""
 
 LEAST_MAP_SLOTS: Final = 2
-"""With fewer entries no cleaning would ever get further."""
+"""With fewer entries no cleaning would get further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSegment:
-    """A segment as it is when the cleaning begins. It is closed, so it stays like that."""
+    """A segment at the beginning of a cleaning. It is not the active one, so it does not change."""
 
     base_offset: int
     size: int
@@ -40,7 +40,7 @@ class CleanRequest:
     """From the first of the log to the last one that begins before `first_uncleanable_offset`."""
     first_dirty_offset: int
     first_uncleanable_offset: int
-    """The base of a segment: no record at or above it is looked at (S-CMP-8)."""
+    """The base of a segment: no record at or above it is read (S-CMP-8)."""
     now_ms: int
     delete_retention_ms: int
     segment_bytes: int
@@ -48,12 +48,12 @@ class CleanRequest:
     index_interval_bytes: int
     map_bytes: int
     io_buffer_bytes: int
-    """The least that is read at once."""
+    """The fewest bytes to read at once."""
     load_factor: float = 0.9
     hash_seed: int = 0
-    """64 bits that whoever chooses the keys cannot know (`OffsetMap`)."""
+    """64 bits that clients, who choose the keys, cannot know (`OffsetMap`)."""
     legacy_horizon_ms: int = 0
-    """Tombstones of formats 0 and 1 stay in segments that were modified later than this."""
+    """Tombstones of formats 0 and 1 are kept in segments that were modified later than this."""
     active_producers: LastRecords = field(default_factory=dict)
     aborted: bytes = b""
     """Index entries (`storage.cleaner.aborted`) of all aborted transactions with data below
@@ -62,16 +62,16 @@ class CleanRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedSegment:
-    """A segment that stands as `.cleaned` files, synced, and waits to be installed."""
+    """A segment of synced `.cleaned` files that is ready to be installed."""
 
     base_offset: int
     size: int
     sources: tuple[int, ...]
-    """Base offsets of the segments whose place it takes."""
+    """Base offsets of the segments that it replaces."""
     aborted_sum: Checksum
-    """What its transaction index holds."""
+    """The checksum of its transaction index."""
     leaves_open: bool
-    """A transaction may be open at its end."""
+    """Whether a transaction may be open at its end."""
 
 
 _NO_FATES: Final = (0,) * len(RecordFate)
@@ -79,10 +79,10 @@ _NO_FATES: Final = (0,) * len(RecordFate)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerStats:
-    """What a cleaning, or a part of one, has read and written."""
+    """Counts of what a cleaning, or a part of one, has read and written."""
 
     bytes_read: int = 0
-    """By the rewriting; the map's are apart."""
+    """By the rewriting; those of the map are in `map_bytes_read`."""
     bytes_written: int = 0
     messages_read: int = 0
     messages_written: int = 0
@@ -91,14 +91,14 @@ class CleanerStats:
     map_bytes_read: int = 0
     map_messages_read: int = 0
     map_utilization: float = 0.0
-    """Entries to slots: `load_factor` is a full map."""
+    """Keys per slot: `load_factor` is a full map."""
     end_offset: int = 0
-    """Below it the log is clean: what the checkpoint takes (S-CMP-14)."""
+    """The log is clean below it: the next checkpoint (S-CMP-14)."""
     fates: tuple[int, ...] = _NO_FATES
     """How many records met each `RecordFate`."""
 
     def plus(self, other: "CleanerStats") -> "CleanerStats":
-        """Both together; utilization and end offset are this one's unless the other has some."""
+        """The sum of both; utilization and end offset are the other's, unless these are 0."""
         return replace(
             self,
             bytes_read=self.bytes_read + other.bytes_read,
@@ -116,20 +116,20 @@ class CleanerStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapStep:
-    """What one step of reading the dirty part has brought."""
+    """The result of one step of reading the dirty part."""
 
     read_bytes: int
     messages: int
     is_done: bool
     end_offset: int
-    """Below it everything is in the map: the cleaning goes so far."""
+    """The map covers the dirty part below it: the cleaning goes so far."""
     map_utilization: float
     is_full: bool
     """The map has no room for more keys: the rest waits for the next cleaning (S-CMP-3)."""
 
     @property
     def stats(self) -> CleanerStats:
-        """The same as a part of the whole cleaning's."""
+        """The step's counts, to be added to the whole cleaning's."""
         return CleanerStats(
             map_bytes_read=self.read_bytes,
             map_messages_read=self.messages,
@@ -140,7 +140,7 @@ class MapStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteStep:
-    """What one step of writing a group anew has brought."""
+    """The result of one step of rewriting a group."""
 
     read_bytes: int
     written_bytes: int
@@ -148,4 +148,4 @@ class RewriteStep:
     cleaned: CleanedSegment | None
     """Set when it is done."""
     stats: CleanerStats
-    """Of this step."""
+    """The counts of this step."""

@@ -1,24 +1,24 @@
-"""Which records and batches of a compacted log live, and by which rule: columns in, reasons out.
+"""Which records and batches a cleaning keeps, and by which rule: columns in, reasons out.
 
 A record (S-CMP-5, S-CMP-6; Kafka's `Cleaner.shouldRetainRecord`), by the first rule that holds:
 
-  a. Its batch is judged as a whole: data of an aborted transaction goes, control records stay or
-     go with their marker.
-  b. Above the map's latest offset nothing is known of its key: it stays.
-  c. Without a key it cannot be kept in a compacted log: it goes, and is counted as invalid.
-  d. The map knows a later offset of its key: it goes.
-  e. It has a value: it stays.
-  f. It is a tombstone. It stays until the delete horizon of its batch has passed (KIP-534); where
-     none was set yet it stays, and the batch gets one. In formats 0 and 1, which have no place for
-     a horizon, its segment's last modification decides.
+  a. Its batch is judged as a whole: data of an aborted transaction is dropped, a control record is
+     kept or dropped as its marker is.
+  b. It lies above the map's latest offset, so its key is not known there: it is kept.
+  c. It has no key, which a compacted log cannot have: it is dropped, and counted as invalid.
+  d. The map has a later offset of its key: it is dropped.
+  e. It has a value: it is kept.
+  f. It is a tombstone. It is kept until the delete horizon of its batch has passed (KIP-534); if
+     the batch has none yet, it is kept, and the batch gets one. In formats 0 and 1, which have no
+     horizon, the last modification of its segment decides.
 
-A batch (Kafka's `MemoryRecords.filterTo`): it is kept as it lies when all its records stay, it
-needs no new horizon, and it is of format 2; written anew when only some do, its first horizon is
-set, or its format is old; and when nothing of it stays it goes, unless its header is still needed.
-That is so for the last batch of a producer that is active, which tells the sequence that comes
-next, and for the last batch of what is cleaned, without which the log would seem to end earlier.
+A batch (Kafka's `MemoryRecords.filterTo`): it is kept unchanged if all its records are kept, it
+needs no new horizon, and it is of format 2. It is rewritten if only some are kept, if its first
+horizon is set, or if its format is old. If no record is kept it is dropped, unless its header is
+still needed: that of the last batch of an active producer gives the next sequence, and without that
+of the last batch of the cleaned part the log would seem to end earlier.
 
-The cleaner and `explain-cleaner` both ask here.
+The cleaner and `explain-cleaner` both use these rules.
 """
 
 from collections.abc import Mapping
@@ -35,29 +35,29 @@ Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
 """Values of one of the enumerations below."""
 Columns = Mapping[str, npt.NDArray[Any]]
-"""Of batches: see `storage.reader.columns.BATCH_COLUMNS`."""
+"""Columns of batches: see `storage.reader.columns.BATCH_COLUMNS`."""
 
 
 _FATES: Final = np.array(
     [FATE_OF_RULE.get(rule, RecordFate.KEPT_LATEST) for rule in BatchRule], np.uint8
 )
-"""By the number of the rule; that of `BY_KEY` is never looked at."""
+"""By the number of the rule; the entry of `BY_KEY` is never used."""
 
 
 class BatchPlan(NamedTuple):
-    """What is known of some batches before their records are looked at; arrays of one length."""
+    """What is known of some batches before their records are read; arrays of one length."""
 
     rules: Codes
     """`BatchRule`."""
     sets_horizon: Flags
-    """Markers whose data is all gone: their own delete horizon begins to run."""
+    """Whether the batch is a marker whose data is all gone: it gets its delete horizon."""
     if_empty: Codes
-    """`BatchFate` of a batch of which no record stays."""
+    """`BatchFate` of the batch if no record of it is kept."""
     tombstones_stay: Flags
-    """Whether tombstones of the batch are too young to go."""
+    """Whether tombstones of the batch are too young to be dropped."""
 
     def part(self, first: int, after: int) -> "BatchPlan":
-        """Of the batches [first, after)."""
+        """The plan of the batches [first, after)."""
         some = slice(first, after)
         return BatchPlan(
             self.rules[some],
@@ -68,13 +68,13 @@ class BatchPlan(NamedTuple):
 
     @property
     def is_opened(self) -> Flags:
-        """Whose records have to be looked at; the others' all go."""
+        """Whether the batch's records have to be read; otherwise all are dropped."""
         opened: Flags = ~np.isin(self.rules, UNOPENED)
         return opened
 
 
 def tombstones_stay(batches: Columns, now_ms: int, *, legacy_stay: bool) -> Flags:
-    """Of each batch: whether its tombstones are too young to go (rule f)."""
+    """Whether the tombstones of each batch are too young to be dropped (rule f)."""
     has_horizon = has_delete_horizon(batches)
     stay: Flags = ~has_horizon | (now_ms < batches["base_timestamp"])
     stay[batches["magic"] < 2] = legacy_stay
@@ -82,19 +82,19 @@ def tombstones_stay(batches: Columns, now_ms: int, *, legacy_stay: bool) -> Flag
 
 
 def has_delete_horizon(batches: Columns) -> Flags:
-    """Of each batch: whether its base timestamp is its delete horizon."""
+    """Whether the base timestamp of each batch is its delete horizon."""
     found: Flags = (batches["attributes"] & DELETE_HORIZON_BIT) != 0
     return found & (batches["magic"] >= 2)
 
 
 def is_control(batches: Columns) -> Flags:
-    """Of each batch."""
+    """Whether each batch is a control batch."""
     found: Flags = (batches["attributes"] & CONTROL_BIT) != 0
     return found & (batches["magic"] >= 2)
 
 
 def is_transactional(batches: Columns) -> Flags:
-    """Of each batch; control batches are transactional as well."""
+    """Whether each batch is transactional, as control batches are."""
     found: Flags = (batches["attributes"] & TRANSACTIONAL_BIT) != 0
     return found & (batches["magic"] >= 2)
 
@@ -102,10 +102,10 @@ def is_transactional(batches: Columns) -> Flags:
 def if_empty(
     batches: Columns, active_producers: Mapping[int, tuple[int, int]], last_of_round: int
 ) -> Codes:
-    """What becomes of each batch when none of its records stays.
+    """The `BatchFate` of each batch if none of its records is kept.
 
-    `active_producers`: (epoch, last data offset or -1) of each; `last_of_round` is the first offset
-    above what is cleaned.
+    `active_producers`: producer id to (epoch, last data offset or -1); `last_of_round` is the first
+    offset above the cleaned part.
     """
     found = np.full(len(batches["base_offset"]), BatchFate.GONE, np.uint8)
     found[batches["last_offset"] + 1 == last_of_round] = BatchFate.EMPTIED_FOR_OFFSET
@@ -139,8 +139,8 @@ def decide_records(
 ) -> Codes:
     """The `RecordFate` of each record, by the rules of the module docstring.
 
-    `rules` and `tombstones_stay` are those of the record's batch; `latest` is what the map says of
-    its key (-1: nothing, also where there is no key), `map_end` the map's latest offset.
+    `rules` and `tombstones_stay` are those of the record's batch; `latest` is the map's offset of
+    its key (-1 if it has none, or no key), `map_end` the map's latest offset.
     """
     fates = np.where(
         has_value,
@@ -161,27 +161,27 @@ def decide_records(
 
 
 def stays(fates: Codes) -> Flags:
-    """Of each record."""
+    """Whether each record is kept."""
     kept: Flags = fates < RecordFate.DROPPED_OLDER
     return kept
 
 
 class BatchVerdicts(NamedTuple):
-    """What becomes of some batches; arrays of one length."""
+    """The fates of some batches; arrays of one length."""
 
     fates: Codes
     """`BatchFate`."""
     new_horizon: Flags
-    """Of those that are written anew: the delete horizon is set, from now on."""
+    """Whether a rewritten batch gets a delete horizon now."""
 
 
 def decide_batches(
     batches: Columns, plan: BatchPlan, owners: Ints, kept: Flags, has_value: Flags
 ) -> BatchVerdicts:
-    """What becomes of each batch, once it is known which records of it stay.
+    """The fate of each batch, given which of its records are `kept`.
 
-    `owners` tells of each record which of the batches it is from; records of batches that are not
-    opened (`BatchPlan.is_opened`) need not be there.
+    `owners` is the index of each record's batch; records of batches that are not opened
+    (`BatchPlan.is_opened`) may be left out.
     """
     count = len(plan.rules)
     staying = np.bincount(owners[kept], minlength=count)

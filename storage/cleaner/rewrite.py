@@ -1,11 +1,11 @@
-"""The second walk of a cleaning: a group of segments is written into one `.cleaned` segment.
+"""The second pass of a cleaning: writes a group of segments into one `.cleaned` segment.
 
-Batches that stay whole are copied in the longest runs that lie together; others are made anew
-(`rebuilding`), emptied, or left out. What decides is in `retained` and `transactions`.
+Adjacent batches that are kept whole are copied together; others are rebuilt (`rebuilding`),
+emptied, or left out. `retained` and `transactions` decide.
 
 When the group is done its segment is complete: record file, offset and time index, a transaction
-index with the aborted transactions that still have data; cut to size, dated as the last of its
-sources (S-CMP-10), and synced. So it may take their place at once (`storage.log.replacing`).
+index with the aborted transactions that still have data; all cut to size, dated as the last of its
+sources (S-CMP-10), and synced. So it may replace them at once (`storage.log.replacing`).
 """
 
 from collections.abc import Iterator
@@ -55,23 +55,23 @@ _PLACE: Final = Place._fields
 
 
 class Watcher(Protocol):
-    """Told the fate of every record, in the order of the log: for a dry run."""
+    """Gets the fate of every record, in the order of the log: for a dry run."""
 
     def records(self, batches: Columns, records: Records, fates: Codes) -> None:
-        """Of batches that were opened; `Records.owners` counts in `batches`."""
+        """Called with the records of opened batches; `Records.owners` are indexes of `batches`."""
         ...
 
     def messages(self, legacy: Legacy, fates: Codes) -> None:
-        """Of formats 0 and 1."""
+        """Called with messages of formats 0 and 1."""
         ...
 
     def batches(self, batches: Columns, rules: Codes) -> None:
-        """Of batches that were not opened: what `BatchRule` says of each goes for its records."""
+        """Called with batches and the `BatchRule` of each, for those that were not opened."""
         ...
 
 
 class GroupRewriter:
-    """Writes one group, step by step. Map and transactions are the whole cleaning's."""
+    """Writes one group, step by step. All groups of a cleaning share map and transactions."""
 
     __slots__ = (
         "_fates",
@@ -97,7 +97,7 @@ class GroupRewriter:
         out: Output | None = None,
         watcher: Watcher | None = None,
     ) -> None:
-        """`out`: other than `.cleaned` files, of which those of an earlier attempt are removed.
+        """`out`: where to write instead of `.cleaned` files, which replace an earlier attempt's.
 
         Raises OSError.
         """
@@ -113,7 +113,7 @@ class GroupRewriter:
         self.messages_written = 0
 
     def step(self, budget: int) -> RewriteStep:
-        """Go on for about `budget` bytes that are read.
+        """Continue until about `budget` bytes are read.
 
         Raises Uncleanable, SegmentOverflow, OSError.
         """
@@ -151,7 +151,7 @@ class GroupRewriter:
         self._out.discard()
 
     def close(self) -> None:
-        """Let go of the files; what was written stays."""
+        """Close the files and keep what was written."""
         self._walk.close()
         self._out.close()
 
@@ -265,7 +265,7 @@ class GroupRewriter:
         fates: Codes,
         rebuilt: dict[int, tuple[bytes, int]],
     ) -> None:
-        """Write the batches down, in their order."""
+        """Write the batches that are kept, in their order."""
         sizes, last, dated = (
             batches[name].tolist() for name in ("size", "last_offset", "max_timestamp")
         )
@@ -294,7 +294,7 @@ class GroupRewriter:
     def _rebuilt(
         self, batches: Columns, verdicts: BatchVerdicts, records: Records, kept: Flags
     ) -> dict[int, tuple[bytes, int]]:
-        """Those that are written anew: index -> (bytes, max timestamp)."""
+        """The rewritten batches: index -> (bytes, max timestamp)."""
         anew = verdicts.fates == BatchFate.REWRITTEN
         if not anew.any():
             return {}
@@ -345,7 +345,7 @@ class GroupRewriter:
     # One batch that is too large to be opened at once.
 
     def _rewrite_large(self, chunk: memoryview, at: int, batches: Columns, plan: BatchPlan) -> None:
-        """Twice through the records: to judge them, then to write those that stay."""
+        """Rewrite a batch in two passes over its records: judge them, then write those kept."""
         judged: list[Codes] = []
         owners = np.zeros(1, np.int64)
         staying = tombstones = 0
@@ -366,7 +366,7 @@ class GroupRewriter:
             staying += len(deltas)
             tombstones += int((kept & ~has_value).sum())
         self.messages_written += staying
-        # The same question as of other batches, with as many records as matter.
+        # Decided as for other batches, from stand-ins for the records that are kept.
         sample = np.zeros(staying, np.int64) if staying else owners[:0]
         valued = np.arange(staying) >= tombstones
         verdicts = decide_batches(batches, plan, sample, np.ones(staying, np.bool_), valued)
@@ -442,7 +442,8 @@ class GroupRewriter:
                 new_horizon if verdicts.new_horizon[index] else -1,
             )
             last[index] = legacy.records[rows[-1]].offset
-        # A message whose end has to stay becomes an empty batch. (Kafka gives up on the log.)
+        # A message whose last offset must be kept becomes an empty batch (decision 53). (Kafka
+        # marks the log uncleanable.)
         moved = {**batches, "last_offset": last}
         self._emit(frames.chunk, frames.starts, moved, verdicts.fates, rebuilt)
 

@@ -1,16 +1,16 @@
-"""What the cleaner is doing with a partition, and who holds it back (S-CMP-11).
+"""Whether a partition is being cleaned, and whether cleaning is paused (S-CMP-11).
 
     None ----begin----> InProgress ----end----> None
     None ----pause----> Paused(1) <--pause/resume--> Paused(n)      resume from 1 leads to None
-    InProgress --abort--> Aborted(0)       to be ended at its next step, and then free
-    InProgress --pause--> Aborted(1)       to be ended at its next step, and then paused
+    InProgress --abort--> Aborted(0)       ends at its next step, and is then free
+    InProgress --pause--> Aborted(1)       ends at its next step, and is then paused
     Aborted(n) --pause/resume--> Aborted(n +/- 1)
     Aborted(n) ---end---> Paused(n), None for 0
 
-Kafka's `LogCleaningState`, but for one thing: there whoever aborts waits until the cleaner has
-stopped. Here results are installed on the event loop, with the generation of the log that they were
-made from, so a result that comes too late is thrown away and nobody waits. `Aborted` bars the
-partition until the cleaning has ended: two never write `.cleaned` files into one directory.
+Kafka's `LogCleaningState`, with one difference: there whoever aborts waits until the cleaner has
+stopped. Here the event loop installs a result only if the log still has the generation that it was
+made from, so a late result is dropped and nobody waits. `Aborted` keeps the partition busy until
+the cleaning has ended: two cleanings never write `.cleaned` files into one directory.
 
 Only `storage.cleaner.manager` changes this.
 """
@@ -24,20 +24,20 @@ from protocol.types import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
-    """A cleaner is at it."""
+    """The partition is being cleaned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """A cleaner is at it, and ends at its next step."""
+    """The partition is being cleaned, and the cleaning ends at its next step."""
 
     pauses: int = 0
-    """How often it is held back from then on."""
+    """How many pauses hold after that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """Held back by so many."""
+    """No cleaning may begin until `times` pauses are resumed."""
 
     times: int = 1
 
@@ -62,17 +62,17 @@ class CleaningStates:
         return len(self._states)
 
     def get(self, partition: TopicPartition) -> CleaningState | None:
-        """None: free."""
+        """The partition's state; None: free."""
         return self._states.get(partition)
 
     def begin(self, partition: TopicPartition) -> None:
-        """A cleaning starts."""
+        """Begin a cleaning."""
         if partition in self._states:
             raise self._wrong("begun", partition)
         self._states[partition] = _IN_PROGRESS
 
     def end(self, partition: TopicPartition) -> None:
-        """The cleaning is over, well or not."""
+        """End a cleaning, successful or not."""
         state = self._states.pop(partition, None)
         if isinstance(state, Aborted) and state.pauses:
             self._states[partition] = Paused(state.pauses)
@@ -82,7 +82,7 @@ class CleaningStates:
             raise self._wrong("ended", partition)
 
     def abort(self, partition: TopicPartition) -> None:
-        """Let a cleaning end at its next step. Nothing, if there is none."""
+        """Let a cleaning end at its next step, if there is one."""
         if isinstance(self._states.get(partition), InProgress):
             self._states[partition] = Aborted()
 
@@ -112,7 +112,7 @@ class CleaningStates:
             raise self._wrong("resumed", partition)
 
     def forget(self, partition: TopicPartition) -> None:
-        """The partition is gone: a cleaning ends at its next step, and nobody holds it back."""
+        """Drop all pauses of a partition that is gone, and let a cleaning end at its next step."""
         state = self._states.get(partition)
         if isinstance(state, Paused):
             del self._states[partition]

@@ -1,18 +1,18 @@
-"""What is known of transactions in a walk through a log (`CleanedTransactionMetadata`).
+"""Tracks transactions during a pass over a log (`CleanedTransactionMetadata`).
 
-Data comes before the marker that tells its end. So the aborted transactions are known beforehand,
-from the transaction indexes; a transaction that is not among them was committed, as nothing at or
+Data comes before the marker that ends its transaction. So the aborted transactions are taken
+beforehand from the transaction indexes; any other transaction was committed, because nothing at or
 above the first unstable offset is cleaned.
 
 S-CMP-7, as rules:
 
-  1. Data of an aborted transaction goes at once. A batch of it whose header has to stay still
+  1. Data of an aborted transaction is dropped at once. A batch of it whose header is kept still
      counts as data.
-  2. A marker stays while there is any data of its transaction, and gets no delete horizon. Once a
-     walk has met none, its horizon is set, and it goes when that has passed (`retained`).
-  3. An ABORT marker that still has data stands in the new transaction index, with the offsets that
-     it has always had. (Readers of the log skip what the index names; without data there is
-     nothing to skip.)
+  2. A marker is kept while there is any data of its transaction, and gets no delete horizon. After
+     a pass without such data its horizon is set, and it is dropped when that has passed
+     (`retained`).
+  3. An ABORT marker with data left has an entry in the new transaction index, with the original
+     offsets. (Readers skip the data that the index names; without data there is nothing to skip.)
   4. A control batch without a record was emptied by an earlier cleaning: nothing depends on it.
 """
 
@@ -38,7 +38,7 @@ ControlTypeOf = Callable[[int], ControlType | None]
 
 
 def control_types(frames: Frames, where: str) -> ControlTypeOf:
-    """Of the control batches among these. What is returned raises Uncleanable."""
+    """A function that reads the control type of these batches; it raises Uncleanable."""
 
     def type_of(index: int) -> ControlType | None:
         try:
@@ -52,13 +52,15 @@ def control_types(frames: Frames, where: str) -> ControlTypeOf:
 
 
 class TransactionWalk:
-    """Goes along with one walk from lower to higher offsets."""
+    """The transactions during one pass from lower to higher offsets."""
 
     __slots__ = ("_aborted", "_committed", "_firsts", "_indexed", "_next", "_ongoing")
 
     def __init__(self, aborted: bytes, *, from_offset: int = 0) -> None:
-        """`aborted`: index entries of all that have data in what will be walked through; more do no
-        harm. Those with their marker below `from_offset` are left out."""
+        """`aborted`: index entries of at least all aborted transactions with data in the pass.
+
+        Those with a marker below `from_offset` are left out.
+        """
         table = table_of(aborted)
         table = table[table["last_offset"] >= from_offset]
         self._aborted = table[np.argsort(table["first_offset"], kind="stable")]
@@ -67,26 +69,26 @@ class TransactionWalk:
         self._ongoing: dict[int, tuple[int, bool]] = {}
         """Producer -> the row of its aborted transaction, and whether data of it was met."""
         self._committed: set[int] = set()
-        """Producers of whose transaction, which was committed, data was met."""
+        """Producers with data, met in the pass, of a transaction that was committed."""
         self._indexed: list[int] = []
-        """Rows of those that the new index has to name."""
+        """Rows of transactions that the new index has to name."""
 
     def take_indexed(self) -> bytes:
-        """Entries for a new index: those whose marker was met, and data as well, since the last
-        time."""
+        """Entries for a new index: of transactions whose marker was met since the last call, and
+        data before it."""
         rows, self._indexed = self._indexed, []
         return self._aborted[rows].tobytes()
 
     @property
     def leaves_open(self) -> bool:
-        """A transaction has begun whose marker was not met yet."""
+        """Whether a transaction has begun whose marker was not met yet."""
         return bool(self._committed or self._ongoing)
 
     def rules(self, batches: Columns, type_of: ControlTypeOf) -> tuple[Codes, Flags]:
-        """Of the next batches: each one's `BatchRule` but for the horizon of markers, and which are
-        markers that no data is left for (to be given to `judge_markers`).
+        """The `BatchRule` of each of the next batches, with all markers kept, and which of them are
+        markers without data left (both to be passed to `judge_markers`).
 
-        Only transactional batches and control batches are looked at one by one.
+        Only transactional batches and control batches are judged one by one.
         """
         rules = np.full(len(batches["base_offset"]), BatchRule.BY_KEY, np.uint8)
         is_free = np.zeros(len(rules), np.bool_)
@@ -107,7 +109,7 @@ class TransactionWalk:
         return rules, is_free
 
     def _begin_until(self, offset: int) -> None:
-        """Aborted transactions that have begun by then are under way."""
+        """Add the aborted transactions that begin at or below `offset` to the ongoing ones."""
         while self._next < len(self._firsts) and self._firsts[self._next] <= offset:
             producer_id = int(self._aborted[self._next]["producer_id"])
             self._ongoing.setdefault(producer_id, (self._next, False))
@@ -141,9 +143,9 @@ class TransactionWalk:
 def judge_markers(
     rules: Codes, is_free: Flags, horizon_passed: npt.NDArray[Any]
 ) -> tuple[Codes, Flags]:
-    """`TransactionWalk.rules` with the markers that go; and of each, whether it gets a horizon.
+    """`TransactionWalk.rules` with the markers that are dropped, and which batches get a horizon.
 
-    `horizon_passed`: of each batch, that it has a delete horizon, which has passed.
+    `horizon_passed`: whether each batch has a delete horizon that has passed.
     """
     rules = rules.copy()
     rules[is_free & horizon_passed] = BatchRule.MARKER_GOES

@@ -1,8 +1,8 @@
-"""Batches of closed segments, piece by piece, for both walks of a cleaning.
+"""Batches of closed segments, piece by piece, for both passes of a cleaning.
 
-A walk is interrupted between two pieces, and goes on in the child's next step. What is no batch, or
-has a wrong checksum, ends the cleaning (`Uncleanable`): to write it anew would give damaged bytes a
-good checksum. (Kafka's cleaner does not look at checksums.)
+A pass is interrupted between two pieces, and continues in the child's next step. Bytes that are no
+batch, or a wrong checksum, end the cleaning (`Uncleanable`): rewriting would give damaged bytes a
+good checksum (decision 52). (Kafka's cleaner does not check checksums.)
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from storage.reader.columns import batch_columns, checksums_hold
 from storage.reader.frames import Frames, FrameWalk
 
 _PIECE: Final = 4 << 20
-"""Read at once: enough that what is done per piece costs little per record."""
+"""Bytes read at once: enough that the work per piece costs little per record."""
 
 
 class SegmentWalk:
@@ -29,7 +29,7 @@ class SegmentWalk:
     def __init__(
         self, fs: FileSystem, directory: str, segments: Sequence[SourceSegment], io_bytes: int
     ) -> None:
-        """`io_bytes`: the least that is read at once."""
+        """`io_bytes`: the fewest bytes to read at once."""
         self._fs = fs
         self._directory = directory
         self._segments = segments
@@ -40,23 +40,23 @@ class SegmentWalk:
 
     @property
     def index(self) -> int:
-        """Of `current` in the segments."""
+        """The index of `current` in the segments."""
         return self._at
 
     @property
     def current(self) -> SourceSegment | None:
-        """The segment where it stands; None behind the last one."""
+        """The current segment; None after the last one."""
         return self._segments[self._at] if self._at < len(self._segments) else None
 
     @property
     def is_at_end(self) -> bool:
-        """Of the current segment."""
+        """Whether the current segment is read to its end."""
         current = self.current
         return current is None or self.position >= current.size
 
     @property
     def where(self) -> str:
-        """For messages."""
+        """The current place, for messages."""
         current = self.current
         assert current is not None
         return f"{log_file(self._directory, current.base_offset)}, near {self.position}"
@@ -68,7 +68,7 @@ class SegmentWalk:
         self.position = 0
 
     def pieces(self) -> Iterator[tuple[Frames, Columns]]:
-        """What follows in the current segment; `position` is behind a piece when it is given.
+        """The rest of the current segment in pieces; `position` is behind each when it is yielded.
 
         Raises Uncleanable, OSError.
         """

@@ -1,12 +1,11 @@
-"""What a child process does of a cleaning: plain functions over a `state` that lives with it.
+"""The steps of a cleaning that a child process runs: plain functions over a `state` that it keeps.
 
     begin → map_some … map_some → (begin_group → rewrite_some … rewrite_some) … → end
                                                      └ SegmentOverflow: begin_split → split_some …
 
-Each call is a step of about `budget_bytes` (a single batch that is larger is one step), so that a
-throttle, and whoever wants the cleaning to stop, has its say in between. `state` belongs to one
-child and holds one cleaning: the map stays there between the steps. A `begin` forgets whatever was
-left of an earlier cleaning.
+Each call is a step of about `budget_bytes` (a larger batch is one step), so that a throttle can act
+and a cleaning can be stopped in between. `state` belongs to one child and holds one cleaning, whose
+map stays there between the steps. `begin` drops what is left of an earlier cleaning.
 
 All raise OSError, and Uncleanable for a log that cannot be cleaned.
 """
@@ -26,7 +25,7 @@ _KEY: Final = "cleaning"
 
 
 class _Cleaning:
-    """What is under way in this child."""
+    """The cleaning in progress in this child."""
 
     __slots__ = (
         "fs",
@@ -54,14 +53,14 @@ class _Cleaning:
         self.splitter: SegmentSplitter | None = None
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         for part in (self.map_builder, self.rewriter, self.splitter):
             if part is not None:
                 part.close()
 
 
 def begin(state: State, fs: FileSystem, request: CleanRequest) -> None:
-    """Make room for the map. Raises ValueError when that is too small for any cleaning."""
+    """Begin a cleaning. Raises ValueError when the map's memory is too small for any cleaning."""
     end(state)
     state[_KEY] = _Cleaning(fs, request)
 
@@ -92,7 +91,7 @@ def rewrite_some(state: State, budget_bytes: int) -> RewriteStep:
 
 
 def begin_split(state: State, source: SourceSegment) -> None:
-    """Instead of the group that has met an overflow: split that segment (S-CMP-15)."""
+    """Begin to split a segment, instead of writing the group that met its overflow (S-CMP-15)."""
     from storage.cleaner.overflow import SegmentSplitter
 
     cleaning = _of(state)
@@ -103,14 +102,14 @@ def begin_split(state: State, source: SourceSegment) -> None:
 
 
 def split_some(state: State, budget_bytes: int) -> tuple[RewriteStep, ...]:
-    """Copy on; when all is copied the last of the pieces' steps says so, each with its segment."""
+    """Copy on; when all is copied, returns one finished step per piece, each with its segment."""
     splitter = _of(state).splitter
     assert splitter is not None
     return splitter.step(budget_bytes)
 
 
 def end(state: State) -> None:
-    """Forget the map, and let go of files; what was written stays."""
+    """Drop the map and close the files; what was written stays."""
     cleaning = state.pop(_KEY, None)
     if cleaning is not None:
         cleaning.close()

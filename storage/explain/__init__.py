@@ -1,9 +1,10 @@
-"""Why the records of a partition are still there, or will not be: what retention and the cleaner
-would do now, as data.
+"""Explains what retention and the cleaner would do to a partition's records now, as data.
 
-    opened.py       a `Log` over files that are looked at only
-    retention.py    segment by segment: taken by which rule, or kept until when and why
+    opened.py       a `Log` over files that are only read
+    retention.py    segment by segment: deleted by which rule, or kept until when and why
+    cleaning.py     the cleaner's verdict on a log, with all reasons
+    dry_run.py      a cleaning that writes nothing: the fate of every record
 
-The rules are those that the broker runs (`storage.log.retention`, `storage.cleaner`); nothing here
-decides anything. For `pykafkalog explain-retention` and `explain-cleaner`.
+The rules are those that the broker runs (`storage.log.retention`, `storage.cleaner`); this room has
+none of its own. For `pykafkalog explain-retention` and `explain-cleaner`.
 """

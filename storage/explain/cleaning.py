@@ -1,7 +1,7 @@
 """What the cleaner would do with a log now, and why not (S-CMP-1, S-CMP-2).
 
-The verdict is the planner's (`storage.cleaner.planner`). What only a running broker knows is not in
-it: that a cleaner is at it, or that the partition is held back, or given up until the next start.
+The verdict is the planner's (`storage.cleaner.planner`), without what only a running broker knows:
+that the partition is being cleaned, is paused, or is uncleanable until the next start.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from storage.log.scan import Walk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningVerdict:
-    """Of one log. Offsets are absolute."""
+    """The verdict on one log. Offsets are absolute."""
 
     verdict: Verdict
     log_start_offset: int
@@ -29,7 +29,7 @@ class CleaningVerdict:
 def explain_cleaning(
     opened: OpenedLog, now_ms: int, *, cleaner_enabled: bool = True
 ) -> CleaningVerdict:
-    """What the planner says. May read time indexes. Raises OSError, IndexInDoubt."""
+    """The planner's verdict. May read time indexes. Raises OSError, IndexInDoubt."""
     log = opened.log
     facts = facts_of(
         log,
@@ -49,12 +49,12 @@ def explain_cleaning(
 
 
 def _dated(transaction: OpenTransaction, log: Log) -> OpenTransaction:
-    """With the time when its first record was written."""
+    """The transaction with the time when its first record was written."""
     return replace(transaction, since_ms=_timestamp_at(log, transaction.first_offset))
 
 
 def _timestamp_at(log: Log, offset: int) -> int | None:
-    """Of the first record of the batch that holds `offset`, if it is still there."""
+    """The timestamp of the first record of the batch that holds `offset`, if that still exists."""
     segment = log.segments.floor(offset)
     found = None if segment is None else segment.find_for_sure(offset)
     if segment is None or found is None:

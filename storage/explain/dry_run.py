@@ -1,7 +1,7 @@
 """A cleaning that writes nothing: the fate of every record, by the rules that the cleaner runs.
 
-What is read, and what decides, is the cleaner's (`storage.cleaner.mapping`, `.rewrite`); what it
-would write goes nowhere. Memory: the map, and a piece of the log.
+The cleaner's own code reads and decides (`storage.cleaner.mapping`, `.rewrite`); its output is
+dropped. It takes the memory of the map and of a piece of the log.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,12 +30,12 @@ _STEP = 4 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRecord:
-    """One record, or several of a batch that was not opened as all of it goes."""
+    """One record, or several of a batch that was not opened because all of it is dropped."""
 
     offset: int
     last_offset: int
     timestamp: int
-    """Milliseconds; of the batch where it was not opened."""
+    """Milliseconds; the batch's if it was not opened."""
     key: bytes | None
     value_size: int | None
     """Bytes; None: null, or not opened."""
@@ -56,10 +56,10 @@ def dry_run(
     tell: Tell | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> CleanerStats:
-    """Read what would be cleaned; `tell` hears of each record, in order.
+    """Read what would be cleaned; `tell` is called with each record, in order.
 
-    `advance` is told how many bytes were read: the dirty part once, then all. Raises Uncleanable,
-    SegmentOverflow, OSError.
+    `advance` is called with the number of bytes read: of the dirty part first, then of everything.
+    Raises Uncleanable, SegmentOverflow, OSError.
     """
     request = request_for(
         opened.log,
@@ -115,7 +115,7 @@ def _map(
 
 
 class _Nowhere:
-    """An `Output` that counts."""
+    """An `Output` that only counts bytes."""
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
@@ -146,7 +146,7 @@ class _Teller:
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
         self._waiting: list[JudgedRecord] = []
-        """Of unopened batches among those whose records come next."""
+        """Records of unopened batches, to be merged with the records that come next."""
 
     def batches(self, batches: Columns, rules: Codes) -> None:
         for index in np.flatnonzero(np.isin(rules, UNOPENED)).tolist():

@@ -1,7 +1,7 @@
-"""Logs opened to be looked at: as a start would open them, and no file is changed.
+"""Opens logs as a start would, without changing any file.
 
-What a start would repair is repaired in memory (`storage.check.rehearsal`), so a directory that a
-broker is using, or has left by a kill, can be opened like any other.
+Repairs that a start would make are made in memory (`storage.check.rehearsal`), so the directory of
+a running or killed broker can be opened like any other.
 """
 
 from collections.abc import Callable
@@ -32,11 +32,11 @@ from storage.reader import LogDirView, PartitionView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedLog:
-    """One partition's log and what its directory says of it."""
+    """One partition's log, with facts from its log directory."""
 
     log: Log
     fs: FileSystem
-    """On which it was opened; what is written there is gone afterwards."""
+    """The file system of the log, which keeps all changes in memory."""
     first_dirty_offset: int | None
     """From the cleaner's checkpoint; None: it was never cleaned."""
 
@@ -75,7 +75,7 @@ class LogOpener:
         self._offsets: dict[tuple[str, str], dict[TopicPartition, int]] = {}
 
     def open(self, view: PartitionView) -> OpenedLog:
-        """Raises OSError when a start could not open it, CheckpointError."""
+        """Open a partition. Raises OSError when a start could not open it, CheckpointError."""
         tp = view.topic_partition
         assert tp is not None
         scratch = RehearsalFileSystem(self._fs)

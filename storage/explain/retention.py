@@ -1,6 +1,6 @@
 """What retention would do to a log now, segment by segment (S-RET-1 to S-RET-5).
 
-A segment goes only with all before it, so what keeps one may be an older one
+A segment is deleted only with all before it, so an older segment may keep it
 (`RetentionVerdict.held_back_by`).
 """
 
@@ -19,7 +19,7 @@ _NEVER: Final = 2**63
 
 
 class Kept(Enum):
-    """What keeps a segment, whatever the others do."""
+    """What keeps a segment, whatever happens to the others."""
 
     POLICY = "cleanup.policy has no delete"
     HIGH_WATERMARK = "it has records at or above the high watermark"
@@ -30,7 +30,7 @@ class Kept(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionVerdict:
-    """What becomes of one segment. Times are milliseconds."""
+    """Whether and when one segment is deleted. Times are milliseconds."""
 
     base_offset: int
     end_offset: int
@@ -38,22 +38,22 @@ class RetentionVerdict:
     size: int
     """Bytes of its records."""
     largest_timestamp: int
-    """Of its records; when the file was last written if they have none (S-TS-4)."""
+    """The greatest of its records; when the file was last written if they have none (S-TS-4)."""
     is_active: bool
     taken_by: DeletionReason | None = None
-    """The rule that takes it when retention runs; None: it stays."""
+    """The rule that deletes it when retention runs; None: it is kept."""
     kept: Kept | None = None
-    """None: it is taken, or it is old and only `held_back_by`."""
+    """What keeps it; None: it is deleted, or only `held_back_by` keeps it."""
     held_back_by: int | None = None
-    """The base offset of an older segment that stays longer."""
+    """The base offset of an older segment that is kept longer."""
     due_ms: int | None = None
-    """When retention.ms takes it, if nothing is appended; None: never."""
+    """When retention.ms deletes it, if nothing is appended; None: never."""
     bytes_to_come: int | None = None
-    """retention.bytes takes it when so many more are appended; None: it does not."""
+    """retention.bytes deletes it after so many more bytes are appended; None: never."""
 
 
 def explain_retention(log: Log, now_ms: int) -> list[RetentionVerdict]:
-    """Of every segment, oldest first. Opens time indexes. Raises OSError, IndexInDoubt."""
+    """The verdict on every segment, oldest first. Raises OSError, IndexInDoubt."""
     segments = tuple(log.segments)
     ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
     verdicts = [
@@ -74,7 +74,7 @@ def explain_retention(log: Log, now_ms: int) -> list[RetentionVerdict]:
 
 
 def _taken(log: Log, segments: Sequence[LogSegment], now_ms: int) -> list[DeletionReason]:
-    """Of the first segments, which go, by which rule: as `Log.delete_old_segments` asks them."""
+    """The rules that delete the first segments, in the order of `Log.delete_old_segments`."""
     config, remaining = log.config, list(segments)
     reasons: list[DeletionReason] = []
 
@@ -101,7 +101,7 @@ def _taken(log: Log, segments: Sequence[LogSegment], now_ms: int) -> list[Deleti
 def _staying(
     log: Log, verdicts: Sequence[RetentionVerdict], now_ms: int
 ) -> Iterator[RetentionVerdict]:
-    """Of the segments that stay, until when and why."""
+    """The verdicts on the segments that are kept: until when and why."""
     config = log.config
     total = sum(verdict.size for verdict in verdicts)
     passed = 0
@@ -138,4 +138,4 @@ def _kept(log: Log, verdict: RetentionVerdict, now_ms: int) -> tuple[Kept | None
 
 
 _FIXED: Final = (Kept.POLICY, Kept.EMPTY, Kept.HIGH_WATERMARK)
-"""No rule takes these, nor what follows them."""
+"""No rule deletes these segments, nor later ones."""

@@ -149,7 +149,7 @@ class MappedIndex:
         return self._entries - len(self._tail) // self.ENTRY_SIZE
 
     def _load(self) -> None:
-        """Map the file, count its entries. Raises OSError, CorruptIndex if it is cut meanwhile."""
+        """Map the file and count its entries. Raises OSError, CorruptIndex if cut meanwhile."""
         self._padded = False
         self._unwritten = 0
         self._tail.clear()
@@ -376,7 +376,7 @@ class MappedIndex:
         return self.resize(self.entries * self.ENTRY_SIZE)
 
     def release(self) -> None:
-        """Close the file if it is trimmed and holds all entries; the next use opens it again."""
+        """Close a trimmed file that has all entries; the next use opens it again."""
         if self._length == self._entries * self.ENTRY_SIZE and not self._tail:
             self._forget()
 

@@ -47,9 +47,9 @@ class AbortedTxn:
 
     producer_id: int
     first_offset: int
-    """Of the transaction's first record."""
+    """Offset of the transaction's first record."""
     last_offset: int
-    """Of the ABORT marker."""
+    """Offset of the ABORT marker."""
     last_stable_offset: int
     """The log's when the marker was appended: a read that ends at or below it needs no later entry.
     """

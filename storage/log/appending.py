@@ -51,7 +51,7 @@ class PendingAppend:
         """Raises OSError when the segment's file has to be opened and cannot be."""
         self.data = data
         self.headers = headers
-        """Of the batches in `data`, in order."""
+        """The headers of the batches in `data`, in order."""
         self.segment = segment
         self.info = info
         """The result of `complete_append`."""

@@ -63,10 +63,10 @@ class FollowerBatches:
 
     @property
     def first_offset(self) -> int:
-        """Of the first record; in formats 0 and 1 the offset of the outer message."""
+        """Offset of the first record; in formats 0 and 1 that of the outer message."""
         return self.headers[0].base_offset
 
     @property
     def last_offset(self) -> int:
-        """Of the last record."""
+        """Offset of the last record."""
         return self.headers[-1].last_offset

@@ -87,7 +87,7 @@ class IndexScan:
 
     @property
     def last_offset(self) -> int:
-        """Of the last batch that was read."""
+        """Last offset of the last batch that was read."""
         return self._last
 
     @property

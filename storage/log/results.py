@@ -151,7 +151,7 @@ class AppendInfo:
 
 @dataclass(slots=True)
 class ReadInfo:
-    """What a read found (`FetchDataInfo`)."""
+    """The result of a read (`FetchDataInfo`)."""
 
     offset: int
     """The offset that was asked for."""

@@ -181,7 +181,7 @@ class LogSegment:
 
     @property
     def path(self) -> str:
-        """Of the record file."""
+        """Path of the record file."""
         return log_file(self._directory, self.base_offset, self._state)
 
     @property

@@ -339,7 +339,7 @@ class ProducerStateManager:
     def _clear(self) -> None:
         self._table.clear()
         self._ongoing.clear()
-        # Completed transactions are found again by the replay that follows.
+        # A log is cut at or below its high watermark, so no completed transaction waits for that.
         self._unreplicated.clear()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:

@@ -6,12 +6,12 @@
     view.segments()[0].check_indexes()                 # sentences
 
 Nothing is opened for writing, repaired, locked or mapped (`read_only`), so a directory that a
-broker is using may be looked at, and so may one that Kafka wrote. What is not whole yet is where a
-view ends (`SegmentView.ended`). Damage is told as values (`Batch.valid`, `ended`,
-`RecordChunk.unreadable`), not raised, so that all that is good can be read.
+broker is using may be read, and so may one that Kafka wrote. A view ends before a batch that is not
+whole yet (`SegmentView.ended`). Damage is returned as values (`Batch.valid`, `ended`,
+`RecordChunk.unreadable`), not raised, so that all good data can be read.
 
-The one part of storage that command-line tools and the pipeline use to look at files; what a
-restart would make of them is `storage.check`. Column names and dtypes: `storage.reader.columns`.
+Command-line tools and the pipeline read files through this room; `storage.check` tells what a
+restart would do to them. Column names and dtypes: `storage.reader.columns`.
 """
 
 from storage.epochs import EpochEntry

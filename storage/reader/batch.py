@@ -1,4 +1,4 @@
-"""One batch of a record file, as the reader hands it out."""
+"""One batch of a record file, as the reader returns it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from protocol.records.record import Record, iter_records
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch where it lies. Its bytes are part of a chunk that lives as long as this does."""
+    """One batch of a record file. It keeps the chunk alive that holds its bytes."""
 
     position: int
-    """Of its first byte in the record file."""
+    """Position of its first byte in the record file."""
     header: BatchHeader
     chunk: memoryview
     at: int

@@ -1,16 +1,16 @@
 """Batches and records of a log as numpy columns: for Spark, pandas, statistics, and quick checks.
 
-No Python object is made per record, and for batches only their position is looked at one by one:
-headers are gathered by one fancy index per chunk, the records of all batches of a chunk are decoded
-together, field by field (`protocol.records.scan_numpy`). Log files of small batches thus cost not
-much more than those of large ones.
+No Python object is made per record, and per batch only its position: headers are gathered by one
+fancy index per chunk, and the records of all batches of a chunk are decoded together, field by
+field (`protocol.records.scan_numpy`). So log files of small batches cost little more than those of
+large ones.
 
     for chunk in iter_record_columns(segment.frames()):     # ~8 MB of log each
         chunk["offset"], chunk["key_length"], …
 
-What cannot be decoded (a codec nobody knows, records that do not fill their batch) is left out and
-counted (`RecordChunk.unreadable`), never raised: the rest is of use. Checksums are not looked at
-unless asked for. Called by `storage.reader.segment` and `storage.reader.partition` only.
+Batches that cannot be decoded (an unknown codec, records that do not fill their batch) are left out
+and listed (`RecordChunk.unreadable`), never raised, so that the rest can be used. Checksums are
+checked by `checksums_hold` only.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -105,7 +105,7 @@ class RecordChunk:
     columns: Columns
     """See RECORD_COLUMNS."""
     payload: bytes = b""
-    """What the records lie in, uncompressed; empty for formats 0 and 1."""
+    """The bytes that hold the records, uncompressed; empty for formats 0 and 1."""
     key_starts: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Shape (records,): where each key begins in `payload`."""
     value_starts: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -206,7 +206,7 @@ def iter_record_columns(frames: Iterable[Frames]) -> Iterator[RecordChunk]:
 
 
 def record_columns(frames: Frames, batches: Columns | None = None) -> RecordChunk:
-    """The records of one chunk; `batches` are its columns, where the caller has them already."""
+    """The records of one chunk; `batches` are its columns, if the caller has them already."""
     if frames.legacy:
         return _legacy_records(frames)
     if batches is None:
@@ -215,7 +215,7 @@ def record_columns(frames: Frames, batches: Columns | None = None) -> RecordChun
     try:
         fields = read_columns(laid.payload, laid.starts, laid.ends)
     except RecordsError:
-        # Somewhere in these megabytes is a bad record: find its batch, do without it.
+        # One of these records is bad: find its batch and leave that out.
         laid = _lay_out(frames, batches, careful=True)
         fields = read_columns(laid.payload, laid.starts, laid.ends)
     return _assemble(batches, laid, fields)
@@ -227,9 +227,9 @@ class _Laid:
 
     payload: bytes
     starts: Ints
-    """Of each record."""
+    """Where each record begins in `payload`."""
     ends: Ints
-    """Of each record."""
+    """Where each record ends in `payload`."""
     batches: Ints
     """Which batch each record is from."""
     unreadable: list[tuple[int, str]]
@@ -312,7 +312,7 @@ def _assemble(batches: Columns, laid: _Laid, fields: RecordColumns) -> RecordChu
 
 
 def _legacy_records(frames: Frames) -> RecordChunk:
-    """Formats 0 and 1: one by one; they are old logs."""
+    """The records of messages of formats 0 and 1, decoded one by one: only old logs have them."""
     rows: list[tuple[int, int, int, int, int]] = []
     unreadable: list[tuple[int, str]] = []
     for at in frames.starts:

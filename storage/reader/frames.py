@@ -1,9 +1,9 @@
-"""Where batches begin, a chunk of the record file at a time: the quick half of a walk.
+"""Finds where batches begin, a chunk of the record file at a time: a faster `Walk`.
 
 `Walk` (storage.log.scan) decides what is a batch and why a file ends; it also makes an object of
-every header. Here the plain case, a format 2 batch that lies whole in the chunk, is recognised by
-its size and magic alone. At anything else the chunk ends and `Walk` is asked for one batch, so the
-two can never disagree.
+every header. Here the common case, a format 2 batch that lies whole in the chunk, is recognised by
+its size and magic alone. At anything else the chunk ends and `Walk` reads on, so the two can never
+disagree.
 """
 
 from collections.abc import Iterator
@@ -21,22 +21,22 @@ _size_at = Struct(">i").unpack_from
 
 
 class Frames:
-    """Some whole batches that lie one after the other."""
+    """Some adjacent whole batches."""
 
     __slots__ = ("chunk", "legacy", "position", "starts")
 
     def __init__(self, chunk: memoryview, position: int, starts: list[int], legacy: bool) -> None:
         self.chunk = chunk
         self.position = position
-        """Of the chunk in the record file."""
+        """Position of the chunk in the record file."""
         self.starts = starts
-        """Of each batch in the chunk."""
+        """Position of each batch in the chunk."""
         self.legacy = legacy
-        """Formats 0 and 1 (a chunk never mixes them with format 2)."""
+        """Whether the batches are of formats 0 and 1; a chunk never mixes them with format 2."""
 
 
 class FrameWalk:
-    """One pass over `file` from `start` to `end`; then `position` and `ended` hold."""
+    """One pass over bytes [start, end) of `file`; read `position` and `ended` afterwards."""
 
     __slots__ = ("_chunk", "_end", "_file", "ended", "position")
 
@@ -45,7 +45,7 @@ class FrameWalk:
         self._end = end
         self._chunk = chunk
         self.position = start
-        """Where the good part ends, as far as it was walked."""
+        """Where the good part ends, as far as it was read."""
         self.ended: Ended | None = None
 
     def __iter__(self) -> Iterator[Frames]:
@@ -61,7 +61,7 @@ class FrameWalk:
                 yield from self._one()
 
     def _one(self) -> Iterator[Frames]:
-        """By `Walk`: legacy batches up to one of format 2, or one larger than a chunk."""
+        """Read by `Walk`: legacy batches up to one of format 2, or one larger than a chunk."""
         walk = Walk(self._file, self.position, self._end)
         batch = _NOTHING
         starts: list[int] = []

@@ -1,8 +1,8 @@
-"""Do the indexes of a segment fit its record file?
+"""Checks whether the indexes of a segment agree with its record file.
 
-Two questions, as Kafka's DumpLogSegments asks them: may the file be right by itself (the sanity
-check by which a broker decides at start whether to rebuild it), and does each entry say what is in
-the log. The second reads the record file once, headers only, and compares columns.
+There are two checks, as in Kafka's DumpLogSegments: that the file is consistent by itself (the
+sanity check by which a broker decides at start whether to rebuild it), and that each entry agrees
+with the log. The second reads the record file once, headers only, and compares columns.
 
 Like Kafka's tool, it looks for an offset index entry's batch where the entry points to, and for a
 time index entry's in the order of offsets; a batch's largest timestamp is its header's.
@@ -25,7 +25,7 @@ from storage.reader.index_problem import IndexFlaw, IndexProblem
 def sanity_of(
     offsets: OffsetIndex, times: TimeIndex, aborted: TransactionIndex, log_size: int | None
 ) -> list[IndexProblem]:
-    """What each index file says against itself (`log_size` None: the record file is missing)."""
+    """Contradictions within each index file (`log_size` None: the record file is missing)."""
     checks: tuple[tuple[str, Callable[[], None]], ...] = (
         (offsets.path, lambda: offsets.sanity_check(log_size=log_size, full=True)),
         (times.path, lambda: times.sanity_check(full=True)),
@@ -68,7 +68,7 @@ def offset_mismatches(path: str, index: Columns, batches: Columns) -> list[Index
 
 
 def time_mismatches(path: str, index: Columns, batches: Columns) -> list[IndexProblem]:
-    """Entries whose offset ends no batch, whose time is not that batch's, or that do not rise."""
+    """Entries at whose offset no batch ends, with a time not that batch's, or that do not rise."""
     lasts = batches["last_offset"]
     times, offsets = index["timestamp"], index["offset"]
     at = np.searchsorted(lasts, offsets)

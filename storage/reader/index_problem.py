@@ -1,4 +1,4 @@
-"""What may be wrong with an index, as a value: told by `index_check`, shown by tools and checks."""
+"""What may be wrong with an index, as a value that `index_check` returns and tools show."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,7 +26,7 @@ class IndexProblem:
     index_value: int | None = None
     """Offset or timestamp of the entry."""
     log_value: int | None = None
-    """What the log has there; -1: nothing."""
+    """The offset or timestamp that the log has there; -1: none."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.flaw}" + (f": {self.detail}" if self.detail else "")

@@ -1,4 +1,4 @@
-"""One directory of `log.dirs`, read only: its partitions, its checkpoints, whose it is."""
+"""One directory of `log.dirs`, read only: its partitions, its checkpoints, its owner."""
 
 from pathlib import PurePath
 
@@ -28,7 +28,7 @@ OFFSET_CHECKPOINTS = (
 
 
 class LogDirView:
-    """A log directory. `fs` is looked at only (`ReadOnlyFileSystem`)."""
+    """A log directory. `fs` is only read (`ReadOnlyFileSystem`)."""
 
     def __init__(self, directory: str | PurePath, fs: FileSystem | None = None) -> None:
         self._base = OsFileSystem() if fs is None else fs
@@ -40,7 +40,7 @@ class LogDirView:
         return self._fs.list_dir(self.directory)
 
     def partitions(self) -> list[PartitionView]:
-        """Every partition directory, those to be deleted, moved or stray included (`state`)."""
+        """Every partition directory; `state` tells those to be deleted, moved, or stray."""
         paths = [join(self.directory, n) for n in self.names() if parse_partition_dir(n)]
         return [PartitionView(path, self._base) for path in paths if self._fs.is_dir(path)]
 
@@ -49,7 +49,7 @@ class LogDirView:
         return OffsetCheckpoint(self._fs, join(self.directory, name)).read()
 
     def meta_properties(self) -> MetaProperties | None:
-        """Whose it is, None for a new one. Raises InconsistentMetaProperties, OSError."""
+        """The directory's owner; None for a new one. Raises InconsistentMetaProperties, OSError."""
         return read_meta_properties(self._fs, self.directory)
 
     @property
@@ -64,5 +64,5 @@ class LogDirView:
 
     @property
     def was_cleanly_shut_down(self) -> bool:
-        """Whether the marker of a clean stop is there."""
+        """Whether the clean-shutdown marker exists."""
         return LogDir(self._fs, self.directory).was_cleanly_shut_down()

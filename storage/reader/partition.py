@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class PartitionView:
-    """One partition directory. `fs` is looked at only (`ReadOnlyFileSystem`)."""
+    """One partition directory. `fs` is only read (`ReadOnlyFileSystem`)."""
 
     def __init__(self, directory: str | PurePath, fs: FileSystem | None = None) -> None:
         self._fs = ReadOnlyFileSystem(OsFileSystem() if fs is None else fs)
@@ -45,7 +45,7 @@ class PartitionView:
 
     @property
     def topic_partition(self) -> TopicPartition | None:
-        """What the directory's name says; None when it is no partition's."""
+        """The partition by the directory's name; None when that is no partition's."""
         parsed = parse_partition_dir(file_name(self.directory))
         return None if parsed is None else parsed.topic_partition
 
@@ -64,7 +64,7 @@ class PartitionView:
         return self._fs.list_dir(self.directory)
 
     def segments(self) -> list[SegmentView]:
-        """Ascending. Raises OSError when the directory cannot be listed."""
+        """The segments, ascending. Raises OSError when the directory cannot be listed."""
         bases = self._offsets(LOG_SUFFIX)
         return [SegmentView(self._fs, self.directory, base) for base in bases]
 
@@ -112,7 +112,7 @@ class PartitionView:
     def producers(self, offset: int, state: str = "") -> list[ProducerStateEntry]:
         """Content of the snapshot at `offset`. Raises CorruptSnapshot, OSError.
 
-        `state` is "" or the suffix the file bears: `.deleted`.
+        `state` is "" or the file's further suffix: `.deleted`.
         """
         return read_snapshot(self._fs, snapshot_file(self.directory, offset, state))
 

@@ -1,9 +1,8 @@
-"""A file system that cannot change anything: what the reader sees the disk through.
+"""A file system that cannot change anything, through which the reader sees the disk.
 
-Two promises of `storage.reader` are kept here by construction instead of by care: nothing is made,
-cut, renamed or locked (every such call raises OSError EROFS), and nothing is mapped. A broker that
-rolls a segment cuts its index file; touching a mapping beyond the new end kills the process
-(SIGBUS), so `map` hands out a copy.
+It enforces two promises of `storage.reader`: nothing is made, cut, renamed or locked (every such
+call raises OSError EROFS), and nothing is mapped. A broker that rolls a segment cuts its index
+file, and touching a mapping beyond the new end kills the process (SIGBUS), so `map` returns a copy.
 """
 # ruff: noqa: D102 - the methods are documented once, on the protocols they implement
 
@@ -42,7 +41,7 @@ class ReadOnlyFile:
         return self._file.pread(size, position)
 
     def elsewhere(self) -> None:
-        """Nobody asks."""
+        """Always None: no child process reads it."""
         return
 
     def is_cached(self, size: int, position: int) -> bool:
@@ -61,7 +60,7 @@ class ReadOnlyFile:
         _refuse(self.path)
 
     def map(self, size: int) -> "CopiedMapping":
-        # Shorter where the file was cut meanwhile; the rest reads as the zeros of a pre-sized file.
+        # If the file was cut meanwhile, the rest reads as the zeros of a pre-sized file.
         return CopiedMapping(self._file.pread(size, 0).ljust(size, b"\0"))
 
     def fsync(self) -> None:
@@ -72,7 +71,7 @@ class ReadOnlyFile:
 
 
 class CopiedMapping(bytes):
-    """See `storage.filesystem.FileMapping`: as the file was, whatever its owner does to it."""
+    """See `storage.filesystem.FileMapping`: a copy, which changes of the file do not affect."""
 
     __slots__ = ()
 
@@ -84,7 +83,7 @@ class CopiedMapping(bytes):
 
 
 class ReadOnlyFileSystem:
-    """A file system over another one that changes nothing: whatever would raises OSError EROFS."""
+    """A read-only view of another file system: every change raises OSError EROFS."""
 
     __slots__ = ("_fs",)
 

@@ -1,7 +1,7 @@
 """One file of record batches, read only: a segment's record file, or a KRaft snapshot.
 
-Two ways through it: `batches` makes an object of every header, `frames` gives whole chunks to the
-column functions. Both stop where the good part ends and then say why.
+There are two ways to read it: `batches` makes an object of every header, `frames` yields whole
+chunks for the column functions. Both stop where the good part ends, and `ended` tells why.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from storage.reader.read_only import ReadOnlyFileSystem
 
 
 class RecordFileView:
-    """One file. Walks belong to this object, which is therefore for one thread."""
+    """One file. The object holds the state of its last walk, so it is for one thread."""
 
     def __init__(self, fs: FileSystem, path: str) -> None:
         self._fs = fs
@@ -23,11 +23,11 @@ class RecordFileView:
         self.ended: Ended | None = None
         """Why the last walk over the batches stopped; None while it was not finished."""
         self.valid_bytes = 0
-        """How far it came."""
+        """How many bytes the last walk found good."""
 
     @classmethod
     def at(cls, path: str, fs: FileSystem | None = None) -> "RecordFileView":
-        """The view of any file; `fs` is looked at only (`ReadOnlyFileSystem`)."""
+        """The view of any file; `fs` is only read (`ReadOnlyFileSystem`)."""
         return RecordFileView(ReadOnlyFileSystem(OsFileSystem() if fs is None else fs), path)
 
     def __repr__(self) -> str:
@@ -54,7 +54,7 @@ class RecordFileView:
             file.close()
 
     def frames(self, limit: int | None = None, *, chunk: int = FRAMES_CHUNK) -> Iterator[Frames]:
-        """Chunks (of about `chunk` bytes) of whole batches: what the column functions work on.
+        """Chunks (of about `chunk` bytes) of whole batches, for the column functions.
 
         `limit` as for `batches`. Raises OSError.
         """

@@ -17,31 +17,31 @@ if TYPE_CHECKING:
     from storage.reader.index_problem import IndexProblem
 
 _ANY_SIZE: Final = 2**31 - 1
-"""Read-only: the limit of what may be appended is of no interest."""
+"""The greatest size of an index, which does not matter to a reader."""
 
 
 class SegmentView(RecordFileView):
     """One segment's files; they need not all exist. As a record file it is its `.log`."""
 
     def __init__(self, fs: FileSystem, directory: str, base_offset: int, state: str = "") -> None:
-        """`state` is "" or the suffix its files bear: `.deleted`, `.cleaned`, `.swap`."""
+        """`state` is "" or the files' further suffix: `.deleted`, `.cleaned`, `.swap`."""
         super().__init__(fs, log_file(directory, base_offset, state))
         self._where = (directory, base_offset, state)
         self.base_offset = base_offset
 
     @property
     def offset_index_path(self) -> str:
-        """Of the offset index."""
+        """Path of the offset index."""
         return index_file(*self._where)
 
     @property
     def time_index_path(self) -> str:
-        """Of the time index."""
+        """Path of the time index."""
         return time_index_file(*self._where)
 
     @property
     def txn_index_path(self) -> str:
-        """Of the index of aborted transactions."""
+        """Path of the index of aborted transactions."""
         return txn_index_file(*self._where)
 
     # Python values.
@@ -70,7 +70,7 @@ class SegmentView(RecordFileView):
         return [(time, self.base_offset + entry) for time, entry in index.as_array().tolist()]
 
     def aborted(self) -> list[AbortedTxn]:
-        """Aborted transactions whose markers lie here."""
+        """Aborted transactions with their marker in this segment."""
         return self._txn_index().all_aborted()
 
     # Columns.
@@ -82,7 +82,7 @@ class SegmentView(RecordFileView):
         return concatenate([batch_columns(frames) for frames in self.frames()], BATCH_COLUMNS)
 
     def iter_columns(self) -> "Iterator[RecordChunk]":
-        """The records of some megabytes of log after the other, with their bytes at hand."""
+        """The records in chunks of some megabytes of log, with their bytes."""
         from storage.reader.columns import iter_record_columns
 
         return iter_record_columns(self.frames())
@@ -127,16 +127,16 @@ class SegmentView(RecordFileView):
     # Checks.
 
     def sanity_check(self) -> "list[IndexProblem]":
-        """What the index files say against themselves: by this a broker decides to rebuild them."""
+        """Contradictions within the index files, by which a broker decides to rebuild them."""
         from storage.reader.index_check import sanity_of
 
         parts = (self._offset_index(), self._time_index(), self._txn_index())
         return sanity_of(*parts, self.size if self._fs.exists(self.path) else None)
 
     def compare_indexes(self, batches: "Columns | None" = None) -> "list[IndexProblem]":
-        """Entries of offset and time index that say something else than the log.
+        """Entries of offset and time index that contradict the log.
 
-        `batches` are this segment's `batch_columns()`, where the caller has them already.
+        `batches` are this segment's `batch_columns()`, if the caller has them already.
         """
         from storage.reader.index_check import offset_mismatches, time_mismatches
 

@@ -1,7 +1,7 @@
-"""Records as Python values by way of columns, in about half the time of decoding one by one.
+"""Records as Python values, made from columns in about half the time of decoding one by one.
 
-A chunk that holds a batch which cannot be read is decoded one by one instead, so that what is good
-before it comes out and the error is raised where it belongs. So are formats 0 and 1.
+A chunk with a batch that cannot be read is decoded one by one instead, so that the good records
+before it are yielded and the error is raised at the bad one. So are formats 0 and 1.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from storage.reader.columns import record_columns
 from storage.reader.frames import Frames
 
 VALUES_CHUNK: Final = 1024 * 1024
-"""Of log at a time: its records are all in memory as objects."""
+"""Bytes of log at a time: all their records are in memory as objects."""
 
 _make = Record._make
 
@@ -44,7 +44,7 @@ def iter_values(chunks: Iterable[Frames], start_offset: int = 0) -> Iterator[Rec
                 chunk.keys(),
                 chunk.values(),
                 chunk.headers(),
-                [0] * len(offsets),  # the record's own attributes mean nothing in format 2
+                [0] * len(offsets),  # record attributes have no meaning in format 2
                 strict=True,
             ),
         )

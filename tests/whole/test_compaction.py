@@ -283,7 +283,7 @@ async def test_s_cmp_11_a_log_that_cannot_be_cleaned_is_given_up_and_told(
     await overwritten(broker.client(), "t-0", 30)
     monkeypatch.setattr(work_in_child, "rewrite_some", refusing)
     await broker.clock.sleep(60)
-    statistics = broker.server.parts.log_cleaner.statistics()
+    statistics = broker.server.components.log_cleaner.statistics()
     assert statistics.manager.uncleanable_partitions == {LOG_DIR: 1}
     log = log_of(broker)
     assert statistics.manager.uncleanable_bytes == {LOG_DIR: log.size - log.segments.active.size}
@@ -346,7 +346,7 @@ async def test_a_stop_ends_a_cleaning_at_its_next_step(broker: WholeBroker) -> N
 
 @whole_broker(log__cleaner__threads="2")
 async def test_threads_and_their_memory_change_while_the_broker_runs(broker: WholeBroker) -> None:
-    cleaner = broker.server.parts.log_cleaner
+    cleaner = broker.server.components.log_cleaner
     await broker.clock.sleep(1)
     assert cleaner.settings.map_bytes == 134217728 // 2
     assert "at least 1" in await refused(broker, log__cleaner__threads="0")
@@ -517,7 +517,7 @@ async def test_s_cmp_13_delete_records_takes_segments_of_topics_that_allow_it(
     await broker.create_topic("u", **COMPACTED)
     for topic in ("t", "u"):
         await overwritten(broker.client(), f"{topic}-0", 30)
-    replicas = broker.server.parts.replica_manager
+    replicas = broker.server.components.replica_manager
     with pytest.raises(KafkaError, match="can not be deleted due to the configured policy"):
         replicas.partition(TopicPartition("u", 0)).delete_records(50)
     assert replicas.partition(TopicPartition("t", 0)).delete_records(50) == 50

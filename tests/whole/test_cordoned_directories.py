@@ -52,7 +52,7 @@ async def test_new_partitions_go_elsewhere(broker: WholeBroker) -> None:
     await broker.create_topic("second", 4)
     assert directories(broker, "second") == {"/a"}
     with pytest.raises(KafkaError) as caught:
-        broker.server.parts.log_mover.move(TopicPartition("second", 0), "/b")
+        broker.server.components.log_mover.move(TopicPartition("second", 0), "/b")
     assert caught.value.code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert await produced(broker.client(), "first-0", "served") == 0
     await broker.restart()

@@ -128,7 +128,7 @@ async def test_a_bug_in_a_timer_stops_the_broker(broker: WholeBroker) -> None:
     def broken() -> None:
         raise LookupError("a timer that has a bug")
 
-    broker.server.parts.deadlines.schedule(5, broken)
+    broker.server.components.deadlines.schedule(5, broken)
     assert not await broker.wait_ended()
     assert broker.server.failure is not None
     assert "bug" in broker.server.failure

@@ -43,12 +43,12 @@ async def test_a_topic_that_another_controller_writes_is_served(broker: WholeBro
     await store.create("/config/topics/t", encode_config({"segment.ms": "77"}))
     await broker.clock.sleep(1)
     assert await produced(client, "t-2", "b") == 0
-    log = broker.server.parts.replica_manager.find(("t", 1))
+    log = broker.server.components.replica_manager.find(("t", 1))
     assert log is not None
     assert log.log.config.segment_ms == 77
     await store.create("/admin/delete_topics/t")
     await broker.clock.sleep(120)
-    assert broker.server.parts.image.topic("t") is None
+    assert broker.server.components.image.topic("t") is None
     assert directories(broker, "t") == []
     assert await broker.stop()
 
@@ -82,7 +82,7 @@ async def test_a_topic_that_was_marked_and_not_deleted_is_deleted_by_the_next_st
     assert len(directories(broker, "t")) == 2
     broker.kill()
     await broker.start()
-    assert broker.server.parts.image.topic("t") is None
+    assert broker.server.components.image.topic("t") is None
     assert await broker.server.store.children("/brokers/topics") == []
     await broker.clock.sleep(120)
     assert directories(broker, "t") == []

@@ -90,6 +90,6 @@ async def test_an_idle_connection_is_closed(broker: WholeBroker) -> None:
     client = broker.client()
     await client.call(ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest())
     await broker.clock.sleep(50)
-    assert broker.server.parts.socket_server.statistics().idle_closed == 0
+    assert broker.server.components.socket_server.statistics().idle_closed == 0
     await broker.clock.sleep(30)
-    assert broker.server.parts.socket_server.statistics().idle_closed == 1
+    assert broker.server.components.socket_server.statistics().idle_closed == 1

@@ -71,7 +71,7 @@ async def test_a_transaction_that_outlives_its_timeout_is_aborted(
     producer = await owner(broker, version, timeout_ms=30_000)
     await sent(producer, "a")
     await broker.clock.sleep(29)
-    assert len(list(broker.server.parts.transaction_coordinator.list_transactions())) == 1
+    assert len(list(broker.server.components.transaction_coordinator.list_transactions())) == 1
     await broker.clock.sleep(12)
     with pytest.raises((GivenUp, MustAbort)):
         await producer.commit()
@@ -119,7 +119,7 @@ async def test_a_kill_in_the_middle_of_a_transaction_is_no_end_of_it(
 )
 async def test_a_transactional_id_that_rests_is_forgotten(broker: WholeBroker) -> None:
     await broker.create_topic("t", 2)
-    coordinator = broker.server.parts.transaction_coordinator
+    coordinator = broker.server.components.transaction_coordinator
     producer = await owner(broker, 2)
     await sent(producer, "a")
     await producer.commit()

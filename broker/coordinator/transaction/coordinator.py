@@ -18,6 +18,7 @@ Called by the handlers in `broker/api`, wired by `broker/server`. After
 import logging
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final, Protocol
 
@@ -59,6 +60,8 @@ from storage.clock import Clock
 logger = logging.getLogger(__name__)
 
 _STATE_OF: Final = attrgetter("value.state")
+_partition_of = lru_cache(maxsize=1_000)(coordinator_partition)
+"""A transactional id is looked for several times per transaction."""
 _IDS_A_STEP: Final = 2000
 """Counted before others have their turn: a few hundred microseconds."""
 
@@ -162,7 +165,7 @@ class TransactionCoordinator:
 
     def partition_for(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` an id belongs to."""
-        return coordinator_partition(transactional_id, self._partition_count)
+        return _partition_of(transactional_id, self._partition_count)
 
     def _on_active(self, shard: TransactionShard) -> None:
         """What was decided before the restart is carried out now (S-TXN-6)."""
@@ -177,9 +180,7 @@ class TransactionCoordinator:
             if code is not ErrorCode.NONE:
                 state = TransactionState.DEAD if record.value is None else record.value.state
                 self._counters.failed_changes += record.value is not None
-                logger.warning(
-                    "%s: writing %s failed: %s", record.key, state.label, code.name
-                )
+                logger.warning("%s: writing %s failed: %s", record.key, state.label, code.name)
             elif record.value is None:
                 self._counters.expired_ids += 1
             else:

@@ -6,10 +6,10 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from broker.background import Background
+from broker.components import Components
 from broker.deadlines import Deadlines
 from broker.network.connection_limits import ConnectionLimits, Limits, Refusal
 from broker.network.handler_pool import HandlerPool
-from broker.parts import Parts
 from broker.reconfiguration import Reconfiguration
 from broker.world.clock import SystemClock
 from broker.world.journal_medium import JournalMedia
@@ -106,7 +106,7 @@ def test_a_change_reaches_every_part() -> None:
             cluster.config, clock, fs, random=Random(1), on_offline=lambda lost: None
         )
         manager.startup(lambda topic: TopicConfig())
-        parts = Parts(
+        parts = Components(
             cluster.configs,
             cluster_id="c" * 22,
             store=cluster.store,

@@ -223,12 +223,6 @@ def test_s_cfg_5_a_configuration_that_changes_while_a_log_is_opened_wins() -> No
     manager.finish_loading()
     (log,) = manager.all_logs()
     assert log.config is changed
-    tp = TopicPartition("new", 0)
-    manager.initializing(tp)
-    manager.update_topic_config("new", changed)
-    fresh = manager.get_or_create_log(tp, ID, CONFIG, is_new=True)
-    manager.finished_initializing(tp, fresh)
-    assert fresh.config is changed
 
 
 def test_a_configuration_change_reaches_every_partition() -> None:

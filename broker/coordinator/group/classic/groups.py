@@ -7,16 +7,16 @@ is about classic groups.
 
 from collections.abc import Callable, Iterator
 
-from broker.coordinator.group.classic import sessions
-from broker.coordinator.group.classic.departures import Departures
 from broker.coordinator.group.classic.group import ClassicGroup
-from broker.coordinator.group.classic.joining import Joining
 from broker.coordinator.group.classic.limits import GroupLimits
 from broker.coordinator.group.classic.member import Answer
-from broker.coordinator.group.classic.parked import refused
-from broker.coordinator.group.classic.rebalance import Rebalance
+from broker.coordinator.group.classic.phases import sessions
+from broker.coordinator.group.classic.phases.parked import refused
+from broker.coordinator.group.classic.phases.rebalance import Rebalance
+from broker.coordinator.group.classic.requests.departures import Departures
+from broker.coordinator.group.classic.requests.joining import Joining
+from broker.coordinator.group.classic.requests.syncing import Syncing
 from broker.coordinator.group.classic.stored import confirm, restored_group
-from broker.coordinator.group.classic.syncing import Syncing
 from broker.coordinator.group.data.records import GroupMetadataRecord, GroupRecord, StoredGroup
 from broker.coordinator.group.data.values import (
     UNKNOWN_MEMBER,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.coordinator.group.classic.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
+from broker.coordinator.group.classic.phases.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from broker.coordinator.group.classic.state import GroupState
 from protocol.errors import ErrorCode
 from tests.support.group_harness import INITIAL_DELAY_MS, SESSION_MS, GroupHarness, subscription

@@ -1,8 +1,8 @@
 """Who goes: LeaveGroup, and members that give no sign of life (S-GRP-2, S-GRP-3)."""
 
-from broker.coordinator.group.classic import parked
 from broker.coordinator.group.classic.group import ClassicGroup
-from broker.coordinator.group.classic.rebalance import Rebalance
+from broker.coordinator.group.classic.phases import parked
+from broker.coordinator.group.classic.phases.rebalance import Rebalance
 from broker.coordinator.group.data.values import (
     UNKNOWN_MEMBER,
     JoinReply,

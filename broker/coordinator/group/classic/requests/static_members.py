@@ -1,9 +1,9 @@
 """A static member that comes back under a new member id (S-GRP-3, KIP-345, KIP-814)."""
 
-from broker.coordinator.group.classic import parked, sessions
 from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.member import Answer, Member
-from broker.coordinator.group.classic.rebalance import Rebalance
+from broker.coordinator.group.classic.phases import parked, sessions
+from broker.coordinator.group.classic.phases.rebalance import Rebalance
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.classic.stored import stored_group
 from broker.coordinator.group.data.values import JoinReply, JoinRequest, SyncReply

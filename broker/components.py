@@ -1,7 +1,7 @@
-"""The parts of a broker, and from which settings each is made.
+"""The components of a broker, and from which settings each is made.
 
-Making the parts starts nothing and opens nothing: `broker.server` starts and stops them in order.
-`broker.reconfiguration` says what they do when a setting changes while they run.
+Making the components starts nothing and opens nothing: `broker.server` starts and stops them in
+order. `broker.reconfiguration` says what they do when a setting changes while they run.
 """
 
 from functools import partial
@@ -50,8 +50,8 @@ whole second (measured: eleven times in a thousand). The kernel caps the number;
 operator set wins."""
 
 
-class Parts:
-    """The parts of one broker, as public attributes."""
+class Components:
+    """The components of one broker, as public attributes."""
 
     def __init__(
         self,

@@ -7,9 +7,9 @@ long.
 
 from collections.abc import Callable
 
-from broker.coordinator.group.classic import parked, sessions
 from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.limits import GroupLimits
+from broker.coordinator.group.classic.phases import parked, sessions
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.classic.stored import stored_group
 from broker.coordinator.group.data.values import JoinReply, SyncReply

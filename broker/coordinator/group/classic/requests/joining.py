@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from broker.coordinator.group.classic import parked, sessions
 from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.limits import GroupLimits
 from broker.coordinator.group.classic.member import Answer, Member
-from broker.coordinator.group.classic.rebalance import Rebalance
+from broker.coordinator.group.classic.phases import parked, sessions
+from broker.coordinator.group.classic.phases.rebalance import Rebalance
+from broker.coordinator.group.classic.requests.static_members import StaticMembers
 from broker.coordinator.group.classic.state import GroupState
-from broker.coordinator.group.classic.static_members import StaticMembers
 from broker.coordinator.group.data.values import UNKNOWN_MEMBER, JoinReply, JoinRequest
 from broker.coordinator.group.outcome import Outcome, RebalanceReason, session_key
 from protocol.errors import ErrorCode, KafkaError

@@ -1,9 +1,9 @@
 """SyncGroup: the leader's assignment is stored, then everybody gets his part of it."""
 
-from broker.coordinator.group.classic import parked
 from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.member import Answer
-from broker.coordinator.group.classic.rebalance import Rebalance
+from broker.coordinator.group.classic.phases import parked
+from broker.coordinator.group.classic.phases.rebalance import Rebalance
 from broker.coordinator.group.classic.state import GroupState
 from broker.coordinator.group.classic.stored import stored_group
 from broker.coordinator.group.data.values import SyncReply, SyncRequest

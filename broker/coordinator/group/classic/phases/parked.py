@@ -4,9 +4,9 @@ A JoinGroup waits for the others, a follower's SyncGroup for the leader's assign
 happens to the group or to the member, each of them is answered once.
 """
 
-from broker.coordinator.group.classic import sessions
 from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.member import Answer, Member
+from broker.coordinator.group.classic.phases import sessions
 from broker.coordinator.group.data.values import JoinReply, JoinRequest, SyncReply
 from broker.coordinator.group.outcome import Outcome
 from protocol.errors import ErrorCode

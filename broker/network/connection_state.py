@@ -1,0 +1,330 @@
+"""What a connection does next: its rules, without a stream, a task or a clock.
+
+As h11's `Connection`, bytes go in and it says what follows; unlike h11's it never holds a copy of
+them. Whoever drives it does what `Step` says and tells the outcome by the event named there; the
+answer is the next step. `broker.network.connection` does that on a stream, tests do it by hand.
+
+    received  ──►  whole frames are handed to `handle`, one after the other
+                     │ the turn's replies: SEND             a reply that is not there: FINISH
+                     ▼
+    sent      ──►  what is left moves to the front; then, first of these:
+                     CLOSE, WAIT_FOR_MEMORY, YIELD, WAIT_FOR_WINDOW, RECEIVE
+
+Rules
+
+* One request is in work at a time, and replies keep the order of requests (S-NET-1): while a reply
+  is waited for, no further frame is handed out.
+* All whole frames of one receive are handled in a row, and their replies leave in one send.
+* After `TURN_S` of work the replies are sent and the other connections get their turn.
+* A length that is no request's ends the connection (S-NET-1), and so does whatever `handle` finds.
+* Nothing is received while requests hold too much memory (`request_memory`, `frame_memory`), but
+  what holds memory itself may come to its end.
+* After the connection has ended (`Activity.ending`) no frame is handed out; replies that are ready
+  are sent first.
+
+The buffer belongs to the request in work until `finished`, or until its reply is `parked`.
+"""
+
+import enum
+import struct
+from collections.abc import Callable, Sized
+from typing import Any, Final
+
+from broker.network.activity import Activity, Ending, State
+from broker.network.buffers import STANDARD_BYTES
+from broker.network.receive_buffer import ReceiveBuffer
+from broker.network.request_memory import Claim
+from protocol.errors import ProtocolError
+from protocol.framing import MIN_REQUEST_SIZE, SIZE_BYTES, frame_size
+
+TURN_S: Final = 0.0005
+"""Work between two yields. A yield costs as much as appending two batches, so it is paid by the
+time that others had to wait, and not after each 64 KB as it once was."""
+
+_SIZE: Final = struct.Struct(">i").unpack_from
+
+Handle = Callable[[bytearray, memoryview, int, int, float], Any]
+"""Takes the frame in `start .. end` of a buffer, of which there is a view, that came at a time in
+monotonic seconds. None: its reply is ready, or it has none. What must be waited for is returned."""
+
+
+class Step(enum.Enum):
+    """What is to be done, and the event by which to say that it is."""
+
+    RECEIVE = "receive into `room`: `received`, `nothing_came` or `client_ended`"
+    SEND = "send the replies of this turn, which came at `came_at`: `sent`"
+    WAIT_READABLE = "wait until something can be received: `resumed`"
+    FINISH = "take `waiting`, and wait until its reply stands behind the others: `finished`"
+    YIELD = "let the other connections have their turn: `yielded`"
+    WAIT_FOR_MEMORY = "wait until requests take less memory: `resumed`"
+    WAIT_FOR_WINDOW = "wait until it is worth asking for a window again: `resumed`"
+    CLOSE = "let go of the stream; `activity.ending` says why"
+
+
+_BUSY: Final = State.BUSY
+# As globals: an attribute of the enum costs a call.
+RECEIVE, SEND, WAIT_READABLE, FINISH = (
+    Step.RECEIVE,
+    Step.SEND,
+    Step.WAIT_READABLE,
+    Step.FINISH,
+)
+YIELD, WAIT_FOR_MEMORY, WAIT_FOR_WINDOW, CLOSE = (
+    Step.YIELD,
+    Step.WAIT_FOR_MEMORY,
+    Step.WAIT_FOR_WINDOW,
+    Step.CLOSE,
+)
+
+
+class ConnectionState:
+    """One connection's. Times are monotonic seconds."""
+
+    __slots__ = (
+        "_handle",
+        "_large",
+        "_most_bytes",
+        "_position",
+        "_ready",
+        "_wanted",
+        "activity",
+        "began",
+        "came_at",
+        "claim",
+        "end",
+        "incoming",
+        "is_cut",
+        "since",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        activity: Activity,
+        incoming: ReceiveBuffer,
+        handle: Handle,
+        ready: Sized,
+        *,
+        max_request_bytes: int,
+        claim: Claim | None = None,
+    ) -> None:
+        """`ready` holds something while there are replies to be sent."""
+        self.activity = activity
+        self.incoming = incoming
+        self.claim = claim
+        """What it holds of the memory for requests; None: that is not limited."""
+        self._handle = handle
+        self._ready = ready
+        self._most_bytes = max_request_bytes
+        self.end: int | None = None
+        """Up to where the buffer may be filled; None: all of it."""
+        self.came_at = activity.last
+        """When bytes came, lately."""
+        self.since = activity.last
+        """When the last frame came of which FINISH or YIELD is the outcome: `came_at`, or when the
+        request before it was `finished`."""
+        self.began = 0.0
+        """When this turn began; 0: with the next bytes."""
+        self.waiting: Any = None
+        """What `handle` returned, for FINISH."""
+        self.is_cut = False
+        """The turn was over with a frame, behind which there may be others."""
+        self._position = 0
+        """Behind the last frame that was handed out."""
+        self._wanted = 0
+        """Size of the incomplete frame there, 0 when it is not known yet."""
+        self._large = 0
+        """Size of the last large frame of this receive, if there was one."""
+
+    # ---- events
+
+    def begin(self) -> Step:
+        """The first step."""
+        return self._next()
+
+    @property
+    def room(self) -> memoryview:
+        """Where to receive to. Let go of it before the next event."""
+        incoming = self.incoming
+        return incoming.view[incoming.have : self.end]
+
+    def received(self, count: int, now: float) -> Step:  # noqa: C901 - a call each would cost more
+        """`count` bytes more are in the buffer, since `now`. Has every whole frame handled, until
+
+        (a) the connection ends, by the frame before or by bad bytes;
+        (b) the next frame is not whole, or its size not here;
+        (c) a reply is to be waited for;
+        (d) the turn is over.
+
+        Raises ProtocolError when the bytes are no request.
+        """
+        incoming, activity = self.incoming, self.activity
+        if count:
+            incoming.have += count
+            activity.last = self.came_at = now
+            self._large = 0
+            if self.claim is not None:
+                self.claim.hold(incoming.have)
+            if incoming.hold is not None:
+                incoming.hold.received(incoming.have)
+        began = self.began
+        if not began:
+            began = self.began = now
+        handle, most = self._handle, self._most_bytes
+        buffer, view = incoming.buffer, incoming.view
+        have, position = incoming.have, self._position
+        self._wanted = 0
+        try:
+            while have - position >= SIZE_BYTES and activity.ending is None:
+                (size,) = _SIZE(buffer, position)
+                if size < MIN_REQUEST_SIZE or size > most:
+                    frame_size(buffer, position, SIZE_BYTES, most)  # (a): raises, with the reason
+                start = position + SIZE_BYTES
+                end = start + size
+                if end > have:  # (b)
+                    self._wanted = SIZE_BYTES + size
+                    break
+                if size > STANDARD_BYTES:
+                    self._large = size
+                waiting = handle(buffer, view, start, end, now)
+                position = end
+                if waiting is not None:  # (c)
+                    self._position, self.since, self.waiting = position, now, waiting
+                    return FINISH
+                if activity.last - began >= TURN_S:  # (d)
+                    self.since, self.is_cut = now, True
+                    break
+        except ProtocolError:
+            activity.end(Ending.BAD_BYTES)
+            raise
+        if position == have:
+            incoming.have = self._position = 0
+        else:
+            self._position = position
+        return SEND if self._ready else self.sent()
+
+    def nothing_came(self) -> Step:
+        """There is nothing to be received, so the buffer may be somebody else's meanwhile."""
+        self.began = 0.0
+        self.incoming.shrink_idle()
+        self.activity.state = State.IDLE
+        return WAIT_READABLE
+
+    def client_ended(self) -> Step:
+        """The client sends no more: its last, incomplete frame is nobody's."""
+        self.activity.end(Ending.CLIENT)
+        return CLOSE
+
+    def resumed(self) -> Step:
+        """What was waited for has happened, or may have."""
+        self.activity.state = _BUSY
+        incoming = self.incoming
+        if self.claim is None and incoming.hold is None:  # nothing limits it: `_next` (e)
+            incoming.acquire(self._large)
+            return RECEIVE
+        return self._next()
+
+    def sent(self) -> Step:
+        """No reply of this turn is left. Raises OSError when there is no memory for a frame."""
+        activity, incoming, claim = self.activity, self.incoming, self.claim
+        if incoming.have:
+            if self.is_cut:
+                return CLOSE if activity.ending is not None else YIELD
+            incoming.keep_rest(self._position, self._wanted, self.came_at)
+            handled, self._position = self._position, 0
+        elif claim is None and incoming.hold is None:
+            if activity.ending is None and incoming.buffer:  # nothing limits it: `_next` (c), (e)
+                return RECEIVE if activity.last - self.began < TURN_S else YIELD
+            return self._next()
+        else:
+            incoming.clear()
+            handled = 1
+        if claim is not None and (handled or claim.size != self._wanted):
+            claim.release()
+        return self._next()
+
+    def yielded(self, now: float) -> Step:
+        """The others had their turn. Raises ProtocolError, as `received` does."""
+        incoming = self.incoming
+        if self.is_cut:
+            self.is_cut = False
+            if incoming.have:
+                self.began = self.activity.last = now
+                return self.received(0, self.since)
+        self.began = 0.0
+        if self.claim is None and incoming.hold is None and incoming.buffer:
+            return RECEIVE  # nothing limits it: `_next` (e)
+        return self._next()
+
+    def parked(self) -> None:
+        """The reply of the request in work comes later: its bytes and its memory are not needed."""
+        self.incoming.shrink_parked(self._position)
+        self._position = 0
+        if self.claim is not None:
+            self.claim.release()
+        self.activity.state = State.PARKED
+
+    def finished(self) -> Step:
+        """The reply of the request in work stands behind the others, as of `activity.last`.
+
+        Raises ProtocolError when what came next is no request.
+        """
+        self.began = now = self.activity.last
+        return self.received(0, now)
+
+    def close(self) -> bool:
+        """The server wants it to end after the request in work; whether that may be at once."""
+        self.activity.end(Ending.SERVER)
+        return self.activity.may_be_cut
+
+    # ---- decisions
+
+    def _next(self) -> Step:
+        """What follows where no frame is whole, the first of these:
+
+        (a) it has ended: CLOSE;
+        (b) it holds no memory of requests, and none is left: WAIT_FOR_MEMORY;
+        (c) its turn is over: YIELD;
+        (d) its large frame may not take more memory now: WAIT_FOR_WINDOW;
+        (e) RECEIVE.
+        """
+        activity, incoming, claim = self.activity, self.incoming, self.claim
+        if activity.ending is not None:  # (a)
+            return CLOSE
+        if claim is not None and not claim.size:
+            if claim.memory.exhausted:  # (b)
+                activity.state = State.MUTED
+                return WAIT_FOR_MEMORY
+            claim.hold(self._wanted)
+        began = self.began
+        if began and activity.last - began >= TURN_S:  # (c)
+            incoming.pause()
+            return YIELD
+        if not incoming.buffer:
+            incoming.acquire(self._large)
+        hold = incoming.hold
+        self.end = None
+        if hold is not None and hold.is_counted:
+            self.end = hold.take_window()
+            if not self.end:  # (d)
+                activity.state = State.MUTED
+                return WAIT_FOR_WINDOW
+        return RECEIVE  # (e)
+
+    # ---- what the sweeper asks
+
+    def is_stuck(self, now: float, max_idle_s: float) -> bool:
+        """Nothing happened for so long; a parked or working request is not stuck.
+
+        A request that comes all too slowly is nothing.
+        """
+        activity, hold = self.activity, self.incoming.hold
+        if activity.is_stuck(now, max_idle_s):
+            return True
+        slow = hold is not None and activity.state is State.IDLE
+        return slow and hold.is_too_slow(now, max_idle_s)  # type: ignore[union-attr]
+
+    def is_overdue(self, now: float) -> bool:
+        """It holds memory that others wait for, and its client does not hurry."""
+        hold = self.incoming.hold
+        return hold is not None and self.activity.state is State.IDLE and hold.is_overdue(now)

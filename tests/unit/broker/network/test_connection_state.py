@@ -1,0 +1,345 @@
+"""What a connection does next, decided without a stream: driven by hand, byte by byte."""
+
+import itertools
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.network.activity import Activity, Ending, State
+from broker.network.buffers import BufferPool
+from broker.network.connection_state import TURN_S, ConnectionState, Step
+from broker.network.frame_memory import FrameMemory
+from broker.network.receive_buffer import ReceiveBuffer
+from broker.network.request_memory import Claim, RequestMemory
+from protocol.errors import ProtocolError
+
+LIMIT = 200_000
+
+
+def frame(content: bytes) -> bytes:
+    body = b"\0" * 8 + content  # no request is shorter than its header
+    return struct.pack(">i", len(body)) + body
+
+
+class Driver:
+    """Does what the state says, on bytes that a test gives; time is a number."""
+
+    def __init__(
+        self, *, memory: RequestMemory | None = None, frames: FrameMemory | None = None
+    ) -> None:
+        self.now = 1.0
+        self.seen: list[bytes] = []
+        self.log: list[Step] = []
+        self.ready: list[bytes] = []
+        self.behave: Callable[[bytes], Any] = lambda content: None
+        self.activity = Activity(self.now)
+        self.state = ConnectionState(
+            self.activity,
+            ReceiveBuffer(BufferPool(check=True), frames or FrameMemory(1 << 30)),
+            self.handle,
+            self.ready,
+            max_request_bytes=LIMIT,
+            claim=None if memory is None else Claim(memory),
+        )
+        self.step = self.state.begin()
+
+    def handle(self, buffer: bytearray, view: memoryview, start: int, end: int, now: float) -> Any:
+        content = bytes(view[start + 8 : end])
+        self.seen.append(content)
+        waiting = self.behave(content)
+        if waiting is None:
+            self.ready.append(content)
+        return waiting
+
+    def receive(self, data: bytes) -> int:
+        """As much as there is room for; how many bytes."""
+        assert self.step is Step.RECEIVE
+        room = self.state.room
+        size = min(len(room), len(data))
+        room[:size] = data[:size]
+        del room
+        self.told(self.state.received(size, self.now))
+        return size
+
+    def told(self, step: Step) -> None:
+        self.step = step
+        self.log.append(step)
+
+    def go_on(self) -> None:
+        """All steps that need nothing from outside."""
+        while self.step in (Step.SEND, Step.YIELD):
+            if self.step is Step.SEND:
+                self.ready.clear()
+                self.told(self.state.sent())
+            else:
+                self.told(self.state.yielded(self.now))
+
+    def feed(self, data: bytes) -> None:
+        """Receive all of it, and do what follows."""
+        while data:
+            data = data[self.receive(data) :]
+            self.go_on()
+
+    def idle(self) -> None:
+        """Nothing comes for a while, and then something."""
+        self.told(self.state.nothing_came())
+        self.told(self.state.resumed())
+
+
+CONTENTS = [b"", b"a", b"bc" * 100, b"d" * 20_000, b"e" * 140_000, b"f"]
+STREAM = b"".join(map(frame, CONTENTS))
+
+
+@given(cuts=st.lists(st.integers(0, len(STREAM)), max_size=12), idle=st.booleans())
+def test_s_net_1_any_cut_of_the_bytes_gives_the_same_frames_in_the_same_order(
+    cuts: list[int], idle: bool
+) -> None:
+    driver = Driver()
+    edges = [0, *sorted(cuts), len(STREAM)]
+    for start, end in itertools.pairwise(edges):
+        driver.feed(STREAM[start:end])
+        if idle:
+            driver.idle()
+    assert driver.seen == CONTENTS
+
+
+@pytest.mark.parametrize("content", [b"", b"content"])
+def test_a_frame_comes_whole_byte_by_byte_or_with_a_tail(content: bytes) -> None:
+    data = frame(content)
+    whole, slowly, tail = Driver(), Driver(), Driver()
+    whole.feed(data)
+    for at in range(len(data)):
+        assert slowly.seen == []
+        slowly.feed(data[at : at + 1])
+        slowly.idle()
+    tail.feed(data + data[:5])
+    assert whole.seen == slowly.seen == tail.seen == [content]
+    tail.feed(data[5:])
+    assert tail.seen == [content] * 2
+
+
+def test_all_frames_of_one_receive_are_answered_in_one_send() -> None:
+    driver = Driver()
+    driver.receive(frame(b"1") + frame(b"2") + frame(b"3"))
+    assert driver.step is Step.SEND
+    assert driver.ready == [b"1", b"2", b"3"]
+    driver.go_on()
+    assert driver.log == [Step.SEND, Step.RECEIVE]
+
+
+@pytest.mark.parametrize("size", [-5, 0, 7, LIMIT + 1])
+def test_s_net_1_a_length_of_no_request_ends_it_and_the_frames_before_were_handled(
+    size: int,
+) -> None:
+    driver = Driver()
+    with pytest.raises(ProtocolError):
+        driver.receive(frame(b"1") + struct.pack(">i", size) + frame(b"2"))
+    assert driver.seen == [b"1"]
+    assert driver.activity.ending is Ending.BAD_BYTES
+    assert driver.state.sent() is Step.CLOSE
+    assert driver.seen == [b"1"]
+
+
+def test_bad_bytes_in_a_frame_end_it_as_well() -> None:
+    driver = Driver()
+
+    def bad(content: bytes) -> None:
+        raise ProtocolError("no request")
+
+    driver.behave = bad
+    with pytest.raises(ProtocolError):
+        driver.receive(frame(b"1") + frame(b"2"))
+    assert driver.seen == [b"1"]
+    assert driver.activity.ending is Ending.BAD_BYTES
+
+
+@pytest.mark.parametrize("parked", [False, True])
+def test_s_net_1_what_is_waited_for_holds_back_the_frames_behind_it(parked: bool) -> None:
+    driver = Driver()
+    driver.behave = lambda content: "later" if content == b"2" else None
+    driver.receive(frame(b"1") + frame(b"2") + frame(b"3") + frame(b"4")[:6])
+    assert driver.step is Step.FINISH
+    assert driver.state.waiting == "later"
+    assert driver.seen == [b"1", b"2"]
+    if parked:
+        driver.state.parked()
+        assert driver.activity.state is State.PARKED
+    driver.activity.last = driver.now = 5.0
+    driver.told(driver.state.finished())
+    assert driver.seen == [b"1", b"2", b"3"]
+    driver.go_on()
+    driver.feed(frame(b"4")[6:])
+    assert driver.seen == [b"1", b"2", b"3", b"4"]
+
+
+def test_after_a_parked_reply_without_bytes_behind_it_there_is_room_again() -> None:
+    driver = Driver()
+    driver.behave = lambda content: "later"
+    driver.receive(frame(b"1"))
+    driver.state.parked()
+    driver.ready.append(b"1")
+    driver.told(driver.state.finished())
+    driver.go_on()
+    assert driver.step is Step.RECEIVE
+    assert len(driver.state.room) > 0
+
+
+def test_after_a_reply_that_a_worker_made_the_next_frame_is_found() -> None:
+    driver = Driver()
+    driver.behave = lambda content: "later" if content == b"1" else None
+    driver.receive(frame(b"1"))
+    driver.ready.append(b"1")
+    driver.told(driver.state.finished())
+    driver.go_on()
+    driver.feed(frame(b"2"))
+    assert driver.seen == [b"1", b"2"]
+
+
+def test_a_wait_is_the_end_of_a_turn() -> None:
+    driver = Driver()
+    driver.behave = lambda content: "later" if content == b"1" else None
+    driver.receive(frame(b"1") + frame(b"2"))
+    driver.activity.last = driver.now = driver.now + 100 * TURN_S
+    driver.told(driver.state.finished())
+    driver.go_on()
+    assert driver.seen == [b"1", b"2"]
+    assert Step.YIELD not in driver.log
+
+
+def test_a_frame_whose_size_is_known_claims_all_its_memory() -> None:
+    memory = RequestMemory(1000)
+    driver = Driver(memory=memory)
+    data = frame(b"m" * 500)
+    driver.feed(data[:3])
+    assert memory.statistics().used == 0  # its size is not known yet
+    driver.feed(data[3:10])
+    assert memory.statistics().used == len(data)
+    driver.feed(data[10:])
+    assert memory.statistics().used == 0
+
+
+@pytest.mark.parametrize("rest", [b"", frame(b"3")[:7]])
+def test_a_long_turn_is_cut_between_frames_and_goes_on_after_the_others(rest: bytes) -> None:
+    driver = Driver()
+
+    def work(content: bytes) -> None:
+        driver.now = driver.activity.last = driver.now + 1.5 * TURN_S
+
+    driver.behave = work
+    driver.receive(frame(b"1") + frame(b"2") + rest)
+    assert driver.seen == [b"1"]
+    driver.go_on()
+    assert driver.seen == [b"1", b"2"]
+    assert driver.log[:4] == [Step.SEND, Step.YIELD, Step.SEND, Step.YIELD]
+    assert driver.step is Step.RECEIVE
+
+
+def test_short_turns_add_up_until_nothing_comes() -> None:
+    driver = Driver()
+    turns = 4
+
+    def work(content: bytes) -> None:
+        driver.now = driver.activity.last = driver.now + TURN_S / (turns - 0.5)
+
+    driver.behave = work
+    for _ in range(turns):
+        driver.feed(frame(b"x"))
+    assert driver.log.count(Step.YIELD) == 1
+    driver.log.clear()
+    for _ in range(turns):
+        driver.feed(frame(b"x"))
+        driver.idle()
+    assert Step.YIELD not in driver.log
+
+
+@pytest.mark.parametrize("reason", [Ending.HANDLER, Ending.SERVER])
+def test_after_its_end_replies_are_sent_and_nothing_is_handled(reason: Ending) -> None:
+    driver = Driver()
+    driver.behave = lambda content: driver.activity.end(reason)
+    driver.receive(frame(b"1") + frame(b"2"))
+    assert driver.step is Step.SEND
+    driver.go_on()
+    assert driver.step is Step.CLOSE
+    assert driver.state.sent() is Step.CLOSE
+    assert driver.state.resumed() in (Step.CLOSE, Step.RECEIVE)
+    assert driver.seen == [b"1"]
+    driver.activity.end(Ending.IDLE)
+    assert driver.activity.ending is reason  # the first one stays
+
+
+def test_a_client_that_sends_no_more_is_done_with() -> None:
+    driver = Driver()
+    driver.feed(frame(b"1")[:5])
+    assert driver.state.client_ended() is Step.CLOSE
+    assert driver.activity.ending is Ending.CLIENT
+
+
+@given(others=st.integers(1, 2000), cut=st.integers(1, 20))
+def test_a_connection_that_is_muted_receives_when_memory_is_left_and_not_before(
+    others: int, cut: int
+) -> None:
+    memory = RequestMemory(1000)
+    driver = Driver(memory=memory)
+    data = frame(b"m" * 30)
+    driver.feed(data)
+    memory.take(others)
+    driver.idle()
+    if others < 1000:
+        assert driver.step is Step.RECEIVE
+        driver.feed(data[:cut])
+        memory.take(2000)
+        driver.feed(data[cut:])  # who holds memory may come to its end
+        assert driver.seen == [b"m" * 30] * 2
+        return
+    for _ in range(3):
+        assert driver.step is Step.WAIT_FOR_MEMORY
+        assert driver.activity.state is State.MUTED
+        driver.told(driver.state.resumed())
+    memory._available += others
+    driver.told(driver.state.resumed())
+    assert driver.step is Step.RECEIVE
+    assert driver.activity.state is State.BUSY
+
+
+def test_a_large_frame_waits_for_a_window_and_a_small_one_does_not() -> None:
+    frames = FrameMemory(50_000)
+    first, second, small = (Driver(frames=frames) for _ in range(3))
+    large = frame(b"l" * 100_000)
+    first.receive(large[:20_000])
+    assert first.step is Step.RECEIVE
+    assert first.state.end == len(large)
+    second.receive(large[:20_000])  # no memory is left, and one goes on without
+    assert second.step is Step.RECEIVE
+    third = Driver(frames=frames)
+    third.receive(large[:8_000])
+    for _ in range(3):
+        assert third.step is Step.WAIT_FOR_WINDOW
+        assert third.activity.state is State.MUTED
+        third.told(third.state.resumed())
+    small.feed(frame(b"small"))
+    assert small.seen == [b"small"]
+    for driver in (first, second):
+        driver.feed(large[20_000:])
+    third.told(third.state.resumed())
+    third.feed(large[8_000:])
+    assert third.seen == [b"l" * 100_000]
+    assert frames.held == 0
+
+
+def test_who_is_stuck_overdue_or_blind_is_told_from_who_is_at_work() -> None:
+    driver = Driver()
+    driver.told(driver.state.nothing_came())
+    assert driver.step is Step.WAIT_READABLE
+    assert driver.state.is_stuck(driver.now + 11, 10)
+    assert not driver.state.is_stuck(driver.now + 9, 10)
+    assert driver.state.close()  # nothing is in work: at once
+    driver.activity.state = State.BUSY
+    assert not driver.state.is_stuck(driver.now + 11, 10)
+    assert not driver.state.close()
+    for state in State:
+        driver.activity.state = state
+        assert driver.activity.is_blind == (state in (State.PARKED_BLIND, State.MUTED))

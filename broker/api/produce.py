@@ -12,9 +12,9 @@ Behaviour
 * acks=0 has no response; if anything failed, the connection is closed, as nothing else can say so.
 * A handler worker appends batches of 256 KB and more, and all that must queue behind them, with the
   write in a thread (`Partition.wait_append_as_leader`); the request is then a coroutine.
-* A handler worker has a batch that takes more than a look at its records opened in a thread. If
-  that proves too little, the rest of the request becomes an `Aside`, which opens it in a child
-  process (`batch_opening`).
+* A batch that takes more than a look at its records is opened in a thread, for a handler worker. If
+  that proves too little, the rest of the request becomes an `Aside`, which opens the batch in a
+  child process (`batch_opening`).
 * A duplicate of an idempotent producer is answered with the offsets of the first time (S-APP-10).
 * Only `__admin_client` may write to internal topics; others get INVALID_TOPIC_EXCEPTION (S-APP-11).
 * A transactional batch is appended only if its partition was added to the transaction (KIP-890; see

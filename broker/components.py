@@ -1,7 +1,7 @@
-"""What a broker is made of, and from which settings each component is made.
+"""The components of a broker, and from which settings each is made.
 
 Making the components starts nothing and opens nothing: `broker.server` starts and stops them in
-order. What they do when a setting changes while they run is in `broker.reconfiguration`.
+order. `broker.reconfiguration` says what they do when a setting changes while they run.
 """
 
 from functools import partial
@@ -45,12 +45,13 @@ from config.broker_config import BrokerConfig
 from storage.log_manager import LogManager
 
 BACKLOG = 1024
-"""Kafka's default of 50 lets a burst of new clients wait for a whole second (measured: eleven times
-in a thousand); the kernel caps it anyway. A value that the operator set is respected."""
+"""Connections waiting to be accepted. With Kafka's default of 50 a burst of new clients waits for a
+whole second (measured: eleven times in a thousand). The kernel caps the number; a value that the
+operator set wins."""
 
 
 class Components:
-    """The components, made; each is public."""
+    """The components of one broker, as public attributes."""
 
     def __init__(
         self,
@@ -183,7 +184,7 @@ class Components:
 
 
 def connection_limits(config: BrokerConfig) -> Limits:
-    """What the configuration says about the number of connections."""
+    """The limits on the number of connections, from the configuration."""
     own = {
         listener.name: config.for_listener(listener.name, "max.connections")
         for listener in config.listeners
@@ -216,5 +217,5 @@ def _socket_settings(
 
 
 def _unless_default(config: BrokerConfig, key: str, better: int) -> int:
-    """The operator's value, else one that was measured to be better than Kafka's default."""
+    """The operator's value, else `better`, which was measured to beat Kafka's default."""
     return int(config.values[key]) if key in config.originals else better

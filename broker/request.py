@@ -5,17 +5,17 @@ A handler is a plain callable `handler(ctx, request)` and never blocks. It retur
 * a message: the reply is ready, the connection's own task encodes and sends it;
 * a `LargeReply`: a message with many elements, which is encoded in turns;
 * `None`: there is no reply (Produce with acks=0);
-* a `Pending`: the request is parked (long poll, rebalance). Nothing is held but the connection's
-  place in line; whoever completes the `Pending` wakes it;
+* a `Pending`: the request is parked (long poll, rebalance). It occupies nothing but its connection,
+  which goes on when the `Pending` is completed;
 * a coroutine: work that may wait for the disk or other brokers, and is finished whatever becomes of
-  its client. It has the request's bytes until then. The request channel gives it to one of the
-  handler workers, or, where its API is no producer's or consumer's daily business, to a task aside;
-* an `Aside`: work that takes long (many turns, a child process). A task of its own does it, which
-  ends with the client; meanwhile the request is parked.
+  its client. The request's bytes stay valid until then. The request channel gives it to one of the
+  handler workers or, if producers and consumers do not use its API all the time, to a task aside;
+* an `Aside`: work that takes long (many turns, a child process). The request is parked, and a task
+  of its own does the work; it is cancelled when the client disconnects.
 
-What a coroutine or an `Aside` returns, and what a `Pending` is completed with, may be any of these
-again: a worker that finds that its request takes long hands it on as an `Aside`, a parked request
-goes on as one. Tasks aside are `broker.network.asides`.
+A coroutine or an `Aside` may return any of these again, and a `Pending` may be completed with any:
+a worker whose request proves to take long hands it on as an `Aside`, and a parked request may go on
+as one. `broker.network.asides` owns the tasks aside.
 
 One connection has one request in work at a time, so replies keep the order of requests (S-NET-1).
 """
@@ -32,12 +32,13 @@ from protocol.schema import Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionInfo:
-    """What a handler may know of the connection a request came in on."""
+    """What a handler may know of the connection that a request came from."""
 
     connection_id: str
     listener_name: str
     local_host: str
-    """The address the client connected to: told to it when advertised.listeners is not set."""
+    """The address that the client connected to; it is advertised to the client if
+    advertised.listeners is not set."""
     local_port: int
     peer_host: str
     peer_port: int
@@ -46,7 +47,7 @@ class ConnectionInfo:
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request's envelope."""
+    """A request's header, and what the handler needs to know of its connection."""
 
     api_key: int
     api_version: int
@@ -54,12 +55,12 @@ class RequestContext:
     client_id: str | None
     connection: ConnectionInfo
     received: float
-    """Monotonic seconds at which the frame was complete."""
+    """Monotonic clock, in seconds, when the frame was complete."""
     close_connection: bool = False
-    """Set by a handler when the connection must end after this request (acks=0 that failed)."""
+    """A handler sets it to close the connection after this request (a failed Produce, acks=0)."""
     large: bool = False
-    """The request has more elements than are gone through in one go (`SMALL_ELEMENTS`): its handler
-    does that in turns. Its reply is encoded in turns, too."""
+    """Whether the request has more elements than may be handled in one go (`SMALL_ELEMENTS`): then
+    its handler goes in turns, and its reply is encoded in turns."""
 
 
 @dataclass(slots=True)
@@ -75,22 +76,22 @@ class LargeReply:
 
 @dataclass(slots=True)
 class Aside:
-    """A reply that takes long to make. Holds no worker; ends with its client.
+    """A reply that takes long to make. It occupies no worker, and ends with its client.
 
-    As with a `Pending`, byte slices of the request are not there any more when `work` begins. The
-    task is cancelled where it waits: what it must finish it shields. What it raises is answered, as
-    what a handler raises.
+    As with a `Pending`, the request's byte slices are no longer valid when `work` begins. The task
+    may be cancelled wherever it waits, so `work` must shield what it has to finish. An exception
+    that it raises is answered like a handler's.
     """
 
     work: Callable[[], Coroutine[Any, Any, Any]]
-    """Begun once at most. It returns a reply of any kind."""
+    """Called once at most; returns a reply of any kind."""
 
 
 class Pending:
-    """A reply that comes later. Completed once, from the event loop; the first completion wins.
+    """A reply that comes later. Completed on the event loop; only the first completion counts.
 
-    The request's byte slices are views of the connection's buffer, which is used for other things
-    as soon as the handler has returned a `Pending`: what is needed later must be copied.
+    The request's byte slices are views of the connection's buffer, which is reused as soon as the
+    handler has returned a `Pending`: copy what is needed later.
     """
 
     __slots__ = ("_reply", "_wake", "abandoned", "done", "on_abandon")
@@ -102,10 +103,10 @@ class Pending:
         self.abandoned = False
         """The connection ended while the request was parked."""
         self.on_abandon: Callable[[], object] | None = None
-        """Called without arguments when the connection ends first, to drop watchers early."""
+        """Called if the connection ends before completion, to drop watchers early."""
 
     def complete(self, reply: Any) -> bool:
-        """Hand over the reply; False when it was complete already."""
+        """Hand over the reply. Returns False if it was complete already."""
         if self.done:
             return False
         self.done = True
@@ -115,14 +116,14 @@ class Pending:
         return True
 
     def abandon(self) -> None:
-        """Nobody waits for the reply any more. Does nothing once it is complete."""
+        """Note that the connection has ended. Does nothing once the reply is complete."""
         if not self.done and not self.abandoned:
             self.abandoned = True
             if self.on_abandon is not None:
                 self.on_abandon()
 
     def notify(self, wake: Callable[[], object]) -> None:
-        """Call `wake` at completion, at once if it is complete. One waiter only."""
+        """Call `wake` at completion, or at once if it is complete. There is one waiter only."""
         self._wake = wake
         if self.done:
             wake()
@@ -133,7 +134,7 @@ class Pending:
         return self._reply
 
     async def wait_reply(self) -> Any:
-        """The reply, when there is one. Cancelled: the request counts as abandoned."""
+        """Wait for the reply and return it. Cancellation abandons the request."""
         event = trio.Event()
         self.notify(event.set)
         try:
@@ -146,9 +147,9 @@ class Pending:
 
 T = TypeVar("T")
 Work = Coroutine[Any, Any, T]
-"""A coroutine that ends with a reply."""
+"""A coroutine that returns a reply."""
 Reply: TypeAlias = "Message | LargeReply | Pending | Aside | Work[Reply] | None"
-"""What a handler may return; its annotation says which of these."""
+"""What a handler may return; the annotation of each handler is narrower."""
 
 
 class Handler(Protocol):
@@ -159,5 +160,5 @@ class Handler(Protocol):
         ...
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Message | None:
-        """A reply of this API that says `code` for everything that was asked."""
+        """A reply of this API with `code` for everything that the request names."""
         ...

@@ -1,14 +1,15 @@
-"""A broker's life: what is made of what, in which order it starts and stops (Kafka's KafkaServer).
+"""A broker's life: in which order its components start and stop (Kafka's KafkaServer).
 
 Start (S-START-2, S-START-3): log directories locked -> metadata store -> identity -> topics'
 metadata -> sockets bound -> logs loaded -> partitions led -> coordinators -> handlers -> sockets
-served -> background work -> RUNNING_AS_BROKER. Anything that fails on the way ends the start, frees
-what was taken, and `run` returns False.
+served -> background work -> RUNNING_AS_BROKER. A failure on the way ends the start, releases what
+was taken, and `run` returns False.
 
-Stop (S-START-5), the last started first: background work ends, no new connections, requests in work
-get `STOP_REQUESTS_S`, groups told, high watermarks written, metadata store closed, logs synced and
-closed with their checkpoints and the clean-shutdown marker, locks released. Each step is registered
-where its part is started, so a start that fails half-way stops exactly what it had started.
+Stop (S-START-5), the last started first: background work ends, members parked in a rebalance are
+answered, no new connections, requests in work get `STOP_REQUESTS_S`, high watermarks written,
+metadata store closed, logs synced and closed with their checkpoints and the clean-shutdown marker,
+locks released. Each stop is registered where its component is started, so a start that fails
+half-way stops exactly what it had started.
 
 This module wires; it decides nothing else. `broker.__main__` runs it, tests may run it in-process.
 """
@@ -50,11 +51,11 @@ from storage.open_files import OpenFiles
 logger = logging.getLogger(__name__)
 
 STOP_REQUESTS_S = 10.0
-"""How long requests in work may take at shutdown."""
+"""Seconds that requests in work may still take at shutdown."""
 
 
 class BrokerServer:
-    """One broker. Made, run once, thrown away."""
+    """One broker; it runs once."""
 
     def __init__(
         self,
@@ -65,11 +66,11 @@ class BrokerServer:
         on_started: Callable[[], None] = lambda: None,
         check_buffers: bool = False,
     ) -> None:
-        """`announce` is told where the broker listens, `on_started` is called when it serves."""
+        """`announce` is called with the bound listeners, `on_started` when the broker serves."""
         self.config = config
         self.state = BrokerStateGauge()
         self.watch = LoopWatch(world.clock)
-        """Whoever runs the loop makes it an instrument, if it runs in real time."""
+        """A caller that runs the loop in real time installs it as a trio instrument."""
         self._world = world
         self._new_uuid = partial(random_uuid, world.random)
         self._announce = announce
@@ -87,7 +88,7 @@ class BrokerServer:
     # ---- life
 
     async def run(self) -> bool:
-        """Start, serve until `request_shutdown`, stop. False when the start or the stop failed."""
+        """Start, serve until `request_shutdown`, stop. Returns False if start or stop failed."""
         if self.state.state is not BrokerState.NOT_RUNNING:
             raise RuntimeError("Kafka server is still shutting down, cannot re-start!")
         went_well = True
@@ -99,7 +100,7 @@ class BrokerServer:
                 went_well = await self._shut_down() and (started or self._stop.is_set())
                 services.cancel_scope.cancel()
         except Exception:
-            # A background task has a bug: what it left behind is not to be called clean.
+            # A background task has a bug: skip the orderly stop, which would mark the logs clean.
             self._to_stop.pop_all()
             logger.critical("Fatal error in a background task. Ending", exc_info=True)
             self.failure = "A background task failed. This is a bug: the log has the details."
@@ -108,7 +109,7 @@ class BrokerServer:
         return went_well and self.failure is None
 
     async def _start_or_say_why_not(self, services: trio.Nursery) -> bool:
-        """False when it failed, or was given up for `request_shutdown`."""
+        """Start. Returns False if that failed, or `request_shutdown` cancelled it."""
         logger.info("starting")
         began = self._world.clock.monotonic()
         self.state.move_to(BrokerState.STARTING)
@@ -132,7 +133,7 @@ class BrokerServer:
         return True
 
     async def _shut_down(self) -> bool:
-        """Stop whatever was started, the last one first (S-START-5). False when that failed."""
+        """Stop whatever was started, the last first (S-START-5). Returns False if that failed."""
         logger.info("shutting down")
         self.state.move_to(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
         # Stand-alone: no other broker could take over a partition.
@@ -146,7 +147,7 @@ class BrokerServer:
         return True
 
     def request_shutdown(self) -> None:
-        """Stop as soon as possible; while still starting, the start is given up."""
+        """Stop as soon as possible; a start under way is cancelled."""
         self._stop.set()
         if self.state.state in (
             BrokerState.STARTING,
@@ -155,12 +156,12 @@ class BrokerServer:
             self._starting.cancel()
 
     def _fail(self, reason: str) -> None:
-        """The broker cannot go on."""
+        """Shut down for `reason`, because the broker cannot go on."""
         logger.critical("%s Shutting down.", reason)
         self.failure = reason
         self.request_shutdown()
 
-    # ---- start: each part that must be stopped says how, for `_shut_down`
+    # ---- start: each part that must be stopped registers its stop in `_to_stop`
 
     async def _start(self, services: trio.Nursery) -> None:
         config, world = self.config, self._world
@@ -194,7 +195,7 @@ class BrokerServer:
         configs = DynamicBrokerConfig(config, self.store)
         await configs.load()
         self.config = configs.current
-        self.log_manager.reconfigure(self.config)  # it was made before the store could be asked
+        self.log_manager.reconfigure(self.config)  # it was made before the store could be read
         self._make_components(configs, identity, deadlines)
         await self.components.controller.load()
         await self.components.features.load()
@@ -215,7 +216,8 @@ class BrokerServer:
         self._to_stop.push_async_callback(self.components.channel.close)
         await services.start(self.components.socket_server.serve)
         self._to_stop.push_async_callback(self.components.socket_server.close, STOP_REQUESTS_S)
-        # Before the sockets close: members parked in a rebalance are told, instead of waited for.
+        # Runs before the sockets close: answers members parked in a rebalance, so that closing need
+        # not wait for them.
         self._to_stop.callback(self.components.group_coordinator.shutdown)
         services.start_soon(self._run_background, name="background")
         self._to_stop.push_async_callback(self._stop_background)
@@ -245,7 +247,7 @@ class BrokerServer:
         return store
 
     async def _take_over(self) -> None:
-        """Serve what another broker left in the directories of a store that knows nothing yet."""
+        """Adopt topics that another broker left in the log directories; the store is empty."""
         from broker.cluster.adoption import take_over
 
         verdicts = await take_over(
@@ -326,7 +328,7 @@ class BrokerServer:
             self._background_ended.set()
 
     async def _stop_background(self) -> None:
-        # A job may be at it still.
+        # A job that was begun is still completed.
         self._background_scope.cancel()
         await self._background_ended.wait()
 
@@ -338,7 +340,7 @@ class BrokerServer:
 
 
 def _with_identity(config: BrokerConfig, identity: Identity) -> BrokerConfig:
-    """The configuration as the components see it: a generated broker id is as good as a set one."""
+    """The configuration for the components: with the broker's id, also if it was generated."""
     if config.broker_id == identity.broker_id:
         return config
     return config.with_broker_id(identity.broker_id)

@@ -1,6 +1,6 @@
 """Runs of `tests.anomalies` from seeds, with progress; see docs/exactly-once.md.
 
-The exit code is 0 when no run showed an anomaly. The directory of a run that did is kept.
+The exit code is 0 if no run showed an anomaly. The directory of a run with one is kept.
 """
 
 import argparse
@@ -99,7 +99,7 @@ def _show(console: Console, result: RunResult) -> None:
 
 
 def _by_kind(faults: Counter[str]) -> Counter[str]:
-    """`drop answer PRODUCE` and `drop answer END_TXN` as one kind."""
+    """The faults counted by kind: `drop answer PRODUCE` and `drop answer END_TXN` are one."""
     kinds: Counter[str] = Counter()
     for name, count in faults.items():
         kinds[" ".join(word for word in name.split() if not word.isupper())] += count

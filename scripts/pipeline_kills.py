@@ -1,22 +1,22 @@
-"""Kills archives, restores and the broker with -9, and counts what is there afterwards.
+"""Kills archives, restores and the broker with -9, and then compares tables and topics.
 
-    scripts/pipeline_kills.py --rounds 20                       archive to Parquet
-    scripts/pipeline_kills.py --rounds 20 --format delta
-    scripts/pipeline_kills.py --restore --rounds 20             a table back to a topic
-    scripts/pipeline_kills.py --rounds 2 --seed 1               quick
+    scripts/pipeline-kills --rounds 20                       archive to Parquet
+    scripts/pipeline-kills --rounds 20 --format delta
+    scripts/pipeline-kills --restore --rounds 20             a table back to a topic
+    scripts/pipeline-kills --rounds 2 --seed 1               quick
 
-Archive: a producer writes transactions without a pause, of which a fifth are aborted. An archive
+Archive: a producer writes transactions without a pause and aborts about a fifth of them. An archive
 (`--interval 0`) runs beside it. Each round kills the driver (Python and its JVM), the broker, or
 both, a random time after the driver has begun to write, and starts again what was killed. At the
-end an archive reads the rest, and the table is compared with what a `read_committed` consumer
-reads: each record once, equal in key, value, timestamp and headers; none of an aborted transaction.
-A table of Parquet is also listed and read, by pyarrow, after each kill: no record may be there
-twice then.
+end an archive reads the rest, and the table is compared with the records that a `read_committed`
+consumer reads: each record once, equal in key, value, timestamp and headers; none of an aborted
+transaction. After each kill pyarrow also lists and reads a table of Parquet: it must not hold a
+record twice.
 
 Restore: a table is restored to a topic; each round kills driver, broker or both a random time after
-the driver's first transaction. At the end the topic holds, by partition and in order, the rows.
+the driver's first transaction. At the end each partition must hold its rows, in order.
 
-The exit code is 1 when a comparison fails.
+The exit code is 1 if a comparison fails.
 """
 
 import argparse
@@ -51,7 +51,7 @@ Row = tuple[int, int, bytes | None, bytes | None, int, tuple[tuple[str, bytes | 
 
 
 class Differs(Exception):
-    """What is there is not what should be."""
+    """A table or topic does not hold the expected records."""
 
 
 class Driver:
@@ -95,7 +95,7 @@ class Driver:
 
 
 class Load(threading.Thread):
-    """Transactions, one after the other; each fifth is aborted. Survives the broker's deaths."""
+    """Makes one transaction after the other, and aborts about a fifth. Survives broker kills."""
 
     def __init__(self, broker: BrokerProcess, seed: int, per_second: int) -> None:
         super().__init__(daemon=True)
@@ -155,7 +155,7 @@ class Load(threading.Thread):
         time.sleep(count / self._per_second)
 
     def _recovered(self, producer: Producer | None, error: KafkaException) -> bool:
-        """The producer can go on: its transaction was aborted."""
+        """Abort the transaction; return whether the producer can go on."""
         try:
             if producer is not None and error.args[0].txn_requires_abort():
                 producer.abort_transaction(10)
@@ -166,7 +166,7 @@ class Load(threading.Thread):
 
 
 def read_topic(bootstrap: str, topic: str) -> list[Row]:
-    """What a read_committed consumer reads, to the end."""
+    """All records that a read_committed consumer reads, to the end of the topic."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -209,7 +209,7 @@ def rows_of(batches: Iterator[dict[str, Any]]) -> list[Row]:
 
 
 def read_parquet(table: Path) -> list[Row]:
-    """Every file that a listing finds, as any reader would."""
+    """The rows of every file that a listing finds, as any reader would list it."""
     import pyarrow.dataset as ds
 
     names = ["partition", "offset", "key", "value", "timestamp", "headers"]
@@ -219,7 +219,7 @@ def read_parquet(table: Path) -> list[Row]:
 
 
 def read_by_spark(table: Path, table_format: str) -> list[Row]:
-    """An Iceberg or Delta table, through its own reader."""
+    """The rows of an Iceberg or Delta table, through its own reader."""
     from pipeline.archive.place import Place
     from pipeline.archive.tables.opening import requirements
     from pipeline.restore.reading import read_table
@@ -274,7 +274,10 @@ class Rounds:
         self.kills: Counter[str] = Counter()
 
     def run(self, at_work: Callable[[], bool], between: Callable[[], str]) -> None:
-        """`at_work`: the driver writes; it is killed some time after that."""
+        """Kill in rounds, each a random time after `at_work` says that the driver writes.
+
+        `between` checks and describes the state after a kill, for the round's line.
+        """
         for number in range(1, self.args.rounds + 1):
             if not self.driver.running:
                 self.driver.start()
@@ -321,7 +324,7 @@ def archive(args: argparse.Namespace, directory: Path) -> None:
             return max((int(name) for name in names if name.isdigit()), default=-1)
 
         def at_work() -> bool:
-            """A batch was begun since the last kill (by this driver, or by one that lives on)."""
+            """Whether a batch was begun since the last kill, by this driver or a surviving one."""
             return batches() > begun
 
         def between() -> str:
@@ -329,7 +332,7 @@ def archive(args: argparse.Namespace, directory: Path) -> None:
             begun = batches()
             if args.format != "parquet":
                 return f"batch {begun} begun"
-            if args.compact and driver.running:  # listed files may go before they are opened
+            if args.compact and driver.running:  # it may delete listed files before they are read
                 return f"batch {begun} begun"
             rows = read_parquet(table)
             expect_once(rows)
@@ -382,7 +385,7 @@ def restore(args: argparse.Namespace, directory: Path) -> None:
         seen = -1
 
         def restored() -> int:
-            """The end of the target's partitions, as its files have them."""
+            """Bytes in the segments of the target topic."""
             files = (directory / "broker" / "kafka-logs").glob(f"{target}-*/*.log")
             return sum(file.stat().st_size for file in files)
 

@@ -1,11 +1,11 @@
 """Simulated runs of a whole broker from seeds; see docs/simulation.md.
 
-  scripts/simulate --seed 7               one run: its plan, and what was found
-  scripts/simulate --seed 7 --trace t.txt the same, and everything that happened, a line each
+  scripts/simulate --seed 7               one run: its plan, and its findings
+  scripts/simulate --seed 7 --trace t.txt the same, and a line for each event
   scripts/simulate --seed 7 --shrink      the smallest plan that still fails, with its trace
   scripts/simulate --seeds 10000          seeds 1 to 10000, on all cores
 
-The same seed is the same run, byte for byte. The exit code is 0 when nothing was found.
+The same seed gives the same run, byte for byte. The exit code is 0 if nothing was found.
 """
 
 import argparse
@@ -56,10 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def prepare(sabotage: str | None) -> None:
-    """Of each process that simulates."""
+    """Prepare a process that simulates: sabotage it if asked to, import, freeze the collector."""
     if sabotage is not None:
         ALL_SABOTAGES[sabotage](setattr)
-    simulate(drawn(0))  # imports what is imported at first use
+    simulate(drawn(0))  # so that modules which are imported at first use are
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -145,9 +145,9 @@ def results(
 
 
 def run(seed: int) -> tuple[int, str, tuple[int, int]]:
-    """(seed, what was found, (committed transactions, lives))."""
+    """Return (seed, findings or "", (committed transactions, lives))."""
     result = simulate(drawn(seed))
-    gc.collect()  # once a run: there is nothing old to look at, and little new
+    gc.collect()  # once a run: old objects are frozen, new ones are few
     counts = result.report.counts.get("committed", 0), result.lives
     return seed, "" if result.is_clean else result.text(), counts
 

@@ -1,9 +1,10 @@
 """What a principal must be allowed for each API: Kafka's checks, as data for the registry's rows.
 
-Above each stands where Kafka 4 asks. What Kafka asks while it answers is not here, because the
-request does not name it: DESCRIBE_CONFIGS of topics that CreateTopics made, CREATE for topics that
-Metadata makes, DESCRIBE of the topics in a described transaction. Where Kafka leaves out of a
-listing what may not be seen, the access is that to see all (`answered`): filtering is a handler's.
+The comment above each row names the method of Kafka 4 that makes the check. Checks that Kafka makes
+while it answers are missing, because the request does not name their resources: DESCRIBE_CONFIGS of
+topics that CreateTopics made, CREATE of topics that Metadata makes, DESCRIBE of the topics in a
+described transaction. Kafka leaves out of a listing what the principal may not see; here a listing
+needs the access to everything (`answered`), because only a handler could filter.
 """
 
 from collections.abc import Iterable
@@ -55,12 +56,12 @@ NONE: Final[Accesses] = ()
 
 # ---- data
 
-# KafkaApis.handleProduceRequest. A null id of a transactional batch is the handler's to refuse.
+# KafkaApis.handleProduceRequest. The handler refuses a transactional batch without an id.
 PRODUCE: Final[Accesses] = (_WRITE_TRANSACTION, _topics(Operation.WRITE, "topic_data"))
 
 
 def _of_follower(ctx: RequestContext, request: FetchRequest) -> bool:
-    """As `Fetch` finds it out."""
+    """Return whether a replica asks, judged as the Fetch handler does."""
     state = request.replica_id if ctx.api_version < 15 else request.replica_state.replica_id
     return state >= 0
 
@@ -84,7 +85,7 @@ OFFSET_FOR_LEADER_EPOCH: Final[Accesses] = (
 )
 # KafkaApis.handleDeleteRecordsRequest
 DELETE_RECORDS: Final[Accesses] = (_topics(Operation.DELETE),)
-# KafkaApis.handleInitProducerIdRequest. There WRITE of any topic will do as well (KIP-679).
+# KafkaApis.handleInitProducerIdRequest. Kafka also accepts WRITE of any topic (KIP-679).
 INIT_PRODUCER_ID: Final[Accesses] = (
     _WRITE_TRANSACTION,
     Access(
@@ -101,7 +102,7 @@ UPDATE_FEATURES: Final[Accesses] = (_ALTER_CLUSTER,)
 
 
 def _described(ctx: RequestContext, request: MetadataRequest) -> Iterable[Name]:
-    """Of version 0 an empty array asks for all topics, from version 1 on null does."""
+    """Yield the topics asked for. An empty array in v0, and null from v1 on, ask for all topics."""
     if ctx.api_version == 0 and not request.topics:
         return answered(ctx, request)
     return each_or_every("topics", "name", "topic_id")(ctx, request)
@@ -151,7 +152,7 @@ def _configs(operation: Operation) -> Accesses:
 
 # ConfigHelper.handleDescribeConfigsRequest
 DESCRIBE_CONFIGS: Final[Accesses] = _configs(Operation.DESCRIBE_CONFIGS)
-# ControllerApis.authorizeAlterResource, both
+# ControllerApis.authorizeAlterResource, for both APIs
 ALTER_CONFIGS: Final[Accesses] = _configs(Operation.ALTER_CONFIGS)
 INCREMENTAL_ALTER_CONFIGS: Final[Accesses] = ALTER_CONFIGS
 # KafkaApis.handleAlterReplicaLogDirsRequest
@@ -212,7 +213,7 @@ def _groups_of_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> Iterab
 
 
 def _topics_of_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> Iterable[Name]:
-    """Null stands for all that have offsets."""
+    """Yield the topics asked for; null asks for every topic with offsets."""
     by_id = ctx.api_version >= _OFFSETS_BY_TOPIC_ID
     named = each_or_every("topics", "topic_id" if by_id else "name")
     for asked in (request,) if ctx.api_version < 8 else request.groups:
@@ -240,7 +241,7 @@ OFFSET_DELETE: Final[Accesses] = (
 
 # ---- transactions
 
-# KafkaApis.handleAddPartitionsToTxnRequest: up to version 3 clients ask, then brokers
+# KafkaApis.handleAddPartitionsToTxnRequest: clients send versions 0-3, brokers version 4 and above
 ADD_PARTITIONS_TO_TXN: Final[Accesses] = (
     Access(_CLUSTER, Operation.CLUSTER_ACTION, by_version(4, nothing, the_cluster)),
     Access(

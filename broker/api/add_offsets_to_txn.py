@@ -3,11 +3,11 @@
 Versions: 0-4.
 
 Behaviour (S-TXN-5)
-* The group's partition of `__consumer_offsets` becomes part of the transaction, so that the marker
-  gets there; the codes are those of AddPartitionsToTxn.
+* The group's partition of `__consumer_offsets` becomes part of the transaction, so that it gets a
+  marker; the codes are those of AddPartitionsToTxn.
 
 Version notes
-* v2+: PRODUCER_FENCED, before INVALID_PRODUCER_EPOCH. v4: as v3; what it could say in addition,
+* v2+: PRODUCER_FENCED; older versions get INVALID_PRODUCER_EPOCH. v4: as v3; the code that it adds,
   TRANSACTION_ABORTABLE, has no cause here.
 """
 
@@ -37,7 +37,7 @@ class AddOffsetsToTxnHandler:
     def __call__(
         self, ctx: RequestContext, request: AddOffsetsToTxnRequest
     ) -> AddOffsetsToTxnResponse | Pending:
-        """The response, or a `Pending` when followers have to have the record first."""
+        """The response, or a `Pending` if followers must replicate the record first."""
         tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.group_id))
         producer = Producer(request.producer_id, request.producer_epoch)
         answer = ParkedAnswer(lambda code: self.error_response(ctx, request, code))

@@ -3,16 +3,16 @@
 Versions: 0-5.
 
 Behaviour (S-TXN-4)
-* All or nothing in each transaction: when one partition does not exist it is
-  UNKNOWN_TOPIC_OR_PARTITION, the others OPERATION_NOT_ATTEMPTED, and nothing is added.
-* Otherwise the coordinator's word is repeated for every partition: INVALID_PRODUCER_ID_MAPPING,
-  PRODUCER_FENCED, CONCURRENT_TRANSACTIONS while the last transaction is being completed.
+* All or nothing in each transaction: if a partition does not exist, its result is
+  UNKNOWN_TOPIC_OR_PARTITION, that of the others OPERATION_NOT_ATTEMPTED, and nothing is added.
+* Otherwise every partition gets the coordinator's one answer: NONE, INVALID_PRODUCER_ID_MAPPING,
+  PRODUCER_FENCED, or CONCURRENT_TRANSACTIONS while the last transaction is being completed.
 * v0-3 come from clients and name one transaction. v4+ come from brokers on behalf of Produce
-  (KIP-890) and name many; what is added by them belongs to clients of version 2. With
-  `verify_only` nothing is added: TRANSACTION_ABORTABLE for a partition that is not in there.
+  (KIP-890), name many, and add partitions for clients of `transaction.version` 2. With
+  `verify_only` they add nothing: a partition outside the transaction is TRANSACTION_ABORTABLE.
 
 Version notes
-* v2+: PRODUCER_FENCED, before INVALID_PRODUCER_EPOCH.
+* v2+: PRODUCER_FENCED; older versions get INVALID_PRODUCER_EPOCH.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ _Response = AddPartitionsToTxnResponse
 
 
 class AddPartitionsToTxnHandler:
-    """Has the coordinator add partitions to a transaction, for a producer or a broker's check."""
+    """Has the coordinator add partitions to transactions, or verify that they belong to one."""
 
     def __init__(self, transactions: TransactionCoordinator, image: MetadataImage) -> None:
         self._transactions = transactions
@@ -60,7 +60,7 @@ class AddPartitionsToTxnHandler:
     def __call__(
         self, ctx: RequestContext, request: AddPartitionsToTxnRequest
     ) -> _Response | Pending | Work[_Response | Pending]:
-        """The response, or a `Pending` when followers have to have records first."""
+        """The response, or a `Pending` if followers must replicate records first."""
         version = ctx.api_version
         asked = _batched(version, request)
         results: list[_Codes] = [{} for _ in asked]
@@ -87,7 +87,7 @@ class AddPartitionsToTxnHandler:
     def _handle(
         self, version: int, transaction: _Asked, result: _Codes, done: Callable[[], None]
     ) -> None:
-        """One transaction; `done` when `result` is filled."""
+        """Handle one transaction: fill `result`, then call `done`, now or later."""
         partitions = _partitions(transaction)
         known = [tp for tp in partitions if self._image.has(tp)]
         if len(known) < len(partitions):
@@ -128,7 +128,7 @@ class AddPartitionsToTxnHandler:
     def error_response(
         self, ctx: RequestContext, request: AddPartitionsToTxnRequest, code: ErrorCode
     ) -> AddPartitionsToTxnResponse:
-        """`code` for every partition; from v4 on once, for all."""
+        """`code` for every partition; from v4 on once, for the whole response."""
         version = ctx.api_version
         if version >= FIRST_BATCHED_VERSION:
             return AddPartitionsToTxnResponse(error_code=code)
@@ -138,7 +138,7 @@ class AddPartitionsToTxnHandler:
 
 
 def _batched(version: int, request: AddPartitionsToTxnRequest) -> list[_Asked]:
-    """What is asked, in the batched form."""
+    """The transactions of a request of any version, in the form of v4+."""
     if version >= FIRST_BATCHED_VERSION:
         return list(request.transactions)
     return [

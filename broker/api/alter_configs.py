@@ -3,10 +3,10 @@
 Versions: 0-2.
 
 Behaviour (S-CFG-4)
-* What the request does not name goes back to its default: old clients know no other way
-  (IncrementalAlterConfigs is the better one).
-* Topics, this broker, and with an empty name all brokers. Loggers, client metrics and groups:
-  INVALID_REQUEST with the reason.
+* A config that the request does not name goes back to its default (IncrementalAlterConfigs leaves
+  it alone; this API is for clients that do not know that one).
+* It alters topics, this broker, and (with an empty name) all brokers. Loggers, client metrics and
+  groups: INVALID_REQUEST with the reason.
 * Resources succeed and fail one by one; one that is named twice is an INVALID_REQUEST.
 * `validate_only` checks everything and changes nothing.
 """
@@ -34,7 +34,7 @@ VERSIONS: Final = (0, 2)
 
 
 class AlterConfigsHandler:
-    """Replaces all settings of a topic or a broker by those of the request."""
+    """Replaces all configs of a topic or a broker by those of the request."""
 
     def __init__(self, owners: ConfigOwners) -> None:
         self._owners = owners

@@ -3,16 +3,16 @@
 Versions: 0-1.
 
 Behaviour, as far as a stand-alone broker goes (KIP-455)
-* The replica set that a partition has already is accepted, and nothing is to be done.
-  `kafka-reassign-partitions` says it before it moves a partition between log directories.
-* INVALID_REPLICA_ASSIGNMENT for a set that is empty, names a broker twice or one that does not
-  live; UNKNOWN_TOPIC_OR_PARTITION.
-* No replicas at all means to stop a reassignment: there is none, NO_REASSIGNMENT_IN_PROGRESS.
+* The replica set that a partition already has is accepted and changes nothing:
+  `kafka-reassign-partitions` sends it before it moves a partition between log directories.
+* INVALID_REPLICA_ASSIGNMENT for a set that is empty, names a broker twice or names one that does
+  not live; UNKNOWN_TOPIC_OR_PARTITION.
+* Null replicas ask to stop a reassignment: NO_REASSIGNMENT_IN_PROGRESS, because none ever is.
 * Each partition has its own result.
 
 Version notes
-* v1: whether the replication factor may change. Which brokers are named is looked at before it, so
-  INVALID_REPLICATION_FACTOR is never the reason here: another number of them is no valid set.
+* v1: the request says whether the replication factor may change. On one broker every set of another
+  size is already an INVALID_REPLICA_ASSIGNMENT, so INVALID_REPLICATION_FACTOR never occurs.
 """
 
 from collections.abc import Sequence
@@ -35,11 +35,11 @@ from protocol.types import TopicPartition
 VERSIONS: Final = (0, 1)
 
 MAX_SHOWN: Final = 100
-"""Replicas in a message."""
+"""Replicas that an error message lists."""
 
 
 class AlterPartitionReassignmentsHandler:
-    """Decides about reassignments as far as one broker can be asked for them."""
+    """Accepts a reassignment to the replicas a partition already has, and refuses any other."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
@@ -69,7 +69,7 @@ class AlterPartitionReassignmentsHandler:
         return result
 
     def _check(self, tp: TopicPartition, replicas: Sequence[int] | None) -> None:
-        """Raises KafkaError."""
+        """Raises KafkaError unless `replicas` is the set that `tp` already has."""
         if not self._image.has(tp):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {tp}.")
         if replicas is None:

@@ -3,15 +3,15 @@
 Versions: 0-2.
 
 Behaviour
-* The answer says whether a move was begun, not that it is over: DescribeLogDirs shows its future
-  log and lag until then.
-* The directory it lies in already: a move that is under way is given up; no error. Another one
-  than before: it starts over.
-* LOG_DIR_NOT_FOUND for a path outside `log.dirs`, KAFKA_STORAGE_ERROR when that directory or the
-  partition's own is offline, UNKNOWN_TOPIC_OR_PARTITION for one that there is not,
-  REPLICA_NOT_AVAILABLE for one whose log is not here, INVALID_TOPIC_EXCEPTION when the name leaves
-  no room for a future log's.
-* A partition named for several directories goes to the last one.
+* The answer says whether a move was begun; until it is over, DescribeLogDirs shows the future log
+  and its lag.
+* Naming the directory where the partition already lies cancels a move under way, without an error.
+  Naming another target than before starts the move over.
+* LOG_DIR_NOT_FOUND for a path outside `log.dirs`, KAFKA_STORAGE_ERROR if that directory or the
+  partition's own is offline, UNKNOWN_TOPIC_OR_PARTITION if the partition does not exist,
+  REPLICA_NOT_AVAILABLE if this broker has no log of it, INVALID_TOPIC_EXCEPTION if the topic's name
+  is too long for the name of a future log.
+* A partition named for several directories moves to the last one.
 * Results are grouped by topic.
 """
 
@@ -31,19 +31,19 @@ from protocol.types import TopicPartition
 VERSIONS: Final = (0, 2)
 
 FEW: Final = 4
-"""Moves that are begun in one go: each makes files."""
+"""Moves that are begun in one go: each creates files."""
 
 
 class Mover(Protocol):
-    """What is needed of `broker.replication.log_mover.LogMover`."""
+    """The part of `broker.replication.log_mover.LogMover` that is used here."""
 
     def move(self, tp: TopicPartition, directory: str) -> None:
-        """Begin, redirect or give up a move. Raises KafkaError."""
+        """Begin, redirect or cancel a move. Raises KafkaError."""
         ...
 
 
 class AlterReplicaLogDirsHandler:
-    """Begins moves of partitions to other directories, or remembers where new ones shall lie."""
+    """Begins, redirects and cancels moves of partitions between log directories."""
 
     def __init__(self, mover: Mover) -> None:
         self._mover = mover

@@ -3,19 +3,20 @@
 Versions: 0-4.
 
 Behaviour
-* The first thing a client asks; nothing but the table of handlers is needed to answer.
+* A client asks this first; the answer needs nothing but the table of handlers.
 * Produce is advertised from 0 although older versions may be refused: librdkafka drops gzip,
   snappy and lz4 when the minimum is 3 (KAFKA-18659). No range is ever empty: aiokafka asserts that.
-* The levels of finalized features (`broker.cluster.features`): at `transaction.version` 2 clients
-  that know it use the second transaction protocol (KIP-890), others the first, side by side.
-* A version that is not served here is answered with `unsupported_version_response` in v0 form; the
-  connection does that, because the request cannot be parsed (KIP-511).
+* The answer holds the levels of finalized features (`broker.cluster.features`): at
+  `transaction.version` 2 clients that know it use the second transaction protocol (KIP-890), others
+  the first, side by side.
+* The connection answers a version that is not served with `unsupported_version_response` in v0
+  form, because it cannot parse the request (KIP-511).
 
 Version notes
 * v0 has no throttle time; aiokafka sends v0 only.
-* v3+: the client names its software; a name or version that is not made of letters, digits, dots
-  and dashes is an INVALID_REQUEST.
-* v3+: features. v4: supported ones that begin at level 0, too; v3 leaves those out.
+* v3+: the client names its software; a name or version of other characters than letters, digits,
+  inner dots and inner dashes is an INVALID_REQUEST.
+* v3+: features. v4+: also supported features whose lowest level is 0.
 """
 
 import re
@@ -42,24 +43,24 @@ _FIRST_VERSION_WITH_LEVEL_0 = 4
 
 
 def unsupported_version_response() -> ApiVersionsResponse:
-    """The answer, to be built in version 0, to an ApiVersions of an unknown version."""
+    """The answer to an ApiVersions of an unknown version; the caller encodes it in version 0."""
     own = ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=VERSIONS[0], max_version=VERSIONS[1])
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
 
 
 class FinalizedFeatures(Protocol):
-    """What is needed of `broker.cluster.features.Features`."""
+    """The part of `broker.cluster.features.Features` that is used here."""
 
     epoch: int
 
     @property
     def levels(self) -> Mapping[str, int]:
-        """Feature to finalized level."""
+        """Finalized level by feature."""
         ...
 
 
 class ApiVersionsHandler:
-    """Tells the registry's APIs with their versions, and the features of this broker."""
+    """Lists the registry's APIs with their versions, and the features of this broker."""
 
     def __init__(
         self, advertised: Mapping[ApiKey, tuple[int, int]], features: FinalizedFeatures

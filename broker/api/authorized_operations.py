@@ -1,13 +1,13 @@
-"""The bit fields of KIP-430: what a client may do. Without an authorizer that is everything.
+"""The bit fields of KIP-430: what a client may do; without an authorizer, everything.
 
-Bit n is set for the ACL operation with code n; the sets are those of Kafka's
+Bit n stands for the ACL operation with code n; the sets are those of Kafka's
 `AclEntry.supportedOperations`.
 """
 
 from typing import Final
 
 NOT_ASKED: Final = -(1 << 31)
-"""What a response says when the request did not ask."""
+"""The bit field of a response whose request did not ask for operations."""
 
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = 3, 4, 5, 6, 7, 8
 _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = 9, 10, 11, 12

@@ -1,6 +1,6 @@
-"""What IncrementalAlterConfigs does to loggers (KIP-412). Raises KafkaError.
+"""What IncrementalAlterConfigs does to loggers (KIP-412).
 
-The changes of one request are checked before the first is made.
+All changes of a resource are checked before the first is made.
 """
 
 import logging
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 def alter_loggers(configs: Sequence[AlterableConfig], *, validate_only: bool) -> None:
-    """Set and unset levels."""
+    """Set and unset levels of loggers. Raises KafkaError, before anything changes."""
     for config in configs:
         _check(config.name, config.config_operation, config.value)
     if validate_only:

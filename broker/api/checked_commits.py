@@ -1,7 +1,7 @@
 """Which of the offsets that OffsetCommit and TxnOffsetCommit name may be committed.
 
-Partition by partition: what the metadata does not know and metadata longer than
-`offset.metadata.max.bytes` are refused at once; the rest goes to the group.
+Each partition is checked on its own: a partition that does not exist, and metadata longer than
+`offset.metadata.max.bytes`, are refused at once; the rest goes to the group.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,11 +13,11 @@ from broker.world.turns import wait_for_turn
 from protocol.errors import ErrorCode
 
 PARTITIONS_PER_TURN: Final = 512
-"""Of one topic that are checked in one go."""
+"""Partitions of one topic that are checked in one go."""
 
 COMMITS_PER_TURN: Final = 256
-"""Offsets that are written as one batch when a request has very many: two milliseconds. Of fewer
-than are parsed in one go (`ctx.large`) a request is one batch."""
+"""Offsets per batch when the request is large (`ctx.large`): two milliseconds of work. Any other
+request is written as one batch."""
 
 
 class AskedPartition(Protocol):
@@ -40,7 +40,7 @@ ResultT = TypeVar("ResultT", bound=PartitionResult)
 
 
 class CheckedCommits(Generic[ResultT]):
-    """What is left of one request, gathered topic by topic."""
+    """The offsets of one request that may be committed, gathered topic by topic."""
 
     __slots__ = ("_max_metadata", "accepted", "commits", "too_long")
 
@@ -48,9 +48,9 @@ class CheckedCommits(Generic[ResultT]):
         self._max_metadata = max_metadata
         self.commits: list[PartitionCommit] = []
         self.accepted: list[ResultT] = []
-        """Their results in the response: they hang on what becomes of the commit."""
+        """The results of `commits` in the response; their error codes come from the group."""
         self.too_long: list[ResultT] = []
-        """Results of partitions that exist, with metadata that is too long."""
+        """Results of existing partitions whose metadata is too long."""
 
     async def check_in_turns(
         self,
@@ -59,7 +59,7 @@ class CheckedCommits(Generic[ResultT]):
         unknown_topic: ErrorCode,
         make_result: Callable[[], ResultT],
     ) -> list[ResultT]:
-        """`check` of more partitions than are gone through in one go."""
+        """As `check`, in turns of `PARTITIONS_PER_TURN`."""
         results: list[ResultT] = []
         for start in range(0, len(partitions), PARTITIONS_PER_TURN):
             some = partitions[start : start + PARTITIONS_PER_TURN]
@@ -68,7 +68,7 @@ class CheckedCommits(Generic[ResultT]):
         return results
 
     def batches(self) -> Iterator[tuple[list[PartitionCommit], list[ResultT]]]:
-        """What is to be committed and its results, as many at a time as are written in one go."""
+        """Yield (commits, their results) in batches of `COMMITS_PER_TURN`."""
         for start in range(0, len(self.commits), COMMITS_PER_TURN):
             end = start + COMMITS_PER_TURN
             yield self.commits[start:end], self.accepted[start:end]
@@ -80,7 +80,7 @@ class CheckedCommits(Generic[ResultT]):
         unknown_topic: ErrorCode,
         make_result: Callable[[], ResultT],
     ) -> list[ResultT]:
-        """The results of one topic's partitions; those without error are to be committed."""
+        """Return results for one topic's partitions, and add those without error to `commits`."""
         results: list[ResultT] = []
         for one in partitions:
             result = make_result()

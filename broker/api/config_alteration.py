@@ -1,8 +1,8 @@
 """Changes configs of resources: what AlterConfigs and IncrementalAlterConfigs have in common.
 
 Resources succeed and fail one by one; a resource changes as a whole or not at all. A resource that
-is named twice is an INVALID_REQUEST. Topics are the controller's, brokers those of
-`DynamicBrokerConfig`, loggers this process' own. Source: Kafka's `ConfigAdminManager`.
+is named twice is an INVALID_REQUEST. The controller changes topics, `DynamicBrokerConfig` brokers,
+`broker_loggers` the loggers of this process. Source: Kafka's `ConfigAdminManager`.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.schema.lazy import Elements
 
 MAX_CONFIGS: Final = 1_000
-"""Of one resource in one request: there are three hundred for a broker, thirty for a topic."""
+"""Configs of one resource in one request: a broker has three hundred, a topic thirty."""
 
 RESOURCES_PER_TURN: Final = 64
 
@@ -32,7 +32,7 @@ class ConfigResource(Protocol):
 
     @property
     def configs(self) -> Sized:
-        """What is changed of it."""
+        """The changes of its configs."""
         ...
 
 
@@ -63,32 +63,32 @@ class ResponseMaker(Protocol[ResultT_contra, ResponseT_co]):
 
 
 class TopicConfigChanger(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
+    """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def alter_topic_config(
         self, name: str, change: Change, *, validate_only: bool = False
     ) -> None:
-        """Change what a topic sets itself. Raises KafkaError."""
+        """Change the configs that a topic sets itself. Raises KafkaError."""
         ...
 
 
 class BrokerConfigChanger(Protocol):
-    """What is needed of `broker.cluster.dynamic_broker_config.DynamicBrokerConfig`."""
+    """The part of `broker.cluster.dynamic_broker_config.DynamicBrokerConfig` that is used here."""
 
     @property
     def current(self) -> BrokerConfig:
-        """What holds now."""
+        """The configuration in force."""
         ...
 
     async def alter(
         self, change: Change, *, for_cluster: bool, validate_only: bool = False
     ) -> None:
-        """Change what is set for the cluster or for this broker. Raises KafkaError."""
+        """Change the dynamic configs of the cluster or of this broker. Raises KafkaError."""
         ...
 
 
 class ConfigOwners(NamedTuple):
-    """Who changes the configs of which resources."""
+    """The objects that change the configs of topics and brokers."""
 
     topics: TopicConfigChanger
     brokers: BrokerConfigChanger
@@ -125,7 +125,7 @@ class Altered(NamedTuple):
 async def alter_each(
     resources: Sequence[ResourceT], alter: Callable[[ResourceT], Awaitable[None]]
 ) -> list[Altered]:
-    """`alter` every resource; what it raises is the resource's own answer."""
+    """`alter` every resource; a KafkaError that it raises becomes that resource's result."""
     turns = Turns(items=RESOURCES_PER_TURN)
     named: Counter[tuple[int, str]] = Counter()
     for resource in resources:
@@ -157,7 +157,7 @@ def response_of(
     response: ResponseMaker[ResultT, ResponseT],
     of_resource: ResultMaker[ResultT],
 ) -> ResponseT:
-    """The two APIs answer alike, each with messages of its own."""
+    """Build the response of either API: both answer alike, with message classes of their own."""
     return response(
         responses=many.results(
             results,

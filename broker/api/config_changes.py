@@ -1,7 +1,7 @@
-"""How (Incremental)AlterConfigs changes what a resource sets itself. Pure.
+"""How (Incremental)AlterConfigs changes the configs that a resource sets itself. Pure.
 
-`replacement` and `incremental` make the new configs of a resource from the old; that the result is
-valid as a whole is checked by who owns the resource. Raises KafkaError. Source: KIP-339, S-CFG-4.
+`replacement` and `incremental` make the new configs of a resource from the old; the owner of the
+resource checks the result as a whole. Raises KafkaError. Source: KIP-339, S-CFG-4.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,12 +18,12 @@ from protocol.messages.incremental_alter_configs import AlterableConfig
 Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]
 
 ListInForce = Callable[[str], str]
-"""The value in force of a list that the resource does not set itself, by name. Raises KafkaError
-INVALID_CONFIG for what is no list."""
+"""Name to value in force, of a list that the resource does not set itself. Raises KafkaError
+INVALID_CONFIG if the config is not a list."""
 
 
 def replacement(configs: Iterable[ReplacingConfig]) -> Change:
-    """AlterConfigs: what is not named goes back to its default."""
+    """AlterConfigs: a config that is not named goes back to its default."""
     wanted = {config.name: config.value for config in configs}
     return lambda old: wanted
 
@@ -59,7 +59,7 @@ def check_changes(configs: Iterable[ReplacingConfig | AlterableConfig]) -> None:
 
 
 def topic_list_in_force(broker: BrokerConfig) -> ListInForce:
-    """For a topic: the broker's value stands where the topic sets none."""
+    """For a topic: the broker's value, which holds where the topic sets none."""
 
     def value(name: str) -> str:
         try:
@@ -74,7 +74,7 @@ def topic_list_in_force(broker: BrokerConfig) -> ListInForce:
 
 
 def broker_list_in_force(broker: BrokerConfig) -> ListInForce:
-    """For a broker: what holds now."""
+    """For a broker: the value in its current configuration."""
 
     def value(name: str) -> str:
         key = BROKER_KEYS.get(name)
@@ -118,7 +118,7 @@ def _edit_list(current: str, config: AlterableConfig) -> str:
     kept = []
     for item in items:
         if item in named:
-            del named[item]  # the first one goes, as often as it is there
+            del named[item]  # SUBTRACT removes the first occurrence only
         else:
             kept.append(item)
     return ",".join(kept)

@@ -1,8 +1,8 @@
 """What DescribeConfigs (and CreateTopics v5+) says of a config: value, source, synonyms.
 
-A value comes from the first of these that sets it (S-CFG-2): the topic; what was set for this
-broker while it runs; what was set for the cluster; `server.properties`; the default. The synonyms
-of an entry list all that set it, in that order. Pure.
+A value comes from the first of these that sets it (S-CFG-2): the topic; this broker's dynamic
+configs; the cluster's dynamic configs; `server.properties`; the default. The synonyms of an entry
+list all places that set it, in that order. Pure.
 Sources: Kafka's `ConfigHelper`, `DescribeConfigsResponse.ConfigSource`.
 """
 
@@ -46,18 +46,18 @@ class ConfigEntry:
 
     name: str
     value: str | None
-    """None for passwords and for what has no value."""
+    """None for passwords and for a config without a value."""
     source: ConfigSource
     synonyms: tuple[Synonym, ...]
     type: ConfigType | None
-    """None: the key is not in the table, its type is not known."""
+    """None if the key is not in the table: its type is unknown."""
     read_only: bool
     sensitive: bool
     documentation: str | None
 
     @property
     def is_default(self) -> bool:
-        """For DescribeConfigs v0."""
+        """Whether the default is in force, which is all that DescribeConfigs v0 answers."""
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
@@ -67,21 +67,21 @@ _TIMESTAMP_LIMITS: Final = ("message.timestamp.before.max.ms", "message.timestam
 
 
 class BrokerConfigs(Protocol):
-    """What is needed of `broker.cluster.dynamic_broker_config.DynamicBrokerConfig`."""
+    """The part of `broker.cluster.dynamic_broker_config.DynamicBrokerConfig` that is used here."""
 
     @property
     def current(self) -> BrokerConfig:
-        """What holds now."""
+        """The configuration in force."""
         ...
 
     @property
     def layers(self) -> ConfigLayers:
-        """Where it was set."""
+        """The texts it was made of, by the place that sets them."""
         ...
 
 
 def topic_entries(own: Mapping[str, str], configs: BrokerConfigs) -> list[ConfigEntry]:
-    """Every topic config, by name (S-CFG-3). `own` is what the topic sets itself.
+    """Every topic config (S-CFG-3). `own` holds the configs that the topic sets itself.
 
     Raises ConfigError when `own` is not valid.
     """
@@ -118,9 +118,9 @@ def _topic_entry(
 
 
 def broker_entries(configs: BrokerConfigs) -> list[ConfigEntry]:
-    """Every config of this broker, and what was set beyond the table (S-CFG-3).
+    """Every config of this broker, and set keys that the table does not have (S-CFG-3), by name.
 
-    Keys that the table does not know may hold secrets of a plug-in, so their values are not shown.
+    A key that the table does not have may hold a secret of a plug-in, so its value is not shown.
     """
     entries = [_broker_entry(key, configs) for key in BROKER_KEYS]
     inert = _inert_names(configs)
@@ -133,7 +133,7 @@ def broker_entries(configs: BrokerConfigs) -> list[ConfigEntry]:
 
 
 def cluster_entries(configs: BrokerConfigs) -> list[ConfigEntry]:
-    """What was set for all brokers while they run, and nothing else."""
+    """The cluster's dynamic configs, and nothing else."""
     entries = []
     inert = _inert_names(configs)
     for name, text in sorted(configs.layers.cluster.items()):
@@ -148,7 +148,7 @@ def cluster_entries(configs: BrokerConfigs) -> list[ConfigEntry]:
 
 
 def logger_entries(levels: Mapping[str, str]) -> list[ConfigEntry]:
-    """Levels of loggers, by name (KIP-412)."""
+    """An entry for each logger's level (KIP-412)."""
     return [
         ConfigEntry(
             name=name,
@@ -165,7 +165,7 @@ def logger_entries(levels: Mapping[str, str]) -> list[ConfigEntry]:
 
 
 def _inert_names(configs: BrokerConfigs) -> frozenset[str]:
-    """What was set beyond the table and changes nothing; a listener's own limits are not of it."""
+    """Names of set keys without effect. A listener's own limits have one, so they are left out."""
     return frozenset((*without_effect(configs.current), *configs.current.unknown))
 
 
@@ -206,7 +206,7 @@ def _entry(key: ConfigKey, value: str | None, synonyms: tuple[Synonym, ...]) -> 
 
 
 def _set_texts(name: str, layers: ConfigLayers) -> list[tuple[str, ConfigSource]]:
-    """What was set under this name, the layer that wins first."""
+    """Return (text, source) of each layer that sets `name`, the layer that wins first."""
     return [
         (layer[name], source)
         for layer, source in (
@@ -219,7 +219,7 @@ def _set_texts(name: str, layers: ConfigLayers) -> list[tuple[str, ConfigSource]
 
 
 def _broker_synonyms(names: Iterable[str], configs: BrokerConfigs) -> tuple[Synonym, ...]:
-    """What the layers set of `names`, layer by layer, then what has a default."""
+    """The values of `names`: those that a layer sets, layer by layer, then the defaults."""
     keys = [BROKER_KEYS[name] for name in names]
     fixed = [
         (source, Synonym(key.name, _shown(key, key.parse(text)), source))

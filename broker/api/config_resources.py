@@ -28,7 +28,7 @@ class Operation(IntEnum):
 def check_broker_name(name: str, broker_id: int, *, may_be_empty: bool = True) -> None:
     """Raises KafkaError INVALID_REQUEST unless `name` is this broker's id.
 
-    `may_be_empty` only words the refusal: whether the empty name stands for all brokers.
+    `may_be_empty` changes the message only: whether it says that an empty name is valid, too.
     """
     try:
         asked = int(name)

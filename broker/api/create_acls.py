@@ -3,7 +3,7 @@
 Versions: 1-3.
 
 Behaviour: SECURITY_DISABLED for each rule, as Kafka answers without an authorizer: nothing would
-hold it, and who makes rules must learn of that.
+enforce the rule, and its author must learn that.
 """
 
 from typing import Final

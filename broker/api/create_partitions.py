@@ -3,11 +3,11 @@
 Versions: 0-3.
 
 Behaviour (S-META-2)
-* Exactly one result per topic that was named; a topic that is named twice is an INVALID_REQUEST.
-* `count` is the new total; it must be greater than what the topic has (INVALID_PARTITIONS).
-* More than 10,000 partitions in all: POLICY_VIOLATION for every topic, before anything is planned.
+* Exactly one result per topic; a topic that is named twice is an INVALID_REQUEST.
+* `count` is the new total; it must exceed the present one (INVALID_PARTITIONS).
+* More than 10,000 new partitions in all: POLICY_VIOLATION for every topic, before any is planned.
 * `validate_only` checks everything and changes nothing.
-* The new partitions can be written to when the response goes out; the timeout never comes to bear.
+* The new partitions can be written to when the response goes out, so the timeout never applies.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ VERSIONS: Final = (0, 3)
 
 
 class PartitionCreator(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
+    """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def create_partitions(
         self,

@@ -3,17 +3,17 @@
 Versions: 0-7.
 
 Behaviour (S-META-2, S-CFG-4)
-* One result per topic; a name that is asked for twice is an INVALID_REQUEST for that name.
+* One result per name; a name that is asked for twice is an INVALID_REQUEST.
 * -1 partitions or replicas mean the broker's defaults (KIP-464; older versions get them too, as in
   Kafka). A manual assignment excludes both numbers.
 * `validate_only` checks everything and changes nothing.
-* The topic can be written to when the response goes out, so the timeout never comes to bear.
-* More than 10,000 partitions in all: POLICY_VIOLATION for every topic, before anything is planned.
-* The rules themselves are in `broker.cluster.topic_plan`.
+* The topic can be written to when the response goes out, so the timeout never applies.
+* More than 10,000 partitions in all: POLICY_VIOLATION for every topic, before any is planned.
+* `broker.cluster.topic_plan` holds the rules.
 
 Version notes
 * v5+: the response describes the topic as it was made, with all its configs.
-* v7+: and has its id (zero when it was only validated).
+* v7+: the response has the topic's id (zero with `validate_only`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ _FIRST_VERSION_WITH_CONFIGS: Final = 5
 
 
 class TopicCreator(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
+    """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def create_topics(
         self, wishes: Sequence[NewTopic], *, validate_only: bool = False
@@ -52,7 +52,7 @@ class TopicCreator(Protocol):
 
 
 class CreateTopicsHandler:
-    """Has the controller make topics, after it has checked names, numbers and settings."""
+    """Has the controller check and make topics, and describes those that were made."""
 
     def __init__(self, controller: TopicCreator, configs: BrokerConfigs, clock: Clock) -> None:
         self._controller = controller
@@ -85,7 +85,7 @@ class CreateTopicsHandler:
             results = await self._controller.create_topics(
                 wishes, validate_only=request.validate_only
             )
-        except KafkaError as error:  # of none of them, and of all
+        except KafkaError as error:  # the request as a whole is refused
             return _refuse_all(asked, error.code, str(error))
 
         def result(name: str) -> CreatableTopicResult:
@@ -133,7 +133,7 @@ def _refuse_all(asked: Iterable[str], code: ErrorCode, message: str) -> CreateTo
 
 
 def _wish(topic: CreatableTopic) -> NewTopic:
-    """What the request says. Raises KafkaError for what no topic can be."""
+    """What the request asks for. Raises KafkaError if it assigns a partition twice."""
     assignment = {a.partition_index: tuple(a.broker_ids) for a in topic.assignments}
     if len(assignment) != len(topic.assignments):
         raise KafkaError(

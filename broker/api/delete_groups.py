@@ -3,8 +3,9 @@
 Versions: 0-2.
 
 Behaviour (S-GRP-6)
-* NON_EMPTY_GROUP while a group has members, GROUP_ID_NOT_FOUND when it is not there.
-* Answered when the tombstones of all groups are durable; a group named twice is deleted once.
+* NON_EMPTY_GROUP while a group has members, GROUP_ID_NOT_FOUND if it does not exist.
+* The answer waits until the tombstones of all groups are durable; a group named twice is deleted
+  and answered once.
 """
 
 from collections.abc import Sequence
@@ -32,13 +33,13 @@ _Reply = DeleteGroupsResponse | Pending
 
 
 class DeleteGroupsHandler:
-    """Has the coordinator delete groups, and says of each why not."""
+    """Has the coordinator delete groups; each has its own result."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
     def __call__(self, ctx: RequestContext, request: DeleteGroupsRequest) -> _Reply | Work[_Reply]:
-        """The response, or a `Pending` when followers have to have the tombstones first."""
+        """The response, or a `Pending` if followers must replicate the tombstones first."""
         wanted = list(dict.fromkeys(request.groups_names))
         results: dict[str, ErrorCode] = {}
         answer = ParkedAnswer(lambda _: _response(wanted, results))

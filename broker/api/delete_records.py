@@ -3,13 +3,13 @@
 Versions: 0-2.
 
 Behaviour (S-RET-6)
-* Everything below the offset becomes invisible at once; the files follow with the next retention
-  run. -1 stands for the high watermark; above it is OFFSET_OUT_OF_RANGE.
+* Records below the offset become invisible at once; the next retention run deletes their segments.
+  -1 stands for the high watermark; an offset above it is OFFSET_OUT_OF_RANGE.
 * POLICY_VIOLATION unless the topic's `cleanup.policy` has delete, INVALID_TOPIC_EXCEPTION for
   internal topics.
-* The answer is the low watermark: the least log start offset of all replicas. This broker's own
-  is the only one yet, so nothing is waited for and `timeout.ms` is of no consequence.
-* Fetches that wait at an offset which is gone now are woken (S-READ-6).
+* The answer is the low watermark: the least log start offset of all replicas. This broker is the
+  only replica yet, so nothing is waited for and `timeout.ms` has no effect.
+* Waiting fetches whose offset was deleted are woken (S-READ-6).
 """
 
 from typing import Final
@@ -46,7 +46,7 @@ class DeleteRecordsHandler:
     def __call__(
         self, ctx: RequestContext, request: DeleteRecordsRequest
     ) -> DeleteRecordsResponse | Work[DeleteRecordsResponse]:
-        """The response; many partitions are gone through in turns."""
+        """The response, or a coroutine that handles many partitions in turns."""
         if ctx.large or sum(len(topic.partitions) for topic in request.topics) > FEW:
             return self._in_turns(request)
         return DeleteRecordsResponse(

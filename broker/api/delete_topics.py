@@ -3,15 +3,15 @@
 Versions: 0-6.
 
 Behaviour (S-META-2, S-RET-8)
-* One result per topic. The topic is gone for clients when the response goes out; its files follow
-  in the background, so the timeout never comes to bear.
+* One result per topic. The topic is gone for clients when the response goes out; its files are
+  deleted in the background, so the timeout never applies.
 * A topic that is named twice is an INVALID_REQUEST.
 * With `delete.topic.enable=false` TOPIC_DELETION_DISABLED (v0-v2: INVALID_REQUEST).
 
 Version notes
 * v5+: error messages.
-* v6+: by name or by id, answered with both; UNKNOWN_TOPIC_ID for an unknown id. A request with both
-  or none is an INVALID_REQUEST.
+* v6+: a topic is named by name or by id, and answered with both; UNKNOWN_TOPIC_ID for an unknown
+  id, INVALID_REQUEST for a topic with both or none.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ _FIRST_VERSION_WITH_DELETION_DISABLED = 3
 
 
 class TopicRemover(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
+    """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def delete_topic(self, name: str) -> None:
         """Remove the topic. Raises KafkaError."""

@@ -2,9 +2,9 @@
 
 Versions: 1-3.
 
-Behaviour: SECURITY_DISABLED, as Kafka answers without an authorizer. Tools that copy rules of
-access from cluster to cluster (MirrorMaker 2) ask for them every few minutes; they take this answer
-for "there are none", and would log an API that is not known as an error each time.
+Behaviour: SECURITY_DISABLED, as Kafka answers without an authorizer. Tools that copy ACLs from
+cluster to cluster (MirrorMaker 2) ask every few minutes; they take this answer for "there are
+none", but would log an error each time if the API were missing.
 """
 
 from typing import Final

@@ -4,10 +4,10 @@ Versions: 0-2.
 
 Behaviour
 * Brokers have the address for the client's own listener (see `endpoints`).
-* Authorized operations of the cluster are filled in when asked for, else INT_MIN.
+* The cluster's authorized operations are INT_MIN unless the request asks for them.
 
 Version notes
-* v1+: the client says what kind of endpoint it means to talk to; controllers (2) are
+* v1+: the client says which kind of endpoint it means to talk to: brokers (1). Controllers (2) are
   MISMATCHED_ENDPOINT_TYPE here, anything else UNSUPPORTED_ENDPOINT_TYPE.
 * v2+: fenced brokers on request; a stand-alone broker is never fenced.
 """
@@ -32,7 +32,7 @@ CONTROLLERS: Final = 2
 
 
 class DescribeClusterHandler:
-    """Tells the brokers of the metadata image at the listener that was asked."""
+    """Lists the brokers of the metadata image, with their addresses for the client's listener."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image

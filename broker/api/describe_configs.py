@@ -3,18 +3,18 @@
 Versions: 0-4.
 
 Behaviour (S-CFG-2, S-CFG-3)
-* Every config of a topic or of this broker, with source, type, whether it may be changed, and
-  whether it is secret (then without value). Which of them: `configuration_keys`; null or an empty
-  list means all.
-* An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that cannot be a topic's
+* The answer has every config of a topic or of this broker, with its source, its type, whether it
+  may be changed, and whether it is secret (then without value). `configuration_keys` selects some;
+  null or an empty list means all.
+* An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that no topic can have
   INVALID_TOPIC_EXCEPTION. Another broker's id is an INVALID_REQUEST: the client must ask that one.
-* The empty broker name stands for what was set for all brokers while they run.
-* A broker's loggers: their levels (KIP-412).
-* A resource that is named again, with the same keys, is answered once.
+* An empty broker name asks for the cluster's dynamic configs.
+* For loggers the answer has their levels (KIP-412).
+* A resource that is named again with the same keys is answered once.
 * Client metrics and groups have no configs here: INVALID_REQUEST.
 
 Version notes
-* v0 says only whether a value is the default. v1+: source, and synonyms on request.
+* v0: only whether a value is the default. v1+: source, and synonyms on request.
 * v3+: types, and documentation on request.
 """
 
@@ -57,7 +57,7 @@ _Different = dict[tuple[int, str, tuple[str, ...]], DescribeConfigsResource]
 
 
 class DescribeConfigsHandler:
-    """Tells values, sources and documentation of the settings of topics, brokers and loggers."""
+    """Describes the configs of topics, brokers and loggers: values, sources, documentation."""
 
     def __init__(self, image: MetadataImage, configs: BrokerConfigs) -> None:
         self._image = image
@@ -95,7 +95,8 @@ class DescribeConfigsHandler:
         request: DescribeConfigsRequest,
         known: dict[tuple[int, bool], list[ConfigEntry]],
     ) -> DescribeConfigsResult:
-        """`known` keeps what is asked for under several lists of keys, and costs most."""
+        """Describe one resource. `known` keeps the entries of brokers and loggers, which cost most,
+        for a request that names them again with other keys."""
         which = (resource.resource_type, resource.resource_name)
         kind = (resource.resource_type, bool(resource.resource_name))
         entries = known.get(kind) if self._is_this_broker(resource) else None
@@ -112,7 +113,7 @@ class DescribeConfigsHandler:
         return _result(resource, ErrorCode.NONE, None, configs)
 
     def _is_this_broker(self, resource: DescribeConfigsResource) -> bool:
-        """Or all brokers: what is told of it does not depend on how it is spelled ("01")."""
+        """Whether the resource's name is this broker's id, however spelled ("01"), or empty."""
         if resource.resource_type == ResourceType.TOPIC:
             return False
         try:
@@ -135,7 +136,7 @@ class DescribeConfigsHandler:
             try:
                 return topic_entries(topic.config, self._configs)
             except ConfigError as error:
-                # Stored under another server.properties, and no longer valid with this one.
+                # Valid with the server.properties it was stored under, but not with this one.
                 raise KafkaError(ErrorCode.INVALID_CONFIG, error.message) from error
         if resource_type == ResourceType.BROKER:
             if not name:
@@ -161,7 +162,7 @@ class DescribeConfigsHandler:
 
 
 def _different(resources: Iterable[DescribeConfigsResource]) -> _Different:
-    """Who asks for the same again is answered once."""
+    """The resources without repetitions; (type, name, keys) tells them apart."""
     return {
         (one.resource_type, one.resource_name, tuple(one.configuration_keys or ())): one
         for one in resources

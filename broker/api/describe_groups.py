@@ -3,13 +3,14 @@
 Versions: 0-6.
 
 Behaviour (S-GRP-6)
-* A group that is not there is described as Dead.
-* Subscriptions and the protocol are told of stable groups only, as in Kafka.
-* Authorized operations, when asked for: everything one can do with a group, for there are no ACLs.
+* A group that does not exist is described as Dead.
+* Only stable groups are described with subscriptions and protocol, as in Kafka.
+* The authorized operations, if asked for, are all operations on a group, since there are no ACLs.
 
 Version notes
 * v3+: authorized operations. v4+: instance ids.
-* v6: GROUP_ID_NOT_FOUND and a message for a group that is not there (KIP-1043); below, no error.
+* v6: GROUP_ID_NOT_FOUND and a message for a group that does not exist (KIP-1043); older versions
+  get no error.
 """
 
 from typing import Final
@@ -36,7 +37,7 @@ FEW: Final = 16
 
 
 class DescribeGroupsHandler:
-    """Tells state, protocol and members of groups, each asked of its shard."""
+    """Describes groups with state, protocol and members, each from its shard."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups

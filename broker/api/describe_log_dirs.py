@@ -1,16 +1,17 @@
-"""DescribeLogDirs (key 35): where partitions lie and how big they are.
+"""DescribeLogDirs (key 35): the log directories, and the partitions in them with their sizes.
 
 Versions: 0-4.
 
 Behaviour
-* One result per configured directory; one that is offline has KAFKA_STORAGE_ERROR and no topics.
-* Null topics mean all; a named partition that is not here is left out.
-* The lag is how far a replica is behind its high watermark: 0 for a leader. A log that is being
-  moved is named twice: where it is served, and as a future log, whose lag is what is left to copy.
+* One result per configured directory; an offline one has KAFKA_STORAGE_ERROR and no topics.
+* Null topics mean all; a named partition without a log here is left out.
+* The lag, in offsets, is how far the log end is behind the high watermark: 0 for a leader. A log
+  that is being moved is listed twice: where it is served, and as a future log, whose lag is the
+  distance to the served log's end.
 
 Version notes
-* v3+: an error for the response as a whole. v4+: size and free space of the volume, -1 where the
-  system does not say; asked in a worker, for a dead network volume blocks.
+* v3+: an error for the response as a whole. v4+: size and free bytes of the volume, -1 where the
+  system does not say; a worker asks for them, because a dead network volume blocks.
 """
 
 from collections.abc import Iterable
@@ -39,11 +40,11 @@ UNKNOWN_LAG: Final = -1
 
 
 class SizedLog(Protocol):
-    """What is needed of `storage.log.log.Log`."""
+    """The part of `storage.log.log.Log` that is used here."""
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """Whose log it is."""
+        """The partition of the log."""
         ...
 
     @property
@@ -58,7 +59,7 @@ class SizedLog(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """The offset below which all is replicated."""
+        """The offset below which every record is replicated."""
         ...
 
     @property
@@ -68,7 +69,7 @@ class SizedLog(Protocol):
 
 
 class LogDirectories(Protocol):
-    """What is needed of `storage.log_manager.LogManager`."""
+    """The part of `storage.log_manager.LogManager` that is used here."""
 
     @property
     def live_dirs(self) -> Iterable[str]:
@@ -85,16 +86,16 @@ class LogDirectories(Protocol):
         ...
 
     def future_logs(self) -> Iterable[SizedLog]:
-        """Their copies on the way to another directory."""
+        """Future logs: copies of logs that are being moved to another directory."""
         ...
 
     def get_log(self, topic_partition: TopicPartition, /) -> SizedLog | None:
-        """The log that is served."""
+        """The log that is served for a partition."""
         ...
 
 
 class Volumes(Protocol):
-    """What is needed of `storage.filesystem.FileSystem`."""
+    """The part of `storage.filesystem.FileSystem` that is used here."""
 
     def usage(self, path: str) -> tuple[int, int]:
         """(total, usable) bytes of the volume that holds `path`. Raises OSError."""
@@ -102,7 +103,7 @@ class Volumes(Protocol):
 
 
 class DescribeLogDirsHandler:
-    """Tells the sizes of logs by directory, the room on each disk, and moves that are under way."""
+    """Lists the sizes of logs by directory, the room on each volume, and moves under way."""
 
     def __init__(self, log_manager: LogDirectories, volumes: Volumes, workers: Workers) -> None:
         self._log_manager = log_manager
@@ -138,7 +139,7 @@ class DescribeLogDirsHandler:
     async def _partitions(
         self, wanted: set[tuple[str, int]] | None
     ) -> dict[str, list[tuple[TopicPartition, DescribeLogDirsPartition]]]:
-        """Log directory to what lies in it."""
+        """The wanted partitions by log directory."""
         found: dict[str, list[tuple[TopicPartition, DescribeLogDirsPartition]]] = {}
 
         def add(log: SizedLog, lag: int, *, is_future: bool) -> None:

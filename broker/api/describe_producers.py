@@ -1,10 +1,10 @@
-"""DescribeProducers (key 61): who writes to partitions.
+"""DescribeProducers (key 61): the producer state of partitions.
 
 Versions: 0.
 
-Behaviour (KIP-664): every producer that a partition remembers, with the first offset of its open
-transaction; each partition has its own result. An administrator finds hanging transactions
-here. A name that no topic can have is an INVALID_TOPIC_EXCEPTION.
+Behaviour (KIP-664): the answer has every producer that a partition remembers, with the first offset
+of its open transaction, which reveals hanging transactions. Each partition has its own result. A
+name that no topic can have is an INVALID_TOPIC_EXCEPTION.
 """
 
 from typing import Final
@@ -30,7 +30,7 @@ VERSIONS: Final = (0, 0)
 
 
 class DescribeProducersHandler:
-    """Tells the producer state of partitions that are led here."""
+    """Describes the producer state of partitions that are led here."""
 
     def __init__(self, replicas: ReplicaManager) -> None:
         self._replicas = replicas

@@ -1,9 +1,9 @@
-"""DescribeTransactions (key 65): how transactional ids stand.
+"""DescribeTransactions (key 65): state, producer and partitions of transactional ids.
 
 Versions: 0.
 
-Behaviour (KIP-664): each id has its own result; TRANSACTIONAL_ID_NOT_FOUND for one that is not
-known. The partitions are those that the transaction has, and of a decided one those that it had.
+Behaviour (KIP-664): each id has its own result; TRANSACTIONAL_ID_NOT_FOUND for an unknown one. The
+partitions are those of the open transaction, or of the decided one whose markers are being written.
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ FEW: Final = 16
 
 
 class DescribeTransactionsHandler:
-    """Tells state, producer and partitions of transactional ids, each asked of its coordinator."""
+    """Describes transactional ids with state, producer and partitions, each from its shard."""
 
     def __init__(self, transactions: TransactionCoordinator) -> None:
         self._transactions = transactions

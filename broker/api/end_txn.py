@@ -3,14 +3,15 @@
 Versions: 0-5.
 
 Behaviour (S-TXN-4)
-* Answered when the decision is durable; the markers follow on their own. Until they are written
-  the id's next requests are told CONCURRENT_TRANSACTIONS.
-* The same decision again is NONE once it is carried out, the opposite one INVALID_TXN_STATE.
+* The answer goes out when the decision is durable; the markers are written afterwards. Until they
+  are, further requests for the transactional id get CONCURRENT_TRANSACTIONS.
+* A repeated decision that was carried out is answered NONE, the opposite one INVALID_TXN_STATE.
 
 Version notes
-* v2+: PRODUCER_FENCED, before INVALID_PRODUCER_EPOCH.
-* v5: the epoch rises with the transaction, and the answer says what to go on with; a retry under
-  the old epoch gets the same answer; a transaction without partitions may be aborted (S-TXN-7).
+* v2+: PRODUCER_FENCED; older versions get INVALID_PRODUCER_EPOCH.
+* v5: each end raises the epoch, and the answer holds the producer id and epoch to go on with; a
+  retry under the old epoch gets the same answer; a transaction without partitions may be aborted
+  (S-TXN-7).
 """
 
 from typing import Final
@@ -35,7 +36,7 @@ _Reply = EndTxnResponse | Pending
 
 
 class EndTxnHandler:
-    """Has the transaction coordinator commit or abort, and tells the producer's next epoch."""
+    """Has the transaction coordinator commit or abort; returns the producer's next epoch."""
 
     def __init__(
         self, transactions: TransactionCoordinator, producer_ids: ProducerIdAllocator
@@ -44,7 +45,7 @@ class EndTxnHandler:
         self._producer_ids = producer_ids
 
     def __call__(self, ctx: RequestContext, request: EndTxnRequest) -> _Reply | Work[_Reply]:
-        """The response, a `Pending`, or a coroutine when a block of ids must be recorded first."""
+        """The response, a `Pending`, or a coroutine if a block of ids must be recorded first."""
         return answer_with_ids(
             self._producer_ids,
             lambda: self._answer(ctx, request),

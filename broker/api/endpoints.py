@@ -1,9 +1,9 @@
-"""Which address a client is told for a broker.
+"""The address of a broker for a client.
 
-With `advertised.listeners`, the endpoint of the listener that the client came in on. Without, the
-address that the client itself connected to: it is known to work, and `listeners=PLAINTEXT://:0`
-needs no second setting. Used by every API that names brokers (Metadata, DescribeCluster,
-FindCoordinator, the leader hints of Produce and Fetch).
+With `advertised.listeners` it is the endpoint of the listener that the client connected to.
+Without, it is the address that the client itself connected to: that address works, so that
+`listeners=PLAINTEXT://:0` needs no second setting. Metadata, DescribeCluster and FindCoordinator,
+which name brokers, use it.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Endpoint(NamedTuple):
 
 
 def endpoint_for(broker: BrokerImage, connection: ConnectionInfo) -> Endpoint | None:
-    """Where a client of `connection`'s listener finds `broker`; None: not on this listener."""
+    """The address of `broker` for a client of `connection`; None if it lacks that listener."""
     if not broker.endpoints:
         return Endpoint(_plain(connection.local_host), connection.local_port)
     for listener in broker.endpoints:

@@ -3,28 +3,28 @@
 Versions: 0-17, from v13 on by topic id.
 
 Behaviour
-* What is asked comes from the request or from its fetch session (`fetch_session`, v7+); what is
-  read for it, from `read_plan`. Records are answered as slices of the segment files.
-* The answer comes at once when it has `min.bytes`, when nobody may wait, when a partition has
-  something to say that is no data (an error, a diverging epoch), or when none of the partitions is
-  here; else the request is parked (`delayed_fetch`).
-* `max_bytes` is capped by `fetch.max.bytes` (S-READ-9), `min_bytes` by that.
-* A follower (replica id >= 0) reads to the log end, and by asking for an offset says that it has
-  everything below it, which may move the high watermark.
-* A fetch of more than `MANY` partitions, named or in its session, is read in turns, and looks again
-  instead of waiting in the purgatory.
+* The request or its fetch session (`fetch_session`, v7+) names the partitions, `read_plan` reads
+  them. Records are answered as slices of the segment files.
+* The answer goes out at once if it has `min_bytes`, if `max_wait_ms` is 0, if a partition answers
+  with something else than data (an error, a diverging epoch), or if this broker serves none of the
+  partitions. Otherwise the request is parked (`delayed_fetch`).
+* `fetch.max.bytes` caps `max_bytes` (S-READ-9), and `max_bytes` caps `min_bytes`.
+* A follower (replica id >= 0) reads up to the log end. The offset that it asks for confirms that it
+  has everything below, which may move the high watermark.
+* A fetch of more than `MANY` partitions, named or in its session, is read in turns; it reads again
+  after pauses instead of waiting in the purgatory.
 * The preferred replica is always -1: there is no replica selector.
 
 Version notes
 * v0-1 get magic 0, v2-3 magic 1: batches are converted (`down_converter`), or refused with
-  UNSUPPORTED_VERSION when `message.downconversion.enable` is off, UNSUPPORTED_COMPRESSION_TYPE for
-  zstd (S-READ-10), also where only the topic's compression.type says so. From v4 on zstd goes to
-  whoever asks (KIP-110 refused it below v10; Kafka 4.3.1 does not).
-* v0-2: limits also hold for the first batch, which may come cut.
-* v5 and below do not know KAFKA_STORAGE_ERROR; they are told NOT_LEADER_OR_FOLLOWER.
+  UNSUPPORTED_VERSION if `message.downconversion.enable` is off, UNSUPPORTED_COMPRESSION_TYPE for
+  zstd batches and for topics with `compression.type=zstd` (S-READ-10). From v4 on every client gets
+  zstd (KIP-110 refused it below v10; Kafka 4.3.1 does not).
+* v0-2: limits also hold for the first batch, which may be cut.
+* v0-5 do not know KAFKA_STORAGE_ERROR; they get NOT_LEADER_OR_FOLLOWER.
 * v12+: last fetched epoch and diverging epoch. v13+: UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID.
 * v15+: the follower's id is in the tagged replica_state.
-* v16+: errors NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH tell the leader and epoch we know.
+* v16+: a FENCED_LEADER_EPOCH comes with the partition's leader and epoch (KIP-951).
 """
 
 import logging
@@ -68,10 +68,11 @@ FIRST_VERSION_WITH_LEADER_HINTS: Final = 16
 FIRST_VERSION_WITH_MAGIC_1: Final = 2
 
 MANY: Final = 5000
-"""Partitions of a fetch that is not gone through at once: some ten milliseconds."""
+"""Partitions that a fetch may have to be read at once: some ten milliseconds of work."""
 LOOK_AGAIN_S: Final = 0.02
+"""Seconds, at least, that a larger fetch pauses before it reads again."""
 LOOK_AGAIN_AFTER: Final = 4
-"""A fetch of so many partitions that waits looks again after so many times what a look has cost."""
+"""It pauses at least this many times as long as the last read took."""
 
 
 _Response = FetchResponse
@@ -102,7 +103,7 @@ class FetchHandler:
         self._clock = clock
 
     def __call__(self, ctx: RequestContext, request: FetchRequest) -> _Reply | Pending:
-        """The response, a `Pending` that gets it, or an `Aside` that makes it."""
+        """The response, a `Pending` that brings it, or an `Aside` that makes it."""
         version = ctx.api_version
         named = 0
         for topic in request.topics:
@@ -153,8 +154,8 @@ class FetchHandler:
     async def _answer_in_turns(
         self, ctx: RequestContext, request: FetchRequest, context: FetchContext | None
     ) -> FetchResponse:
-        """As `__call__`, for more than `MANY` partitions: gone through in turns, and looked at
-        again and again instead of being watched."""
+        """As `__call__`, for more than `MANY` partitions: read them in turns, and again after
+        pauses until the answer has enough, instead of watching them."""
         version = ctx.api_version
         turns = Turns(self._clock)
         params = self._params(version, request)
@@ -205,7 +206,7 @@ class FetchHandler:
 
         def answer() -> None:
             try:
-                # A follower's offsets were recorded when it asked.
+                # The request's arrival recorded the follower's offsets, so a plain lookup will do.
                 again = read_targets(context.targets, params, self._lookup, self._storage_failed)
                 made = self._answer(ctx.api_version, context, params, again)
                 reply: _Reply = made
@@ -232,7 +233,7 @@ class FetchHandler:
         targets: Iterable[FetchTarget] | None = None,
         read: FetchRead | None = None,
     ) -> FetchRead:
-        """Of all targets, or of these, within what `read` has left."""
+        """Read `targets` (default: all), within the bytes that `read` has left."""
         targets = context.targets if targets is None else targets
         read = FetchRead(params) if read is None else read
         if params.replica_id < 0:
@@ -251,7 +252,7 @@ class FetchHandler:
         return read
 
     def _lookup(self, target: FetchTarget) -> Partition:
-        """The target's partition. Raises KafkaError: what the client is told instead."""
+        """The target's partition. Raises KafkaError with the code to answer for it."""
         if target.topic is None or target.topic_id != ZERO_UUID:
             partition = self._replicas.partition_by_id(target.topic_id, target.index)
             target.topic = partition.topic_partition.topic
@@ -264,7 +265,8 @@ class FetchHandler:
     def _lookup_for_follower(
         self, target: FetchTarget, replica_id: int, moved: list[Partition]
     ) -> Partition:
-        """As `_lookup`; and note how far the follower has come, if its offset makes sense."""
+        """As `_lookup`; also record the follower's offset, if it lies in the log and does not
+        diverge. Appends the partition to `moved` if that moves the high watermark."""
         partition = self._lookup(target)
         partition.check_leader_epoch(target.leader_epoch)
         data = partition.log
@@ -323,7 +325,7 @@ class FetchHandler:
     def _in_old_format(
         self, version: int, params: FetchParams, read: FetchRead, reply: FetchResponse
     ) -> _Reply:
-        """The reply with message sets: an `Aside` when there are records."""
+        """The reply with message sets in the old format; an `Aside` if it has records."""
         entries = _with_records(read)
         if not entries:
             return reply
@@ -361,7 +363,7 @@ def _magic_of(version: int) -> int:
 
 
 def _whole_request(code: ErrorCode) -> FetchResponse:
-    """No session, no partitions, only the code (v7+)."""
+    """A response without session and partitions: only the code (v7+)."""
     response = _Response()
     response.error_code = code
     return response
@@ -388,7 +390,7 @@ def _every_partition(request: FetchRequest, code: ErrorCode) -> FetchResponse:
 
 
 def _add_leader_hints(read: FetchRead) -> None:
-    """KIP-951: a client that is behind learns the epoch it should know."""
+    """Name leader and epoch to clients whose epoch was fenced (KIP-951)."""
     for target, data, _ in read.entries:
         partition = target.partition
         if data.error_code == ErrorCode.FENCED_LEADER_EPOCH and partition is not None:
@@ -398,7 +400,7 @@ def _add_leader_hints(read: FetchRead) -> None:
 
 
 def _for_old_client(version: int, read: FetchRead) -> None:
-    """Whatever a client of this version would not understand, in words that it knows."""
+    """Replace codes and record formats that a client of this version does not know."""
     for target, data, _ in read.entries:
         if data.error_code:
             if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
@@ -412,7 +414,7 @@ def _for_old_client(version: int, read: FetchRead) -> None:
 
 
 def _refusal_of_format(target: FetchTarget) -> ErrorCode:
-    """Why data of this topic is not converted; NONE (falsy) if it is."""
+    """The code that refuses to convert data of this topic; NONE (falsy) if it may be converted."""
     partition = target.partition
     if partition is None:
         return ErrorCode.NONE

@@ -1,17 +1,17 @@
-"""FindCoordinator (key 10): which broker keeps a group (or a transactional id).
+"""FindCoordinator (key 10): which broker coordinates a group or a transactional id.
 
 Versions: 0-6.
 
 Behaviour (S-GRP-5)
 * A group's coordinator is the leader of its partition of `__consumer_offsets`, a transactional id's
-  that of its partition of `__transaction_state`. The topic is made when the first of its kind is
-  looked for, and the answer waits for that; COORDINATOR_NOT_AVAILABLE when it cannot be made or has
-  no leader.
+  that of its partition of `__transaction_state`. If the topic does not exist, it is made, and the
+  answer waits for that. COORDINATOR_NOT_AVAILABLE if it cannot be made or the partition has no
+  leader.
 * Share groups and unknown key types: INVALID_REQUEST.
 
 Version notes
 * v0: groups only. v1+: key types. v4+: many keys, each with its own result (KIP-699).
-* v6: share coordinators, which there are none of here.
+* v6: adds share coordinators, which this broker does not have.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class KeyType(IntEnum):
 
 
 class TopicMaker(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
+    """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def ensure_topic(self, name: str) -> TopicImage:
         """The topic, made when it is missing. Raises KafkaError."""
@@ -55,7 +55,7 @@ class TopicMaker(Protocol):
 
 
 class Finder(Protocol):
-    """What is needed of a coordinator."""
+    """The part of a coordinator that is used here."""
 
     def partition_for(self, key: str, /) -> int:
         """The partition of its topic that a key belongs to."""
@@ -63,15 +63,14 @@ class Finder(Protocol):
 
 
 class _Kind(NamedTuple):
-    """What is coordinated by the leaders of one topic."""
+    """A kind of coordinator: its topic, and which partition a key belongs to."""
 
     topic: str
     partition_for: Callable[[str], int]
 
 
 class FindCoordinatorHandler:
-    """Tells which broker leads the partition that a key belongs to, and has its topic made at
-    first."""
+    """Finds the leader of the partition that a key belongs to; makes the topic if it is missing."""
 
     def __init__(
         self,

@@ -1,11 +1,11 @@
-"""Heartbeat (key 12): a member is alive; it learns whether it has to join again.
+"""Heartbeat (key 12): keep a member's session alive; the answer says whether to join again.
 
 Versions: 0-4.
 
 Behaviour (S-GRP-2)
-* NONE renews the session; so does REBALANCE_IN_PROGRESS, which says: join again.
-* UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID: the member has been left behind.
-* While the group is being loaded the answer is NONE: nobody can know better.
+* NONE and REBALANCE_IN_PROGRESS renew the session; the latter tells the member to join again.
+* UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID: the group went on without the member.
+* While the group is being loaded the answer is NONE, because its members are not known yet.
 
 Version notes
 * v3+: static members.
@@ -22,7 +22,7 @@ VERSIONS: Final = (0, 4)
 
 
 class HeartbeatHandler:
-    """Hands a sign of life to the group coordinator."""
+    """Hands heartbeats to the group coordinator."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups

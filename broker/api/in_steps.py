@@ -1,13 +1,13 @@
-"""Handlers as generators: most are done at once, others go on aside.
+"""Replies made by generators: most are done at once, long ones go on as an `Aside`.
 
     def _reply(self, ctx, request) -> Steps:
         for asked in request.asked:
             ...                     # a critical section
-            yield None              # others may have their turn
+            yield None              # other tasks may run here
             found = yield OpenBatch(...)    # a worker opens a batch
         return response
 
-What `storage.log.times` says of a search holds here, for a whole reply.
+As with a search in `storage.log.times`, the log may change at any yield.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -32,11 +32,11 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 
 Steps = Generator[OpenBatch | None, Found | None, T]
-"""Ends with a reply. Sent is what `first_at_or_after` found in the batch that was yielded."""
+"""Returns a reply. For a yielded `OpenBatch` it is sent what `first_at_or_after` found."""
 
 
 def batches_of(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """What may be gone through between two steps, when an item is a microsecond."""
+    """Cut `items` into pieces for one step each, if an item takes about a microsecond."""
     for at in range(0, len(items), _LIGHT_ITEMS):
         yield items[at : at + _LIGHT_ITEMS]
 

@@ -3,11 +3,12 @@
 Versions: 0-1.
 
 Behaviour (S-CFG-4)
-* Topics; this broker, and with an empty name all brokers: what `config.dynamic` lets change, the
-  rest is refused as Kafka does (INVALID_REQUEST, "Cannot update these configs dynamically"); levels
-  of this broker's loggers. Client metrics and groups: INVALID_REQUEST with the reason.
-* APPEND and SUBTRACT work on lists only (INVALID_CONFIG) and start from the value in force, the
-  broker's when the topic sets none. A key may be named once.
+* It alters topics; this broker, and (with an empty name) all brokers; levels of this broker's
+  loggers. Client metrics and groups: INVALID_REQUEST with the reason.
+* Of brokers it changes the keys that `config.dynamic` allows; others are refused as in Kafka
+  (INVALID_REQUEST, "Cannot update these configs dynamically").
+* APPEND and SUBTRACT work on lists only (INVALID_CONFIG) and start from the value in force: the
+  broker's if the topic sets none. A key may be named once.
 * Resources succeed and fail one by one; a resource changes as a whole or not at all. A resource
   that is named twice is an INVALID_REQUEST.
 * `validate_only` checks everything and changes nothing.
@@ -43,7 +44,7 @@ VERSIONS: Final = (0, 1)
 
 
 class IncrementalAlterConfigsHandler:
-    """Changes single settings of topics, brokers and loggers, all of a resource or none."""
+    """Changes single configs of topics, brokers and loggers, all of a resource or none."""
 
     def __init__(self, owners: ConfigOwners) -> None:
         self._owners = owners

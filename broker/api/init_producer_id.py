@@ -3,17 +3,18 @@
 Versions: 0-5.
 
 Behaviour
-* Without a transactional id: always a new producer id with epoch 0, also when an old pair is
-  brought along (KIP-360), as Kafka's coordinator answers.
-* With a transactional id (S-TXN-4): the id's next epoch, which fences whoever had the one before.
-  A transaction that is open is aborted first: CONCURRENT_TRANSACTIONS, and the client asks again.
+* Without a transactional id the answer is a new producer id with epoch 0, even if the producer
+  brings an old id and epoch (KIP-360), as in Kafka.
+* With a transactional id (S-TXN-4) the answer is its next epoch, which fences the producer that had
+  the one before. An open transaction is aborted first; meanwhile the answer is
+  CONCURRENT_TRANSACTIONS, and the client asks again.
 * INVALID_TRANSACTION_TIMEOUT above `transaction.max.timeout.ms`.
-* An empty transactional id, or an id without its epoch (or the other way round) is an
-  INVALID_REQUEST.
+* INVALID_REQUEST for an empty transactional id, and for a producer id without an epoch or an epoch
+  without an id.
 
 Version notes
 * v3+: the producer may bring its id and epoch, to go on after an error (KIP-360).
-* v4+: PRODUCER_FENCED, before INVALID_PRODUCER_EPOCH.
+* v4+: PRODUCER_FENCED; older versions get INVALID_PRODUCER_EPOCH.
 """
 
 from typing import Final
@@ -35,7 +36,7 @@ _Reply = InitProducerIdResponse | Pending
 
 
 class InitProducerIdHandler:
-    """Hands out a producer id, by the transaction coordinator where a transactional id is given."""
+    """Hands out producer ids; those of a transactional id come from the transaction coordinator."""
 
     def __init__(
         self, producer_ids: ProducerIdAllocator, transactions: TransactionCoordinator
@@ -46,7 +47,7 @@ class InitProducerIdHandler:
     def __call__(
         self, ctx: RequestContext, request: InitProducerIdRequest
     ) -> _Reply | Work[_Reply]:
-        """The response, a `Pending`, or a coroutine when a block of ids must be recorded first."""
+        """The response, a `Pending`, or a coroutine if a block of ids must be recorded first."""
         brings_id = request.producer_id != NO_PRODUCER_ID
         if request.transactional_id == "" or (
             brings_id != (request.producer_epoch != NO_PRODUCER_EPOCH)

@@ -1,18 +1,18 @@
-"""JoinGroup (key 11): become a member of a group, or say that one still is.
+"""JoinGroup (key 11): become a member of a group, or rejoin it.
 
 Versions: 0-9.
 
 Behaviour (S-GRP-1 to S-GRP-3)
-* Parked until the group's join phase ends; the leader is told all members.
-* Errors of the group are in the response; the member id is echoed, or a new one is given.
-* INVALID_REQUEST for a static name or client id that leaves no room for a member id. (Kafka takes
-  it, and answers neither the member nor who describes the group.)
+* The request is parked until the group's join phase ends; the leader's response lists all members.
+* The response has the group's error and the member id: the request's, or a new one.
+* INVALID_REQUEST for an instance id or client id that is too long to be part of a member id. (Kafka
+  accepts it, and can then answer neither the member nor a client that describes the group.)
 
 Version notes
 * v0: the session timeout is the rebalance timeout too.
 * v4+: a dynamic member without id gets MEMBER_ID_REQUIRED and an id to join with (KIP-394).
-* v5+: static members. v6 and below: no null protocol name, the empty one stands for it.
-* v9: skip_assignment for a static leader that comes back (KIP-814).
+* v5+: static members. v0-6: an empty protocol name stands for null.
+* v9: skip_assignment for a static leader that rejoins (KIP-814).
 """
 
 from typing import Final
@@ -31,8 +31,8 @@ from protocol.messages.join_group import (
 VERSIONS: Final = (0, 9)
 
 LONGEST_NAME: Final = 32_767 - len("-") - 36
-"""Bytes of a static name or client id: with a UUID behind it, it becomes a member id, which is a
-text of the protocol too."""
+"""Bytes of an instance id or client id: with "-" and a UUID appended it becomes a member id, which
+is a string of at most 32,767 bytes."""
 FIRST_VERSION_WITH_REBALANCE_TIMEOUT: Final = 1
 FIRST_VERSION_THAT_REQUIRES_MEMBER_ID: Final = 4
 FIRST_VERSION_WITH_NULL_PROTOCOL: Final = 7
@@ -48,7 +48,7 @@ class JoinGroupHandler:
     def __call__(
         self, ctx: RequestContext, request: JoinGroupRequest
     ) -> JoinGroupResponse | Pending:
-        """The response, or a `Pending` for it."""
+        """The response, or a `Pending` that brings it."""
         version = ctx.api_version
         if len((request.group_instance_id or ctx.client_id or "").encode()) > LONGEST_NAME:
             return self.error_response(ctx, request, ErrorCode.INVALID_REQUEST)
@@ -60,7 +60,7 @@ class JoinGroupHandler:
                     member_id=request.member_id,
                     instance_id=request.group_instance_id,
                     client_id=ctx.client_id or "",
-                    # As Java prints an InetAddress: DescribeGroups shows it, the log keeps it.
+                    # In Java's form of an InetAddress: group records and DescribeGroups have it.
                     client_host=f"/{ctx.connection.peer_host}",
                     session_timeout_ms=request.session_timeout_ms,
                     rebalance_timeout_ms=(
@@ -83,7 +83,7 @@ class JoinGroupHandler:
     def error_response(
         self, ctx: RequestContext, request: JoinGroupRequest, code: ErrorCode
     ) -> JoinGroupResponse:
-        """`code`, with the member id that was asked with."""
+        """`code`, with the member id of the request."""
         return _response(JoinReply(error=code, member_id=request.member_id), ctx.api_version)
 
 

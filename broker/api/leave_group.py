@@ -1,10 +1,10 @@
-"""LeaveGroup (key 13): members go, so that nobody waits for their sessions to expire.
+"""LeaveGroup (key 13): remove members at once instead of waiting for their sessions to expire.
 
 Versions: 0-5.
 
 Behaviour (S-GRP-3)
-* One result per member; the others of the request are not affected by one that is unknown.
-* An administrator removes a static member by its instance id alone, with an empty member id.
+* One result per member; an unknown member does not affect the others.
+* An administrator removes a static member by its instance id, with an empty member id.
 
 Version notes
 * v0-2: one member, whose error is the response's.
@@ -31,7 +31,7 @@ LOGGED: Final = 10
 
 
 class LeaveGroupHandler:
-    """Hands departures to the group coordinator, and says of each member what became of it."""
+    """Has the group coordinator remove members; each has its own result."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups

@@ -3,11 +3,11 @@
 Versions: 0-5.
 
 Behaviour (S-GRP-6)
-* COORDINATOR_LOAD_IN_PROGRESS while any partition is being loaded: the list would not be whole.
+* COORDINATOR_LOAD_IN_PROGRESS while any partition is being loaded: the list would be incomplete.
 
 Version notes
-* v4+: only groups in the states asked for, and their states (KIP-518); names in any case.
-* v5: only groups of the types asked for, and their types (KIP-848); all are "classic" here.
+* v4+: groups have their state, and a filter of states (KIP-518), whose case does not matter.
+* v5: groups have their type, and a filter of types (KIP-848); all are "classic" here.
 """
 
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ _Reply = ListGroupsResponse | LargeReply
 
 
 class ListGroupsHandler:
-    """Gathers the groups of all shards here, by state and type."""
+    """Lists the groups of all shards on this broker, filtered by state and type."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
     def __call__(self, ctx: RequestContext, request: ListGroupsRequest) -> _Reply | Work[_Reply]:
-        """The response; many groups are gone through in turns."""
+        """The response, or a coroutine that goes through many groups in turns."""
         try:
             groups = self._groups.list_groups()
         except KafkaError as error:

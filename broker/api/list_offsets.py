@@ -6,21 +6,21 @@ Behaviour (S-TS-1 to S-TS-5)
 * -1 latest (high watermark; read_committed: last stable offset), -2 earliest, -3 the record with
   the greatest timestamp, -4 earliest on local disk (the log start: nothing is tiered), -5 latest
   tiered and -6 earliest pending upload (both unknown: offset -1).
-* Any other timestamp: the first record, by offset, that is not older; offset and timestamp -1 when
-  there is none below what the client may see.
-* A replica (replica id not -1) sees up to the log end.
-* A partition that is named twice is an INVALID_REQUEST for both (as Kafka answers).
+* Any other timestamp finds the first record, by offset, that is not older; offset and timestamp are
+  -1 if the client may see no such record.
+* A replica (replica id not -1) may see records up to the log end.
+* A partition that is named twice is an INVALID_REQUEST both times, as in Kafka.
 
 Version notes
-* v0 answers with a list of segment start offsets, the newest first (S-TS-5).
-* v4+: the known leader epoch is checked, and the found record's one is answered.
-* v4 and below know no OFFSET_NOT_AVAILABLE: they are told LEADER_NOT_AVAILABLE.
+* v0 answers with a list of segment base offsets, the newest first (S-TS-5).
+* v4+: the client's leader epoch is checked, and the answer has the found record's epoch.
+* v0-4 do not know OFFSET_NOT_AVAILABLE; they get LEADER_NOT_AVAILABLE.
 * Special timestamps need the version that brought them (-3 v7, -4 v8, -5 v9, -6 v11), else
-  UNSUPPORTED_VERSION; so do unknown negative ones.
+  UNSUPPORTED_VERSION; unknown negative ones get that in every version.
 * v10+: the timeout is for tiered storage only; answers here never wait.
 
-Most answers are there at once. Where a large batch has to be opened, many segments or many
-partitions are asked, the reply is made in steps (`in_steps`).
+Most replies are made at once; if a large batch must be opened, or many segments or partitions are
+searched, the reply is made in steps (`in_steps`).
 """
 
 import logging
@@ -75,7 +75,7 @@ _FIRST_VERSION_OF: Final = {
 
 
 class ListOffsetsHandler:
-    """Finds offsets by time in partitions that are led here, as far as the asker may see."""
+    """Finds offsets by time in partitions that are led here, among records the asker may see."""
 
     def __init__(self, replica_manager: ReplicaManager, in_steps: InSteps) -> None:
         self._replicas = replica_manager

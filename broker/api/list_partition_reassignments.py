@@ -1,9 +1,9 @@
-"""ListPartitionReassignments (key 46): which partitions are on their way to other brokers.
+"""ListPartitionReassignments (key 46): which partitions are being moved to other brokers.
 
 Versions: 0.
 
-Behaviour: none ever is, with one broker (KIP-455). Moves between its log directories are not
-reassignments; DescribeLogDirs shows them.
+Behaviour (KIP-455): the list is always empty, as there is one broker. Moves between its log
+directories are not reassignments; DescribeLogDirs shows them.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ VERSIONS: Final = (0, 0)
 
 
 class ListPartitionReassignmentsHandler:
-    """Tells that no partition is on its way: on one broker none ever is."""
+    """Answers with an empty list: with one broker no partition is ever reassigned."""
 
     def __call__(
         self, ctx: RequestContext, request: ListPartitionReassignmentsRequest

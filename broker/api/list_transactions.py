@@ -3,15 +3,15 @@
 Versions: 0-2.
 
 Behaviour (KIP-664)
-* Filters are alternatives among themselves and narrow each other down. State names that are not
-  known are told back, and match nothing.
+* A transaction must match every kind of filter, and one value of each. Unknown state names are
+  returned in the response, and match nothing.
 * COORDINATOR_LOAD_IN_PROGRESS while any partition of `__transaction_state` is being loaded.
 
 Version notes
 * v1+: only transactions that began longer ago than the duration (KIP-994).
 * v2: only ids that match a regular expression as a whole (KIP-1152); INVALID_REGULAR_EXPRESSION.
-  RE2 reads it, as Kafka's RE2/J does: it takes time proportional to the id's length, whatever the
-  pattern, so that nobody can stop the event loop with one (Python's `re` would allow that).
+  RE2 matches it, as Kafka's RE2/J does (decision 28): its time is linear in the id's length for
+  every pattern, while a pattern of Python's `re` could stop the event loop.
 """
 
 from typing import Final, Protocol
@@ -32,16 +32,16 @@ from storage.clock import Clock
 VERSIONS: Final = (0, 2)
 
 PATTERN_MEMORY: Final = 1 << 20
-"""Bytes a compiled pattern may take; what needs more is refused."""
+"""Bytes that a compiled pattern may take; larger ones are refused."""
 
 _Transactions = list[tuple[str, TransactionValue]]
 
 NO_DURATION: Final = 0
-"""Below it there is no filter."""
+"""A negative duration filters nothing."""
 
 
 class _Pattern(Protocol):
-    """What is needed of re2's patterns."""
+    """The part of re2's patterns that is used here."""
 
     def fullmatch(self, text: str, /) -> object:
         """A match, or None."""
@@ -52,7 +52,7 @@ _Reply = ListTransactionsResponse | LargeReply
 
 
 class ListTransactionsHandler:
-    """Gathers transactional ids of all shards here, by state, producer, duration and pattern."""
+    """Lists transactional ids of all shards on this broker, by state, producer, age and pattern."""
 
     def __init__(self, transactions: TransactionCoordinator, clock: Clock) -> None:
         self._transactions = transactions
@@ -61,7 +61,7 @@ class ListTransactionsHandler:
     def __call__(
         self, ctx: RequestContext, request: ListTransactionsRequest
     ) -> _Reply | Work[_Reply]:
-        """The response; many ids are gone through in turns."""
+        """The response, or a coroutine that goes through many ids in turns."""
         try:
             wanted = _Filter(request, self._clock.wall_ms())
             known = list(self._transactions.list_transactions())
@@ -104,7 +104,7 @@ def _state(found: tuple[str, TransactionValue]) -> TransactionState:
 
 
 class _Filter:
-    """What a request wants to see. Raises KafkaError for a bad pattern."""
+    """The filters of a request. Raises KafkaError for a bad pattern."""
 
     def __init__(self, request: ListTransactionsRequest, now_ms: int) -> None:
         named = {name: state_from_label(name) for name in request.state_filters}
@@ -119,7 +119,7 @@ class _Filter:
         self._pattern = _compiled(pattern) if pattern else None
 
     def matches(self, transactional_id: str, value: TransactionValue) -> bool:
-        """Whether the id is to be told."""
+        """Whether the response lists the id."""
         if self._by_state and value.state not in self._states:
             return False
         if self._producer_ids and value.producer_id not in self._producer_ids:
@@ -130,8 +130,8 @@ class _Filter:
 
 
 def _compiled(pattern: str) -> "_Pattern":
-    """Raises KafkaError."""
-    import re2  # For the few who filter: not at every start.
+    """Compile with RE2. Raises KafkaError INVALID_REGULAR_EXPRESSION."""
+    import re2  # imported only if a request has a pattern
 
     options = re2.Options()
     options.log_errors = False

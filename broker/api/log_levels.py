@@ -1,7 +1,7 @@
 """Levels of this process' loggers, under the names of Kafka's log4j (KIP-412).
 
 Loggers are Python's; the root is called `root`. Packages count as loggers too, so that a whole room
-can be turned to DEBUG at once (`broker.network`). Levels are not kept over a restart. After Kafka's
+can be set to DEBUG at once (`broker.network`). A restart forgets the levels. After Kafka's
 `Log4jController`.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 ROOT: Final = "root"
 
 TRACE: Final = 5
-"""Below DEBUG; nothing here logs at it, but clients may ask for it."""
+"""A level below DEBUG; nothing logs at it, but clients may set it."""
 
 LEVELS: Final = {
     "DEBUG": logging.DEBUG,
@@ -25,23 +25,23 @@ _NAMES: Final = {number: name for name, number in LEVELS.items()}
 
 
 def levels() -> dict[str, str]:
-    """Every logger with the level in force for it, the root first."""
+    """Level in force by logger, the root first."""
     names = sorted(logging.root.manager.loggerDict)
     return {ROOT: _name(logging.root.level)} | {name: _name(_level_of(name)) for name in names}
 
 
 def exists(logger: str) -> bool:
-    """Whether something logs under this name."""
+    """Whether a logger, or a package with loggers, has this name."""
     return logger == ROOT or logger in logging.root.manager.loggerDict
 
 
 def set_level(logger: str, level: str) -> None:
-    """Let `logger` log from `level` on, one of `LEVELS`."""
+    """Let `logger` log messages of `level` (a key of `LEVELS`) and above."""
     _logger(logger).setLevel(LEVELS[level])
 
 
 def unset_level(logger: str) -> None:
-    """Let `logger` follow the one above it again."""
+    """Let `logger` inherit the level of its parent again."""
     _logger(logger).setLevel(logging.NOTSET)
 
 
@@ -50,7 +50,7 @@ def _logger(name: str) -> logging.Logger:
 
 
 def _level_of(name: str) -> int:
-    """Without making a logger of a package that is none yet."""
+    """The level in force; unlike `logging.getLogger`, makes no logger for a package without one."""
     while name:
         found = logging.root.manager.loggerDict.get(name)
         if isinstance(found, logging.Logger) and found.level:

@@ -1,9 +1,9 @@
-"""Answers of many elements: made one at a time, while they are encoded, and encoded in turns.
+"""Responses with many elements: each is made while it is encoded, and the encoding goes in turns.
 
-A handler that answers for a few items makes a plain message. For many it would take long, and the
-results would be hundreds of bytes each: `results` are then `Lazy`, and the message a `LargeReply`.
-What the items are must be settled before (a list of one's own); what is said of each is looked up
-when its turn comes.
+A handler that answers for a few items makes a plain message. For many items that would take long
+and cost hundreds of bytes each: `results` are then `Lazy`, and the message is a `LargeReply`. The
+handler must fix the items first (in a list of its own); the result of each is made when its turn
+comes.
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ Result = TypeVar("Result")
 MessageT = TypeVar("MessageT", bound=Message)
 
 MANY: Final = 256
-"""Items from which on they are not gone through in one go: less than a millisecond of each kind."""
+"""Items that are handled in one go: less than a millisecond, whatever their kind."""
 
 
 def results(items: Elements[Item], make: Callable[[Item], Result]) -> Elements[Result]:
-    """What stands in the message for `items`: `make(item)` of each."""
+    """Return `make(item)` of each item: a list, or `Lazy` for more than `MANY` items."""
     return [make(item) for item in items] if len(items) <= MANY else Lazy(items, make)
 
 
 def reply(message: MessageT, count: int) -> MessageT | LargeReply:
-    """What a handler returns; `count` is of the items in the message, nested ones included."""
+    """Return what the handler returns for `message` with `count` items, nested ones included."""
     return message if count <= MANY else LargeReply(message)

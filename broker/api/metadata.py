@@ -3,19 +3,19 @@
 Versions: 0-13.
 
 Behaviour (S-META-1)
-* Topics by name, by id (v12+), or all of them. A name that is not a topic is
-  UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION when it cannot be one; an id UNKNOWN_TOPIC_ID.
-* A missing topic is created when `auto.create.topics.enable` and the request allow it. Kafka then
+* Topics by name, by id (v12+), or all of them. An unknown name is UNKNOWN_TOPIC_OR_PARTITION, a
+  name that no topic can have INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID.
+* A missing topic is created if `auto.create.topics.enable` and the request allow it. Kafka then
   answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION at first, because the leaders get
   ready elsewhere; here they are ready before the answer goes out, so it shows the new topic.
-* Brokers have the address for the client's own listener (see `endpoints`); a leader that has none
-  is LISTENER_NOT_FOUND (before v6 LEADER_NOT_AVAILABLE).
-* Authorized operations are filled in when asked for, else INT_MIN.
+* Brokers have the address for the client's own listener (see `endpoints`); a leader without that
+  listener is LISTENER_NOT_FOUND (before v6 LEADER_NOT_AVAILABLE).
+* Authorized operations are INT_MIN unless the request asks for them.
 
 Version notes
 * v0: an empty list means all topics. v1+: null means all, an empty list none.
-* v4+: the request says whether topics may be created; before, the broker's configuration alone.
-* v10, v11: topics have an id field that must stay empty, and a name (INVALID_REQUEST).
+* v4+: the request says whether topics may be created; before, only the broker's configuration does.
+* v10, v11: INVALID_REQUEST unless every topic has a name and a zero id.
 * v8-v10: authorized operations of the cluster (later in DescribeCluster).
 * v13: the response as a whole has an error code.
 """
@@ -52,16 +52,18 @@ _Key = TypeVar("_Key")
 
 
 class TopicMaker(Protocol):
-    """What is needed of `broker.cluster.controller.Controller`."""
+    """The part of `broker.cluster.controller.Controller` that is used here."""
 
     async def ensure_topics(self, names: Sequence[str]) -> Mapping[str, KafkaError]:
-        """Have missing topics made; why those that are not. Raises KafkaError for all of them."""
+        """Have missing topics made; return the errors of those that were refused, by name.
+
+        Raises KafkaError if all of them are refused.
+        """
         ...
 
 
 class MetadataHandler:
-    """Tells brokers and topics of the metadata image, and has missing topics made where that is
-    asked."""
+    """Describes brokers and topics of the metadata image; has missing topics made if asked to."""
 
     def __init__(self, image: MetadataImage, config: BrokerConfig, controller: TopicMaker) -> None:
         self._image = image
@@ -69,7 +71,7 @@ class MetadataHandler:
         self._controller = controller
 
     def __call__(self, ctx: RequestContext, request: MetadataRequest) -> _Reply | Work[_Reply]:
-        """The response, or a coroutine when topics must be created first."""
+        """The response, or a coroutine if topics must be created first or very many are named."""
         asked = request.topics
         if asked is None or (ctx.api_version == 0 and not asked):
             return self._response(ctx, request, list(self._image.topics()), [])
@@ -93,7 +95,7 @@ class MetadataHandler:
         return all(t.name is not None and t.topic_id == ZERO_UUID for t in asked)
 
     async def _in_turns(self, ctx: RequestContext, request: MetadataRequest) -> _Reply:
-        """As `__call__`, for more topics than are gone through in one go."""
+        """As `__call__`, for a large request, in turns."""
         turns = Turns()
         names: dict[str, None] = {}
         ids: dict[bytes, None] = {}
@@ -147,16 +149,16 @@ class MetadataHandler:
         return self._by_name(ctx, request, names, await self._create(missing))
 
     async def _create(self, missing: list[str]) -> dict[str, ErrorCode]:
-        """Have topics made; the codes of those that were not.
+        """Have topics made; return the codes of those that were refused.
 
-        As Kafka, which makes all topics of a request with one of its own: none of them, when that
-        would be too many partitions.
+        Like Kafka, which sends one CreateTopics for all topics of the request, make none of them if
+        together they would have too many partitions.
         """
         valid = [name for name in missing if invalid_name_reason(name) is None]
         try:
             refused = await self._controller.ensure_topics(valid)
         except KafkaError:
-            return {}  # as if they were not to be made: UNKNOWN_TOPIC_OR_PARTITION
+            return {}  # they stay missing: UNKNOWN_TOPIC_OR_PARTITION
         return {name: error.code for name, error in refused.items()}
 
     def _by_id(self, ctx: RequestContext, request: MetadataRequest, ids: Iterable[bytes]) -> _Reply:
@@ -231,7 +233,7 @@ class MetadataHandler:
     def error_response(
         self, ctx: RequestContext, request: MetadataRequest, code: ErrorCode
     ) -> MetadataResponse:
-        """The code for every topic that was asked for, and for the response (v13)."""
+        """The code for every topic of the request, and for the response as a whole (v13)."""
 
         def refused(topic: MetadataRequestTopic) -> MetadataResponseTopic:
             return MetadataResponseTopic(

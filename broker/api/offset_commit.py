@@ -1,22 +1,22 @@
-"""OffsetCommit (key 8): store how far a group has read.
+"""OffsetCommit (key 8): store the offsets that a group has read up to.
 
 Versions: 0-10.
 
 Behaviour (S-GRP-4)
-* All partitions of a request are written to `__consumer_offsets` as one batch (very many
-  as several), and the response comes when it is durable.
-* Partition by partition: UNKNOWN_TOPIC_OR_PARTITION for what the metadata does not know,
-  OFFSET_METADATA_TOO_LARGE above `offset.metadata.max.bytes`; the rest is committed all the same.
-  What the group refuses (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, …), it
-  refuses for all partitions that exist.
-* Generation -1 without a member id is a consumer without a group: it may commit while the group
-  is empty.
+* All offsets of a request are written to `__consumer_offsets` as one batch (very many as several,
+  decision 40), and the response goes out when they are durable.
+* Each partition is checked on its own: UNKNOWN_TOPIC_OR_PARTITION if it does not exist,
+  OFFSET_METADATA_TOO_LARGE above `offset.metadata.max.bytes`; the others are committed all the
+  same. A refusal of the group (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, …) is
+  the result of all partitions that exist.
+* Generation -1 without a member id comes from a consumer that joined no group: it may commit while
+  the group is empty.
 
 Version notes
-* v0 wrote to ZooKeeper in its time; here it is a commit like any other. v1's timestamps are
-  ignored, as Kafka does.
+* v0 once wrote to ZooKeeper; here it commits like any other version. v1's timestamps are ignored,
+  as in Kafka.
 * v2-4: retention_time_ms; such offsets expire that long after the commit.
-* v9+: GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION for a group that is not there (KIP-848).
+* v9+: GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION for a group that does not exist (KIP-848).
 * v10: topics by id; UNKNOWN_TOPIC_ID.
 """
 
@@ -55,7 +55,7 @@ class OffsetCommitHandler:
         self._image = image
 
     def __call__(self, ctx: RequestContext, request: OffsetCommitRequest) -> _Reply | Work[_Reply]:
-        """The response, or a `Pending` when followers have to have the batch first."""
+        """The response, or a `Pending` if followers must replicate the batch first."""
         if ctx.large:
             return self._in_turns(ctx, request)
         topics: list[OffsetCommitResponseTopic] = []
@@ -78,16 +78,16 @@ class OffsetCommitHandler:
         try:
             self._groups.commit_offsets(_request_of(ctx, request, checked.commits), answer)
         except KafkaError as error:
-            # What the group refuses, it refuses for all partitions that exist.
+            # The group's refusal is the result of all partitions that exist.
             return _settled(response, accepted + checked.too_long, error.code)
         return answer.handed_over()
 
     async def _in_turns(
         self, ctx: RequestContext, request: OffsetCommitRequest
     ) -> OffsetCommitResponse:
-        """A commit of very many partitions is several batches, one after the other.
+        """Commit very many partitions as several batches, one after the other.
 
-        When one fails, those behind it are not written.
+        If a batch fails, the later ones are not written and get the same code.
         """
         topics: list[OffsetCommitResponseTopic] = []
         response = OffsetCommitResponse(topics=topics)
@@ -120,7 +120,7 @@ class OffsetCommitHandler:
     def _find(
         self, ctx: RequestContext, asked: OffsetCommitRequestTopic
     ) -> tuple[TopicImage | None, ErrorCode]:
-        """The topic, and what is said when there is none."""
+        """The topic, and the code to answer if it is None."""
         if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
             return self._image.topic_by_id(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
         return self._image.topic(asked.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,13 +1,13 @@
-"""OffsetDelete (key 47): forget offsets of topics that a group no longer reads.
+"""OffsetDelete (key 47): delete a group's offsets of topics that it no longer reads.
 
 Versions: 0 (never flexible).
 
 Behaviour (S-GRP-6, KIP-496)
-* GROUP_ID_NOT_FOUND when there is no such group; NON_EMPTY_GROUP when it has members whose
-  subscriptions the broker cannot read (no consumers).
-* Per partition: UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC; success also where no
-  offset was.
-* Answered when the tombstones are durable.
+* GROUP_ID_NOT_FOUND if the group does not exist; NON_EMPTY_GROUP if it has members whose
+  subscriptions the broker cannot read, because they are not consumers.
+* Per partition: UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC; NONE also if there was no
+  offset to delete.
+* The answer goes out when the tombstones are durable.
 """
 
 from typing import Final
@@ -33,14 +33,14 @@ _Reply = OffsetDeleteResponse | Pending
 
 
 class OffsetDeleteHandler:
-    """Has the group coordinator forget offsets of topics that no member reads."""
+    """Has the group coordinator delete offsets of topics that no member reads."""
 
     def __init__(self, groups: GroupCoordinator, image: MetadataImage) -> None:
         self._groups = groups
         self._image = image
 
     def __call__(self, ctx: RequestContext, request: OffsetDeleteRequest) -> _Reply | Work[_Reply]:
-        """The response, or a `Pending` when followers have to have the tombstones first."""
+        """The response, or a `Pending` if followers must replicate the tombstones first."""
         wanted = list(
             dict.fromkeys(
                 (topic.name, one.partition_index)
@@ -63,10 +63,10 @@ class OffsetDeleteHandler:
     async def _in_turns(
         self, ctx: RequestContext, request: OffsetDeleteRequest, wanted: list[tuple[str, int]]
     ) -> OffsetDeleteResponse:
-        """Very many tombstones are several batches, one after the other."""
+        """Write very many tombstones as several batches, one after the other."""
         results: dict[tuple[str, int], ErrorCode] = {}
         start = 0
-        while start < len(wanted) or not start:  # also of nothing: the group may be missing
+        while start < len(wanted) or not start:  # once even for none: the group may be missing
             some = wanted[start : start + TOMBSTONES_PER_TURN]
             answer = AwaitedAnswer()
             try:

@@ -1,20 +1,20 @@
-"""OffsetFetch (key 9): read how far groups have read.
+"""OffsetFetch (key 9): read the committed offsets of groups.
 
 Versions: 0-10.
 
 Behaviour (S-GRP-4)
-* A partition without a committed offset, and any partition of a group that is not there, is
+* A partition without a committed offset, and any partition of a group that does not exist, is
   answered with offset -1, epoch -1, empty metadata and no error.
-* Null topics stand for all partitions of the group that have an offset.
+* Null topics ask for all partitions for which the group has an offset.
 * require_stable: a partition with an offset in an open transaction is UNSTABLE_OFFSET_COMMIT.
 * Member id and epoch (v9+) concern KIP-848 groups only; classic groups ignore them.
 
 Version notes
-* v0 read ZooKeeper in its time; here it is as v1. v0-1 have no top-level error: a refusal of the
+* v0 once read from ZooKeeper; here it answers as v1. v0-1 have no top-level error: a refusal of the
   group is repeated for each partition.
 * v2+: null topics. v5+: leader epochs. v7+: require_stable. v8+: many groups, each with an error.
-* v10: topics by id; UNKNOWN_TOPIC_ID, and of all topics only those that have an id are told. An
-  offset that was committed for another topic of the same name is not told.
+* v10: topics by id; UNKNOWN_TOPIC_ID. Null topics then omit topics that no longer exist, and an
+  offset that was committed for an older topic of the same name counts as missing.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -48,7 +48,7 @@ FIRST_VERSION_WITH_GROUPS: Final = 8
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
 
 _Asked = tuple[str | None, bytes, Collection[int]]
-"""(topic name or None when the id is unknown, topic id, partitions)"""
+"""(topic name, or None if the id is unknown; topic id; partitions)"""
 
 _Find = Callable[[str, int], CommittedOffset | None]
 
@@ -58,14 +58,14 @@ _Reply = OffsetFetchResponse | LargeReply
 
 
 class OffsetFetchHandler:
-    """Tells the committed offsets of groups, each asked of its shard."""
+    """Looks up the committed offsets of groups, each in its shard."""
 
     def __init__(self, groups: GroupCoordinator, image: MetadataImage) -> None:
         self._groups = groups
         self._image = image
 
     def __call__(self, ctx: RequestContext, request: OffsetFetchRequest) -> _Reply:
-        """The response. Of many partitions it is made while it is encoded."""
+        """The response; results of many partitions are made while they are encoded."""
         if ctx.api_version < FIRST_VERSION_WITH_GROUPS:
             return self._one_group(ctx, request)
         by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
@@ -80,7 +80,7 @@ class OffsetFetchHandler:
         return response
 
     def _is_all_of_many(self, asked: OffsetFetchRequestGroup | OffsetFetchRequest) -> bool:
-        """All partitions of a group are asked for, and they are many."""
+        """Whether all partitions of a group are asked for, and they are many."""
         return asked.topics is None and self._groups.has_many_offsets(asked.group_id, many.MANY)
 
     # ---- v8+
@@ -192,7 +192,7 @@ class OffsetFetchHandler:
 
 
 def _same_topic(found: CommittedOffset | None, topic_id: bytes) -> CommittedOffset | None:
-    """The offset, unless both ids are known and differ: the topic was made anew since."""
+    """`found`, or None if both topic ids are known and differ: the topic was recreated since."""
     if found is None or topic_id == ZERO_UUID or found.topic_id in (None, topic_id):
         return found
     return None

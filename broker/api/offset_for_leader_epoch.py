@@ -1,11 +1,11 @@
-"""OffsetForLeaderEpoch (key 23): where does a leader epoch end?
+"""OffsetForLeaderEpoch (key 23): where a leader epoch ends.
 
-Versions: 0-4. Asked by followers before they truncate (KIP-101, KIP-279) and by consumers that
-check whether the log they read was truncated (KIP-320).
+Versions: 0-4. Followers ask before they truncate (KIP-101, KIP-279), consumers to find out whether
+the log that they read was truncated (KIP-320).
 
 Behaviour (S-READ-12)
-* The answer is the largest epoch not above the asked one, and the offset where it ends: the start
-  of the next epoch, or the log end for the current one. (-1, -1) when nothing is known.
+* The answer is the largest epoch not above the requested one, and the offset where it ends: the
+  start of the next epoch, or the log end for the current one. (-1, -1) if the log has none.
 * v2+: the client's current leader epoch is checked: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
 
 Version notes: v0 answers the end offset only; v3 adds the replica id, which a leader ignores.
@@ -30,7 +30,7 @@ VERSIONS: Final = (0, 4)
 
 
 class OffsetForLeaderEpochHandler:
-    """Asks logs for the end of a leader epoch: where a client's log parts from ours."""
+    """Looks up where leader epochs end, which shows where a client's log diverges from this one."""
 
     def __init__(self, replica_manager: ReplicaManager, in_steps: InSteps) -> None:
         self._replicas = replica_manager
@@ -39,7 +39,7 @@ class OffsetForLeaderEpochHandler:
     def __call__(
         self, ctx: RequestContext, request: OffsetForLeaderEpochRequest
     ) -> OffsetForLeaderEpochResponse | Aside:
-        """The response; an `Aside` that makes it where many partitions are named."""
+        """The response, or an `Aside` that makes it if many partitions are named."""
         return self._in_steps.reply(self._reply(request))
 
     def _reply(self, request: OffsetForLeaderEpochRequest) -> Steps[OffsetForLeaderEpochResponse]:

@@ -3,33 +3,34 @@
 Versions: 0-12 (v13 comes with produce by topic id).
 
 Behaviour
-* Each partition is appended to in the order of the request and answered on its own: one refused
-  batch does not touch the others. A partition that is named twice is appended to twice and answered
-  twice, in that order (Kafka silently keeps the last one only).
-* acks=1 and acks=0 are done once the leader has it. acks=-1 needs `min.insync.replicas` before the
-  append and waits for the high watermark (S-APP-8); alone in the ISR that is at once.
-* acks=0 has no response. If anything failed the connection is closed: the only way to tell.
-* Batches of 256 KB and more, and all that must queue behind them, are appended by a handler worker
-  with the write in a thread (`Partition.wait_append_as_leader`); the request is then a coroutine.
-* A batch that takes more than a look at its records is opened by a handler worker, in a thread; if
-  it proves to be more work than that, aside, in a child process (`batch_opening`), and the rest of
-  the request is an `Aside`.
+* Partitions are appended to in the order of the request, and each has its own result: a refused
+  batch does not affect the others. A partition that is named twice gets two appends and two
+  results, in that order (Kafka silently drops all but the last).
+* acks=1 and acks=0 are done once the leader has appended. acks=-1 needs `min.insync.replicas`
+  before the append and waits for the high watermark (S-APP-8), which moves at once if the leader is
+  alone in the ISR.
+* acks=0 has no response; if anything failed, the connection is closed, as nothing else can say so.
+* A handler worker appends batches of 256 KB and more, and all that must queue behind them, with the
+  write in a thread (`Partition.wait_append_as_leader`); the request is then a coroutine.
+* A batch that takes more than a look at its records is opened in a thread, for a handler worker. If
+  that proves too little, the rest of the request becomes an `Aside`, which opens the batch in a
+  child process (`batch_opening`).
 * A duplicate of an idempotent producer is answered with the offsets of the first time (S-APP-10).
-* Writing to internal topics is for `__admin_client` only: INVALID_TOPIC_EXCEPTION (S-APP-11).
-* A transactional batch is appended only when its partition was added to the transaction (KIP-890;
-  see `transaction_gate`): INVALID_TXN_STATE if not. Without a transactional id it is refused with
+* Only `__admin_client` may write to internal topics; others get INVALID_TOPIC_EXCEPTION (S-APP-11).
+* A transactional batch is appended only if its partition was added to the transaction (KIP-890; see
+  `transaction_gate`), else it is INVALID_TXN_STATE. Without a transactional id it is refused with
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 
 Version notes
 * v0-2: magic 0 and 1, converted by the log. v3+: exactly one batch of magic 2.
-* v3 and below: KAFKA_STORAGE_ERROR is not known yet; they are told NOT_LEADER_OR_FOLLOWER.
-* v6 and below: zstd is refused with UNSUPPORTED_COMPRESSION_TYPE (KIP-110).
+* v0-3 do not know KAFKA_STORAGE_ERROR; they get NOT_LEADER_OR_FOLLOWER.
+* v0-6: zstd is refused with UNSUPPORTED_COMPRESSION_TYPE (KIP-110).
 * v8+: error message, and which records made the batch fail (KIP-467).
-* v12: transactions of version 2. The partitions of a request are added to the transaction by it.
+* v10+: leader hints are never sent, because there is no other leader yet.
 * v11+: TRANSACTION_ABORTABLE instead of INVALID_TXN_STATE.
-* v10+: leader hints are never sent: there is no other leader to hint at yet.
+* v12: `transaction.version` 2. The request itself adds its partitions to the transaction.
 
-This is the path the broker is measured by: nothing is built per partition but the answer itself.
+The broker is measured by this path: it builds nothing per partition but the result.
 """
 
 import logging
@@ -76,7 +77,7 @@ _NO_OFFSET: Final = -1
 
 _ZSTD: Final = int(CompressionType.ZSTD)
 
-# Failures of every day: not in FailedProduceRequestsPerSec, and without a log start offset.
+# Expected failures: not in FailedProduceRequestsPerSec, and answered without a log start offset.
 _EVERYDAY: Final = frozenset(
     (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -98,17 +99,17 @@ log = logging.getLogger(__name__)
 
 
 class _Later(NamedTuple):
-    """A partition whose append has to wait."""
+    """An append that has to wait for a thread or for its turn."""
 
     partition: Partition
     records: memoryview
     reply: PartitionProduceResponse
     spent: bool
-    """Its records must be looked at elsewhere."""
+    """The loop's effort did not suffice for its records: a thread or child process opens them."""
 
 
 class _Progress:
-    """One request on its way to its answer."""
+    """What has become of one request so far."""
 
     __slots__ = ("appended", "awaited", "failed", "later", "not_added", "queued", "topics")
 
@@ -120,18 +121,17 @@ class _Progress:
         self.awaited: list[Awaited] = []
         self.later: list[_Later] = []
         self.queued: set[Partition] = set()
-        """The partitions in `later`: what follows for one of them comes later, too."""
+        """The partitions in `later`: further batches for them must queue behind."""
         self.failed = False
 
     def wait(self, later: _Later) -> None:
-        """One more."""
+        """Queue one more append."""
         self.later.append(later)
         self.queued.add(later.partition)
 
 
 class ProduceHandler:
-    """Appends the batches of a request to their partitions, and waits for replicas where it is
-    asked to."""
+    """Appends the batches of a request to their partitions; with acks=-1 waits for replicas."""
 
     def __init__(self, replica_manager: ReplicaManager, gate: TransactionGate) -> None:
         self._replicas = replica_manager
@@ -149,7 +149,7 @@ class ProduceHandler:
         return self._append(ctx, request, None)
 
     def _add_first(self, ctx: RequestContext, request: ProduceRequest) -> _Made | Work[_Reply]:
-        """Add what the transaction does not have yet, then append."""
+        """Add the partitions that the transaction does not have yet, then append."""
         assert request.transactional_id is not None
         added = self._gate.add(
             request.transactional_id,
@@ -231,15 +231,16 @@ class ProduceHandler:
     async def _append_later(
         self, ctx: RequestContext, request: ProduceRequest, progress: _Progress
     ) -> _Reply:
-        """The appends that have to wait for a thread or for their turn, one after the other.
+        """Make the appends that have to wait for a thread or for their turn, one after the other.
 
-        At a batch that needs a child process the rest goes aside: no handler worker waits for it.
+        If a batch needs a child process, it and the rest become an `Aside`: a handler worker does
+        not wait for them.
         """
         for at, later in enumerate(progress.later):
             try:
                 await self._append_one(ctx, request, progress, later, heavy=False)
             except EffortSpent:
-                # The buffer that the request lies in is not ours while it is aside.
+                # An `Aside` does not keep the request's buffer, so copy the records.
                 rest = [
                     each._replace(records=memoryview(bytearray(each.records)))
                     for each in progress.later[at:]
@@ -250,12 +251,12 @@ class ProduceHandler:
     async def _append_aside(
         self, ctx: RequestContext, request: ProduceRequest, progress: _Progress, rest: list[_Later]
     ) -> _Made:
-        """The appends from a batch on that is known to need a child process."""
+        """Make the appends in `rest`; the first is known to need a child process."""
         try:
             await self._append_one(ctx, request, progress, rest[0], heavy=True)
             for later in rest[1:]:
                 await self._append_one(ctx, request, progress, later, heavy=None)
-        except BaseException:  # the client goes meanwhile, for one
+        except BaseException:  # for example, the client disconnected
             self._wake_appended(progress)
             raise
         return self._answer(ctx, request, progress)
@@ -291,7 +292,7 @@ class ProduceHandler:
             _await(progress, partition, reply, info)
 
     def _answer(self, ctx: RequestContext, request: ProduceRequest, progress: _Progress) -> _Made:
-        """Wake who waits for the data, then reply, or park until all replicas have it."""
+        """Wake requests that wait for the data, then reply, or park until all replicas have it."""
         wake = self._wake
         for partition in progress.appended:
             wake(partition)
@@ -306,7 +307,7 @@ class ProduceHandler:
         return response
 
     def _wake_appended(self, progress: _Progress) -> None:
-        """There is no answer, but what was appended is there for others."""
+        """Without a reply, still wake requests that wait for the appended records."""
         for partition in progress.appended:
             self._wake(partition)
 
@@ -322,7 +323,7 @@ class ProduceHandler:
         pending.on_abandon = operation.abandon
         return pending
 
-    # ------------------------------------------------------------------ what is not everyday
+    # ------------------------------------------------------------------ special topics and batches
 
     def _check_special(
         self,
@@ -333,7 +334,10 @@ class ProduceHandler:
         request: ProduceRequest,
         progress: _Progress,
     ) -> None:
-        """What concerns only some topics, versions and batches. Raises KafkaError."""
+        """Make the checks for internal topics, old versions and transactional batches.
+
+        Raises KafkaError.
+        """
         if topic in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT:
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}"
@@ -353,7 +357,7 @@ class ProduceHandler:
         version: int,
         progress: _Progress,
     ) -> None:
-        """At the moment of the append: may a transactional batch go in? Raises KafkaError."""
+        """Raise KafkaError if a transactional batch may not be appended now."""
         if _is_transactional(records):
             self._gate.admit(
                 partition,
@@ -369,7 +373,7 @@ class ProduceHandler:
     def _absent(
         self, topic: str, index: int, partition: Partition | None, version: int
     ) -> KafkaError:
-        """No such partition here, or no records for it."""
+        """The refusal for a partition that is not here, or for a request without records for it."""
         if partition is None:
             self._replicas.topic_statistics.unattributed.total_produce_requests += 1
             return self._replicas.refusal(TopicPartition(topic, index))
@@ -388,7 +392,7 @@ class ProduceHandler:
         error: KafkaError | RecordsError,
         version: int,
     ) -> None:
-        """One partition's append was refused: say so in its reply, and count it."""
+        """Write the refusal of one partition's append into its reply, and count it."""
         progress.failed = True
         refusal = refusal_of(error)
         code = refusal.code
@@ -403,7 +407,7 @@ class ProduceHandler:
     def _refused(
         self, ctx: RequestContext, request: ProduceRequest, refusal: Refusal
     ) -> ProduceResponse | None:
-        """The same refusal for every partition; nothing was appended."""
+        """The response with one refusal for every partition; None (acks=0)."""
         if request.acks == 0:
             self._close(ctx)
             return None

@@ -1,7 +1,7 @@
-"""Answers that need a producer id, when the block at hand may be used up.
+"""Answers that need a producer id, although the block of ids may be used up.
 
-An answer is given at once as long as there are ids; when there are none, nothing has happened yet:
-a block is recorded first, in a coroutine, and the answer tried again.
+While ids are left, the answer is made at once. Otherwise the attempt has changed nothing: a
+coroutine records the next block, then makes the answer again.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def answer_with_ids(
     answer: Callable[[], T],
     refused: Callable[[ErrorCode], T],
 ) -> T | Work[T]:
-    """What `answer` returns, or `refused` when it raises KafkaError; or a coroutine of the same."""
+    """What `answer` returns, `refused` if it raises KafkaError, or a coroutine for one of them."""
     try:
         return answer()
     except ProducerIdsUsedUp:

@@ -1,9 +1,9 @@
-"""The table of handlers: what is served, in which versions, by what.
+"""The table of handlers: which APIs are served, in which versions, by which handler.
 
 Only `broker.components` (which builds `Services`) and this table see everything; a handler gets the
-two or three objects that it uses. What is advertised is what the handlers' modules say in
-`VERSIONS`, and nothing else: an API without a handler is not known to clients. A row names what a
-principal must be allowed (`accesses`), and the gate before the handlers asks for it.
+two or three objects that it uses. ApiVersions advertises the `VERSIONS` of the handlers' modules
+and nothing else: clients do not learn of an API without a handler. A row names what a principal
+must be allowed (`accesses`), and the gate before the handlers checks it.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 
 class _HandlerModule(Protocol):
-    """What a handler's module says of its API."""
+    """What the table reads from a handler's module."""
 
     @property
     def VERSIONS(self) -> tuple[int, int]: ...
@@ -82,7 +82,7 @@ class Row:
 
     key: ApiKey
     module: _HandlerModule
-    """Its `VERSIONS` are what is served."""
+    """Its `VERSIONS` (lowest, highest) are served."""
     access: Accesses
     """What a principal must be allowed before the handler is called."""
     make: "Callable[[Services], Handler]"
@@ -223,7 +223,7 @@ TABLE: Final = (
         accesses.DESCRIBE_LOG_DIRS,
         lambda s: describe_log_dirs.DescribeLogDirsHandler(s.log_manager, s.volumes, s.workers),
     ),
-    # Rules of access: there are none, and clients are told so.
+    # ACLs: there are none, and the handlers answer so.
     Row(
         ApiKey.DESCRIBE_ACLS,
         describe_acls,
@@ -369,7 +369,7 @@ TABLE: Final = (
 )
 
 ADVERTISED: Final[dict[ApiKey, tuple[int, int]]] = {row.key: row.module.VERSIONS for row in TABLE}
-"""API key to (lowest, highest) version: what ApiVersions says and requests are checked against."""
+"""API key to (lowest, highest) version: for ApiVersions, and to check the version of requests."""
 
 
 def build_handlers(

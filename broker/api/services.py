@@ -1,4 +1,4 @@
-"""What the handlers are made of: the parts of a broker that the registry hands to them."""
+"""The components of a broker that the registry hands to the handlers."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What handlers are made of."""
+    """The components of a broker by name."""
 
     config: "BrokerConfig"
-    """As it was at start, with the broker id resolved."""
+    """The configuration at start, with the broker id resolved."""
     broker_configs: "DynamicBrokerConfig"
-    """As it is now."""
+    """The configuration in force, and its layers."""
     image: "MetadataImage"
     controller: "Controller"
     features: "Features"
@@ -45,7 +45,7 @@ class Services:
     log_manager: "LogManager"
     log_mover: "LogMover"
     volumes: "Volumes"
-    """The file system, asked for the size of volumes."""
+    """The file system, which knows the sizes of volumes."""
     workers: "Workers"
     looker: "BatchLooker"
     in_steps: "InSteps"

@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): the leader brings the assignment, everybody gets its own.
+"""SyncGroup (key 14): the group's leader sends the assignment, each member gets its part.
 
 Versions: 0-5.
 
@@ -8,8 +8,8 @@ Behaviour (S-GRP-1)
 
 Version notes
 * v3+: static members.
-* v5: protocol type and name must be there, and must be the group's: else
-  INCONSISTENT_GROUP_PROTOCOL (KIP-559).
+* v5: INCONSISTENT_GROUP_PROTOCOL unless the request has the group's protocol type and name
+  (KIP-559).
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ class SyncGroupHandler:
     def __call__(
         self, ctx: RequestContext, request: SyncGroupRequest
     ) -> SyncGroupResponse | Pending:
-        """The response, or a `Pending` for it."""
+        """The response, or a `Pending` that brings it."""
         if ctx.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
             request.protocol_type is None or request.protocol_name is None
         ):

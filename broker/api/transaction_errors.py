@@ -1,10 +1,10 @@
-"""Codes of the transaction coordinator for versions of requests that do not know them yet."""
+"""Codes of the transaction coordinator, replaced for request versions that do not know them."""
 
 from typing import Final
 
 from protocol.errors import ErrorCode
 
-# Version from which an API may answer PRODUCER_FENCED; before it says INVALID_PRODUCER_EPOCH.
+# First version in which an API answers PRODUCER_FENCED; older ones get INVALID_PRODUCER_EPOCH.
 FENCED_SINCE_INIT: Final = 4
 FENCED_SINCE_OTHERS: Final = 2
 

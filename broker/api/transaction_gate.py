@@ -1,10 +1,10 @@
 """Whether a producer may write to a partition in its transaction (KIP-890).
 
-A transaction that is open in the partition already, in the producer's epoch, is proof enough; else
-the transaction coordinator is asked, in the same turn of the event loop in which the batch is
-appended: nothing can come between the answer and the append, and a batch that arrives after the
-transaction's markers cannot open it anew (a hanging transaction). All coordinators are on this
-broker, so the answer costs one look into a table.
+If the producer's transaction is already open in the partition, in the producer's epoch, it may.
+Otherwise the gate asks the transaction coordinator, in the same turn of the event loop in which the
+batch is appended: nothing can come between the answer and the append, so a batch that arrives after
+the transaction's markers cannot open it again (a hanging transaction). All coordinators are on this
+broker, so asking costs one lookup in a table.
 
 Used by `broker.api.produce` and `broker.api.txn_offset_commit`.
 """
@@ -34,11 +34,11 @@ NOT_NOW: Final = frozenset(
         ErrorCode.NOT_COORDINATOR,
     )
 )
-"""Refusals that pass: the client is to try again."""
+"""Temporary refusals: the client should try again."""
 
 
 MOST_REFUSED: Final = 4096
-"""Producers and partitions whose refused batches are remembered."""
+"""Pairs of partition and producer whose refused batches are remembered."""
 
 
 class TransactionGate:
@@ -58,12 +58,12 @@ class TransactionGate:
         begins_at_zero: bool = False,
         not_added: KafkaError | None = None,
     ) -> None:
-        """A transactional batch is about to be appended. Raises KafkaError.
+        """Check a transactional batch that is about to be appended. Raises KafkaError.
 
         `knows_abortable`: the client's version knows TRANSACTION_ABORTABLE. `begins_at_zero`: each
-        of the client's transactions has its own epoch, so a partition's first batch of it has
-        sequence 0; a later one that overtook it is refused also where nothing is known of the
-        producer. `not_added`: what to say when the batch needed `add` and that was refused.
+        of the client's transactions has its own epoch, so its first batch in a partition has
+        sequence 0; a batch that overtook it is refused even if the partition does not know the
+        producer. `not_added`: the error to raise if the batch needed `add` and that was refused.
         """
         if transactional_id is None:
             raise KafkaError(
@@ -71,7 +71,7 @@ class TransactionGate:
                 "A transactional batch needs a transactional id",
             )
         if len(records) < BATCH_OVERHEAD:
-            return  # The log says what is wrong with it.
+            return  # The log refuses it with the reason.
         producer_id, epoch = _PRODUCER.unpack_from(records)
         entry = partition.log.producers.entry(producer_id)
         if entry is not None and _is_open(entry, epoch):
@@ -95,9 +95,9 @@ class TransactionGate:
     def add(
         self, transactional_id: str, batches: list[tuple[Partition, memoryview]]
     ) -> KafkaError | Pending | None:
-        """Add partitions that are about to be written to for the first time (KIP-890, part 2).
+        """Add partitions that the transaction is about to write to first (KIP-890, part 2).
 
-        None: done, or there was nothing to do. Else why it was refused, or a `Pending` that
+        Returns None if they are added or none was missing, else the refusal, or a `Pending` that
         completes with one of the two.
         """
         producer = None
@@ -130,7 +130,7 @@ class TransactionGate:
         *,
         knows_abortable: bool,
     ) -> None:
-        """Ask the coordinator. Raises KafkaError with the code that the client is to see."""
+        """Ask the coordinator. Raises KafkaError with the code for the client."""
         if not self._transactions.settings.verify_partitions:
             return
         try:
@@ -140,22 +140,23 @@ class TransactionGate:
 
 
 class _RefusedBatches:
-    """The least sequence of a producer's batches that were refused in a partition.
+    """The lowest sequence among a producer's batches that were refused in a partition.
 
-    A client has several batches under way. When the first is refused for now (the coordinator is
-    being loaded) and the second would be admitted, the first could not follow it any more where the
-    partition knows nothing of the producer and takes any sequence (Kafka's VerificationStateEntry).
-    What many refused producers leave behind is bounded: the oldest goes.
+    A client has several batches in flight. Suppose that the first is refused for now (the
+    coordinator is being loaded) and the second would be admitted. A partition that does not know
+    the producer takes any sequence, so it would take the second, and then refuse the first when it
+    is sent again. So batches behind a refused one are refused, too (Kafka's
+    VerificationStateEntry). At most `MOST_REFUSED` are remembered; the oldest is forgotten first.
     """
 
     __slots__ = ("_least",)
 
     def __init__(self) -> None:
         self._least: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
-        """To epoch and sequence."""
+        """(partition, producer id) to (epoch, lowest refused sequence)."""
 
     def note(self, tp: TopicPartition, producer: Producer, sequence: int) -> None:
-        """A batch is about to be refused."""
+        """Remember a batch that is about to be refused."""
         key = tp, producer.producer_id
         epoch, least = self._least.pop(key, (-1, sequence))
         if producer.producer_epoch > epoch:
@@ -167,7 +168,7 @@ class _RefusedBatches:
             del self._least[next(iter(self._least))]
 
     def check(self, tp: TopicPartition, producer: Producer, sequence: int) -> None:
-        """A batch is about to be admitted. Raises OUT_OF_ORDER_SEQUENCE_NUMBER."""
+        """Check a batch that is about to be admitted. Raises OUT_OF_ORDER_SEQUENCE_NUMBER."""
         epoch, least = self._least.get((tp, producer.producer_id), (-1, 0))
         if epoch == producer.producer_epoch and sequence > least:
             raise KafkaError(
@@ -182,9 +183,9 @@ def _is_open(entry: ProducerStateEntry, epoch: int) -> bool:
 
 
 def translated(code: ErrorCode, *, knows_abortable: bool) -> KafkaError:
-    """What a client of Produce is told: codes that it takes as Kafka means them.
+    """The error for a client of Produce, with a code that makes it react as Kafka intends.
 
-    NOT_ENOUGH_REPLICAS makes old clients try again without fetching metadata anew.
+    NOT_ENOUGH_REPLICAS makes old clients try again without fetching metadata.
     """
     if code in NOT_NOW:
         return KafkaError(

@@ -1,22 +1,22 @@
-"""TxnOffsetCommit (key 28): store how far a group has read, within a transaction.
+"""TxnOffsetCommit (key 28): store the offsets that a group has read up to, in a transaction.
 
 Versions: 0-5.
 
 Behaviour (S-TXN-5)
-* The offsets are written to `__consumer_offsets` as one transactional batch, and are seen when the
-  transaction's marker comes.
-* Partition by partition: UNKNOWN_TOPIC_OR_PARTITION for what the metadata does not know,
-  OFFSET_METADATA_TOO_LARGE; the rest is committed all the same. What the group or the transaction
-  refuses, it refuses for all partitions that exist.
-* The empty group, which OffsetCommit still knows, is an INVALID_GROUP_ID here.
+* The offsets are written to `__consumer_offsets` as one transactional batch (very many as several,
+  decision 40), and become visible with the transaction's commit marker.
+* Each partition is checked on its own: UNKNOWN_TOPIC_OR_PARTITION if it does not exist,
+  OFFSET_METADATA_TOO_LARGE; the others are committed all the same, or all get the code with which
+  the group or the transaction coordinator refuses them.
+* An empty group id, which OffsetCommit accepts, is an INVALID_GROUP_ID here.
 * The partition of `__consumer_offsets` must be part of the transaction (AddOffsetsToTxn, KIP-890).
 
 Version notes
-* v0-1: clients cannot stand COORDINATOR_LOAD_IN_PROGRESS and are told COORDINATOR_NOT_AVAILABLE.
-* v3+: generation, member id and static name fence a zombie (KIP-447): ILLEGAL_GENERATION,
+* v0-1: clients do not handle COORDINATOR_LOAD_IN_PROGRESS, so they get COORDINATOR_NOT_AVAILABLE.
+* v3+: generation, member id and instance id fence a zombie (KIP-447): ILLEGAL_GENERATION,
   UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
-* v4+: TRANSACTION_ABORTABLE, before INVALID_TXN_STATE.
-* v5: adds the offsets to the transaction itself.
+* v4+: TRANSACTION_ABORTABLE; older versions get INVALID_TXN_STATE.
+* v5: the request itself adds the partition of `__consumer_offsets` to the transaction.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ _Reply = TxnOffsetCommitResponse | Pending
 
 
 class TxnOffsetCommitHandler:
-    """Checks commits within a transaction, and hands them to the coordinators."""
+    """Checks offsets that are committed in a transaction, and hands them to the coordinators."""
 
     def __init__(self, commits: TransactionalCommits, image: MetadataImage) -> None:
         self._commits = commits
@@ -58,7 +58,7 @@ class TxnOffsetCommitHandler:
     def __call__(
         self, ctx: RequestContext, request: TxnOffsetCommitRequest
     ) -> _Reply | Work[_Reply]:
-        """The response, or a `Pending` when followers have to have the batch first."""
+        """The response, or a `Pending` if followers must replicate the batch first."""
         if ctx.large:
             return self._in_turns(ctx, request)
         if not request.group_id:
@@ -90,7 +90,7 @@ class TxnOffsetCommitHandler:
     async def _in_turns(
         self, ctx: RequestContext, request: TxnOffsetCommitRequest
     ) -> TxnOffsetCommitResponse:
-        """Very many partitions are several batches, one after the other, as in OffsetCommit."""
+        """Commit very many partitions as several batches, one after the other, as OffsetCommit."""
         topics: list[TxnOffsetCommitResponseTopic] = []
         response = TxnOffsetCommitResponse(topics=topics)
         checked: CheckedCommits[TxnOffsetCommitResponsePartition] = CheckedCommits(
@@ -124,7 +124,7 @@ class TxnOffsetCommitHandler:
         commits: tuple[PartitionCommit, ...],
         answer: Callable[[ErrorCode], None],
     ) -> None:
-        """Raises KafkaError with the code that the client is to see."""
+        """Hand the offsets to the coordinators. Raises KafkaError with the code for the client."""
         knows_version_2 = version >= FIRST_VERSION_OF_VERSION_2
         try:
             self._commits.commit(

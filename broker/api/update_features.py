@@ -3,13 +3,14 @@
 Versions: 0-2.
 
 Behaviour (KIP-584)
-* All changes of a request or none; INVALID_UPDATE_VERSION at the top names the first one that was
-  refused. The rules are those of `broker.cluster.features`.
-* Clients that are connected go on with what they were told; ApiVersions tells new ones.
+* A request's changes are made all or none; INVALID_UPDATE_VERSION is the error of the whole
+  response, whose message names the first feature that was refused. `broker.cluster.features` has
+  the rules.
+* Connected clients keep the levels that they know; ApiVersions returns the new ones.
 
 Version notes
 * v0 says whether downgrades are allowed, v1+ which kind of change is meant. `validate_only` is v1+.
-* v0-1 repeat NONE for each feature; a refusal stands at the top in every version.
+* v0-1 have a result per feature, which is NONE for each.
 """
 
 from typing import Final

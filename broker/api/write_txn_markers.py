@@ -1,20 +1,20 @@
-"""WriteTxnMarkers (key 27): write the end of transactions into partitions.
+"""WriteTxnMarkers (key 27): append commit and abort markers of transactions to partitions.
 
 Versions: 0-2.
 
 Behaviour (S-TXN-2, S-TXN-5)
-* Sent by other brokers' coordinators, and by an administrator who aborts a hanging transaction
+* Other brokers' coordinators send it, and an administrator who aborts a hanging transaction
   (`kafka-transactions abort`); this broker's own coordinator writes its markers without it.
 * Each partition has its own result: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
-  INVALID_PRODUCER_EPOCH for an epoch older than what the partition has seen,
-  TRANSACTION_COORDINATOR_FENCED for an older coordinator.
+  INVALID_PRODUCER_EPOCH for an epoch below the one that the partition knows,
+  TRANSACTION_COORDINATOR_FENCED for an older coordinator epoch.
 * A marker of no producer (a negative id or epoch) is an INVALID_REQUEST. (Kafka: unknown error.)
 * A marker without an open transaction is written, too, and raises the producer's epoch.
-* In `__consumer_offsets` it also shows or drops the offsets of the transaction.
+* A marker in `__consumer_offsets` also makes the transaction's offsets visible, or drops them.
 
 Version notes
-* v2: the transaction's version; from 2 on the marker's epoch must be above that of its data
-  (INVALID_PRODUCER_EPOCH, KIP-890).
+* v2: the request has the transaction version; from 2 on the marker's epoch must be above that of
+  the transaction's records (INVALID_PRODUCER_EPOCH, KIP-890).
 """
 
 from functools import partial
@@ -37,7 +37,7 @@ from protocol.types import TopicPartition
 VERSIONS: Final = (0, 2)
 
 FEW: Final = 16
-"""Markers that are written in one go: each is an append."""
+"""Markers that are written in one go: each takes an append."""
 
 _Reply = WriteTxnMarkersResponse | Pending
 

@@ -1,1 +1,1 @@
-"""Who may do what: the access that each API needs, the authorizer, the gate before the handlers."""
+"""Access control: the access that each API needs, the authorizer, the gate before the handlers."""

@@ -2,7 +2,7 @@
 
 The registry's row of an API names its `Access`es: a type of resource, an operation, and where the
 request names the resources (Kafka has these in `KafkaApis` and `ControllerApis`, a method per API).
-Resources and operations have Kafka's names and codes, as ACLs have them on the wire.
+Resources and operations have the names and wire codes of Kafka's ACLs.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +20,7 @@ EVERY: Final = "*"
 
 
 class ResourceType(IntEnum):
-    """Kafka's `ResourceType`: those that APIs of this broker ask for."""
+    """Kafka's `ResourceType`, as far as APIs of this broker need it."""
 
     TOPIC = 2
     GROUP = 3
@@ -29,7 +29,7 @@ class ResourceType(IntEnum):
 
 
 class Operation(IntEnum):
-    """Kafka's `AclOperation`. That one implies another (READ DESCRIBE) is known to authorizers."""
+    """Kafka's `AclOperation`. An authorizer knows which implies which (READ implies DESCRIBE)."""
 
     READ = 3
     WRITE = 4
@@ -49,12 +49,12 @@ DENIED: Final = {
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-"""What the client is told."""
+"""The code that refuses a request, by the type of the denied resource."""
 
 Name = str | bytes | None
-"""A resource's name; the id of a topic (16 bytes); None: nothing is named."""
+"""A resource's name, or the id of a topic (16 bytes), or None if the request leaves it out."""
 Names = Callable[[RequestContext, Any], Iterable[Name]]
-"""The resources that a request names; none of them: nothing is asked for."""
+"""Returns the resources that a request names; if there are none, nothing is checked."""
 
 
 def the_cluster(ctx: RequestContext, request: Any) -> Iterable[Name]:
@@ -64,13 +64,13 @@ def the_cluster(ctx: RequestContext, request: Any) -> Iterable[Name]:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The operation must be allowed on every resource that the request names."""
+    """An operation that must be allowed on every resource that the request names."""
 
     resource: ResourceType
     operation: Operation
     names: Names = the_cluster
     unless: "Access | None" = None
-    """Whoever has this access does not need the other one."""
+    """A principal that has this access does not need the one that holds it."""
 
     def __str__(self) -> str:
         said = f"{self.resource.name}/{self.operation.name}"
@@ -86,7 +86,7 @@ def field(name: str) -> Names:
 
 
 def each(array: str, *fields: str) -> Names:
-    """The elements of an array, which may be null; of structures the values of these fields."""
+    """The elements of an array, which may be null; with `fields`, these fields of each element."""
 
     def names(ctx: RequestContext, request: Any) -> Iterator[Name]:
         for element in getattr(request, array) or ():
@@ -99,26 +99,26 @@ def each(array: str, *fields: str) -> Names:
 
 
 def each_or_every(array: str, *fields: str) -> Names:
-    """As `each`, but null stands for all there are."""
+    """As `each`, but a null array stands for all resources of the type."""
     named = each(array, *fields)
     return lambda ctx, request: (EVERY,) if getattr(request, array) is None else named(ctx, request)
 
 
 def answered(ctx: RequestContext, request: Any) -> Iterable[Name]:
-    """The request names nothing: its answer lists all there are."""
+    """All resources of the type: the request names none, and its answer lists them all."""
     return (EVERY,)
 
 
 def nothing(ctx: RequestContext, request: Any) -> Iterable[Name]:
-    """The request names none of these."""
+    """No resources: the request names none of this type."""
     return ()
 
 
 def by_version(changed: int, below: Names, since: Names) -> Names:
-    """`below` in versions under `changed`, `since` from that one on."""
+    """`below` in versions under `changed`, `since` in `changed` and later."""
     return lambda ctx, request: (below if ctx.api_version < changed else since)(ctx, request)
 
 
 def where(condition: Callable[[RequestContext, Any], bool], names: Names) -> Names:
-    """Only in requests of which this is true."""
+    """`names` in requests for which `condition` is true, else no resources."""
     return lambda ctx, request: names(ctx, request) if condition(ctx, request) else ()

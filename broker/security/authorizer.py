@@ -1,4 +1,4 @@
-"""Who decides whether a principal may do something: Kafka's `Authorizer`, as far as APIs ask it."""
+"""Decides whether a principal may do something: Kafka's `Authorizer`, as far as APIs use it."""
 
 from typing import Final, Protocol
 
@@ -16,17 +16,17 @@ class Authorizer(Protocol):
         resource_type: ResourceType,
         name: str,
     ) -> bool:
-        """Whether `principal` (`User:alice`), connected from the address `host`, may do that.
+        """Whether `principal` (`User:alice`), connected from address `host`, may do `operation`.
 
-        `name` may be `access.EVERY`: whether all resources of the type are allowed.
+        If `name` is `access.EVERY`: whether it may on all resources of the type.
         """
         ...
 
 
 class AllowAll:
-    """Everybody may do everything, as in Kafka without `authorizer.class.name`.
+    """Allows everything to everybody, as Kafka without `authorizer.class.name`.
 
-    Handlers are not put behind a gate for it.
+    With it the registry builds handlers without a gate.
     """
 
     def authorize(

@@ -1,11 +1,11 @@
 """The one place that asks the authorizer: before the handler of an API is called.
 
-* A request is let through when every `Access` of its API's row is allowed for every resource that
-  it names, in the order of the row. Otherwise it is refused whole, with the code of the resource's
-  type, in the API's own error response: a request that names one forbidden topic among ten touches
-  none of them (decision 77).
-* A request that names more than is gone through in one go (`ctx.large`) is asked for in turns.
-* With `AllowAll` there is no gate: the handler itself is in the route.
+* A request passes if every `Access` of its API's row is allowed for every resource that the request
+  names; they are checked in the order of the row. Otherwise the request is refused whole, with the
+  code of the denied resource's type, in the API's own error response: a request that names one
+  forbidden topic among ten touches none of them (decision 77).
+* The resources of a large request (`ctx.large`) are checked in turns.
+* With `AllowAll` there is no gate: the route holds the handler itself.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +19,7 @@ from broker.world.turns import Turns
 from protocol.errors import ErrorCode, KafkaError
 
 NAMES_PER_LOOK: Final = 16
-"""Resources between two looks at the clock."""
+"""Resources that are checked between two looks at the clock."""
 
 _AnyHandler = TypeVar("_AnyHandler", bound=Handler)
 
@@ -30,7 +30,7 @@ class Gate:
     def __init__(
         self, authorizer: Authorizer, topic_name: Callable[[bytes], str | None], clock: Clock
     ) -> None:
-        """`topic_name`: the name of a topic by its id; None: there is no such topic."""
+        """`topic_name` returns the name of the topic with an id, None if there is no such topic."""
         self._authorizer = authorizer
         self._topic_name = topic_name
         self._clock = clock
@@ -45,9 +45,9 @@ class Gate:
     def questions(
         self, ctx: RequestContext, request: Any, accesses: Iterable[Access]
     ) -> Iterator[bool]:
-        """Asks for one resource after the other: True each time, as long as it is allowed.
+        """Ask for one resource after the other, and yield True for each that is allowed.
 
-        Raises KafkaError, with the code of the resource's type, when it is not.
+        Raises KafkaError, with the code of the resource's type, for the first that is denied.
         """
         for access in accesses:
             if access.unless is not None and all(self._answers(ctx, request, access.unless)):
@@ -61,13 +61,13 @@ class Gate:
         client = ctx.connection
         for named in access.names(ctx, request):
             name = self._topic_name(named) if isinstance(named, bytes) else named
-            if name is not None:  # nothing is named, or an id of no topic: the handler's to refuse
+            if name is not None:  # None: no name, or an unknown topic id, which the handler refuses
                 yield self._authorizer.authorize(
                     client.principal, client.peer_host, access.operation, access.resource, name
                 )
 
     def turns(self) -> Turns:
-        """For a request of many names."""
+        """New turns, for a request that names many resources."""
         return Turns(self._clock)
 
 
@@ -80,7 +80,7 @@ class Guarded:
         self._gate = gate
 
     def __call__(self, ctx: RequestContext, request: Any) -> Any:
-        """As the handler's. Raises KafkaError when the access is denied."""
+        """The handler's reply. Raises KafkaError if access is denied."""
         if ctx.large:
             return self._in_turns(ctx, request)
         for _ in self._gate.questions(ctx, request, self.accesses):
@@ -95,5 +95,5 @@ class Guarded:
         return self.handler(ctx, request)
 
     def error_response(self, ctx: RequestContext, request: Any, code: ErrorCode) -> Any:
-        """The handler's."""
+        """The handler's error response."""
         return self.handler.error_response(ctx, request, code)

@@ -1,9 +1,10 @@
 """AddPartitionsToTxn (key 24): add partitions to a transaction.
 
-v0-v3 are the clients', v4 and v5 the brokers': they verify, or add, for many transactions at once,
-and the fields of the old form carry the suffix v3_and_below.
+Clients send v0-v3. Brokers send v4 and v5, which add or verify partitions of many transactions at
+once; the fields of the old form have the suffix v3_and_below.
 
-* v2 may answer PRODUCER_FENCED; v3 is flexible; v4 adds the batched form; v5 TRANSACTION_ABORTABLE.
+* v2 may answer PRODUCER_FENCED; v3 is flexible; v4 adds the batched form; v5 may answer
+  TRANSACTION_ABORTABLE.
 """
 
 from protocol.api_keys import ApiKey

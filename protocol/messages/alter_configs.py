@@ -1,6 +1,6 @@
 """AlterConfigs (key 33): replace the dynamic configs of topics and brokers.
 
-What a request does not name goes back to its default.
+A config that the request does not name goes back to its default.
 
 * v2 is flexible.
 """

@@ -1,8 +1,8 @@
 """ApiVersions (key 18): ask a broker which APIs and versions it speaks.
 
-The response's header is v0 at every version, and a request of an unknown version is answered with a
-v0 body that carries UNSUPPORTED_VERSION and the range of this API (KIP-511): a client must be able
-to read the answer before it knows anything.
+A client must be able to read the answer before it knows any version. So the response's header is v0
+at every version, and a request of an unknown version is answered with a v0 body that has
+UNSUPPORTED_VERSION and the range of this API (KIP-511).
 
 * v0-v2 requests are empty. v1 adds the throttle time.
 * v3 is flexible; the request names the client's software, the response the features of the cluster.

@@ -1,14 +1,14 @@
-"""Versioned records: what coordinators store and what group members hand around as bytes.
+"""Versioned records that coordinators store, and bytes that group members exchange.
 
-Each is an int16 version and a body of that version: `protocol.messages.versioned`. In a
-record's key the version is the record's kind: 0 and 1 an offset commit, 2 a group's metadata (both
-in `__consumer_offsets`; later numbers belong to the consumer, share and streams protocols), and 0 a
-transaction (`__transaction_state` has no other). A key of another number is not an error but a
-record of a kind one does not know: look with `peek_version` first.
+Each is an int16 version and a body of that version: `protocol.messages.versioned`. In a record's
+key the version is the kind of record. In `__consumer_offsets` 0 and 1 are an offset commit, 2 is a
+group's metadata, and higher numbers belong to the consumer, share and streams protocols; in
+`__transaction_state` 0 is a transaction. A key of another number is not an error but a record of an
+unknown kind, so check it with `peek_version` first.
 
-Values of a version above the highest known one cannot be read (KIP-915 allows newer Kafkas to add
-tagged fields only, and those are skipped). Subscriptions and assignments are different: a newer
-version only appends, and is read as the highest one that is known.
+A value of a version above the highest declared one cannot be read (KIP-915 lets newer Kafkas add
+only tagged fields to a version, which are skipped). Subscriptions and assignments are different: a
+newer version only appends fields, so it is read as the highest declared one.
 """
 
 from protocol.schema import (
@@ -36,7 +36,7 @@ OffsetCommitKey = Api(
     "partition" / V("0+", Int32),
 )
 
-# v1 has an expiry of its own; v3 adds the leader epoch; v4 is flexible and carries the topic's id.
+# Only v1 has an expiry; v3 adds the leader epoch; v4 is flexible and has the topic's id.
 OffsetCommitValue = Api(
     None, "OffsetCommitValue", "0-4", "4+",
     "offset"           / V("0+", Int64),
@@ -77,8 +77,8 @@ GroupMetadataValue = Api(
     "members"                 / V("0+", Array(MemberMetadata)),
 )
 
-# Within JoinGroup and SyncGroup, for protocol type "consumer". v1 adds the partitions already owned
-# (cooperative rebalance), v2 the generation they are from, v3 the rack.
+# Bytes within JoinGroup and SyncGroup, for protocol type "consumer". v1 adds the partitions already
+# owned (cooperative rebalance), v2 the generation in which they were assigned, v3 the rack.
 
 ConsumerProtocolTopicPartition = Group(
     "TopicPartition",

@@ -1,6 +1,6 @@
-"""CreateAcls (key 30): make rules of access.
+"""CreateAcls (key 30): create ACLs.
 
-* v2 is flexible, v3 adds a type of resource (users). v0 went with Kafka 4.
+* v2 is flexible, v3 adds a type of resource (users). Kafka 4 dropped v0.
 """
 
 from protocol.api_keys import ApiKey

@@ -1,6 +1,6 @@
-"""DeleteAcls (key 31): remove the rules of access that filters match.
+"""DeleteAcls (key 31): delete the ACLs that filters match.
 
-* v2 is flexible, v3 adds a type of resource (users). v0 went with Kafka 4.
+* v2 is flexible, v3 adds a type of resource (users). Kafka 4 dropped v0.
 """
 
 from protocol.api_keys import ApiKey

@@ -1,6 +1,6 @@
-"""DescribeAcls (key 29): which rules of access there are.
+"""DescribeAcls (key 29): list the ACLs that a filter matches.
 
-* v2 is flexible, v3 adds a type of resource (users). v0 went with Kafka 4.
+* v2 is flexible, v3 adds a type of resource (users). Kafka 4 dropped v0.
 """
 
 from protocol.api_keys import ApiKey

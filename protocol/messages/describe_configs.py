@@ -1,6 +1,6 @@
 """DescribeConfigs (key 32): read the configs of topics and brokers.
 
-* v0 says is_default where v1 says config_source, with synonyms on request.
+* v0 has is_default; v1 replaces it with config_source, and adds synonyms on request.
 * v3 adds types, and documentation on request; v4 is flexible.
 """
 

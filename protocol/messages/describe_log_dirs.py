@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35): describe log directories and what lies in them.
+"""DescribeLogDirs (key 35): describe log directories and the partitions in them.
 
 * v2 is flexible; v3 adds a top-level error; v4 sizes of the volumes; v5 whether a directory is
   cordoned.

@@ -4,11 +4,11 @@ Partitions are answered in the order of the request, which matters when max_byte
 
 * v1 adds the throttle time; v3 max_bytes; v4 isolation and aborted transactions; v5 log start
   offsets.
-* v7 adds fetch sessions: a request may name only what changed, forgotten_topics_data what to drop.
-* v9 adds the leader epoch the client knows; v10 allows zstd; v11 adds racks and the preferred
-  replica.
-* v12 is flexible; the last fetched epoch goes out, a diverging epoch or the current leader come
-  back.
+* v7 adds fetch sessions: a request may name only the partitions that changed, and
+  forgotten_topics_data those to drop.
+* v9 adds the client's leader epoch; v10 allows zstd; v11 adds racks and the preferred replica.
+* v12 is flexible; the request adds the last fetched epoch, the response the diverging epoch and the
+  current leader.
 * v13 names topics by id only.
 * v15 moves the replica's id into the tagged replica_state, with its epoch.
 * v16 adds node_endpoints; v17 replica directory ids; v18 the follower's high watermark.

@@ -2,8 +2,8 @@
 
 * v1 adds the key type (0 group, 1 transaction, 2 share group from v6) and error messages.
 * v3 is flexible.
-* v4 asks for many keys at once (KIP-699): key becomes coordinator_keys, the response's single
-  answer becomes coordinators.
+* v4 asks for many keys at once (KIP-699): coordinator_keys replaces key, and coordinators replaces
+  the single result of the response.
 * v5 may answer TRANSACTION_ABORTABLE.
 """
 

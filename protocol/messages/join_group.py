@@ -3,9 +3,9 @@
 * v1 adds rebalance_timeout_ms; in v0 the session timeout stands for both. v2 adds the throttle
   time.
 * v4 answers a first join with MEMBER_ID_REQUIRED and an id to join with.
-* v5 adds group_instance_id, the static member's name (KIP-345).
+* v5 adds group_instance_id, which names a static member (KIP-345).
 * v6 is flexible. v7 returns the protocol type, and protocol_name may be null.
-* v8 adds the reason. v9 adds skip_assignment: the leader must not assign anew.
+* v8 adds the reason. v9 adds skip_assignment, which tells the leader to keep the assignment.
 """
 
 from protocol.api_keys import ApiKey

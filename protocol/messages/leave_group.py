@@ -1,7 +1,7 @@
 """LeaveGroup (key 13): leave a group.
 
 * v1 adds the throttle time.
-* v3 takes many members, each by member id or static name, and answers each on its own.
+* v3 takes many members, each by member id or instance id, with a result for each.
 * v4 is flexible; v5 adds the reason.
 """
 

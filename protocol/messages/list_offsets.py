@@ -1,10 +1,10 @@
 """ListOffsets (key 2): find offsets by timestamp.
 
-Negative timestamps are questions of their own: -1 latest, -2 earliest, -3 (v7) the record with the
+Negative timestamps ask for special offsets: -1 latest, -2 earliest, -3 (v7) the record with the
 greatest timestamp, -4 (v8) earliest on local disk, -5 (v9) latest in tiered storage, -6 (v11)
 earliest not yet uploaded.
 
-* v0 answers with a list of segment offsets; from v1 there is one offset and its timestamp.
+* v0 answers with a list of segment base offsets; v1 with one offset and its timestamp.
 * v2 adds isolation and the throttle time; v4 leader epochs; v5 may answer OFFSET_NOT_AVAILABLE.
 * v6 is flexible. v10 adds a timeout for answers that come from tiered storage.
 """

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): which partitions are on their way to other brokers.
+"""ListPartitionReassignments (key 46): list the partitions that are being moved to other brokers.
 
 Flexible from its first version.
 """

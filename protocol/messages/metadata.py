@@ -1,14 +1,13 @@
 """Metadata (key 3): describe brokers, topics and the leaders of partitions.
 
-Which topics: v0 knows only the empty array, all topics. From v1 an empty array means none and null
-all.
+In v0 an empty array asks for all topics. From v1 on null asks for all, and an empty array for none.
 
 * v1 adds racks, the controller and the internal flag; v2 the cluster id; v3 the throttle time.
-* v4 adds allow_auto_topic_creation; older requests create topics as the broker is configured to.
+* v4 adds allow_auto_topic_creation; for older requests the broker's configuration decides.
 * v5 adds offline replicas; v7 leader epochs.
 * v8 adds authorized operations (those of the cluster until v10; then DescribeCluster has them).
 * v9 is flexible.
-* v10 brings topic ids into the response; asking by id, with a null name, works from v12.
+* v10 adds topic ids to the response; v12 allows to ask by id, with a null name.
 * v13 adds an error for the response as a whole.
 """
 

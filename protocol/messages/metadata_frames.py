@@ -1,8 +1,8 @@
 """The frame around a record of KRaft's metadata log.
 
 A record's value is a frame version, the kind of record and the version of its body as unsigned
-varints, then the body. `decode_record` answers None for a kind that is not declared in
-`protocol.messages.metadata_records`.
+varints, then the body. `decode_record` returns None for a kind that
+`protocol.messages.metadata_records` does not declare.
 
     frame version  kind     version  body …
     uvarint (1)    uvarint  uvarint
@@ -36,11 +36,11 @@ KINDS: Final[dict[int, type[Message]]] = {
     24: EndTransactionRecord,
     25: AbortTransactionRecord,
 }
-"""Kind of record in the frame to its declaration."""
+"""The declaration of a record, by its kind in the frame."""
 
 
 def decode_record(data: bytes) -> Message | None:
-    """A record's body; None when it is of a kind that is not declared here.
+    """Return a record's body, or None if its kind is not declared.
 
     Raises ProtocolError for a frame, a version or a body that cannot be read.
     """

@@ -1,8 +1,8 @@
 """Records of KRaft's metadata log: what `__cluster_metadata-0` says about topics.
 
-Only the kinds that tell what a log directory cannot are declared: names, partitions, configs, and
-how far producer ids were handed out. The frame around each is `protocol.messages.metadata_frames`.
-Read by `broker.cluster.kraft_log`; this broker never writes such records.
+Declared are only the kinds with facts that the log directories lack: topic names, partitions,
+configs, and how far producer ids were handed out. `protocol.messages.metadata_frames` reads the
+frame around each. `broker.cluster.kraft_log` reads these records; this broker never writes any.
 """
 
 from protocol.schema import Api, Array, Int8, Int32, Int64, Str, Uuid, V
@@ -53,7 +53,7 @@ ProducerIdsRecord = Api(
     "next_producer_id" / V("0+", Int64),
 )
 
-# Records between begin and end count together or, after an abort, not at all (KIP-868).
+# Records between begin and end take effect together or, after an abort, not at all (KIP-868).
 
 BeginTransactionRecord = Api(
     None, "BeginTransactionRecord", "0", "0+",

@@ -1,9 +1,10 @@
 """OffsetCommit (key 8): store the offsets of a group.
 
-* v1 adds generation and member id, and a commit timestamp per partition that no later version has.
+* v1 adds generation and member id; only v1 has a commit timestamp per partition.
 * v2-v4 have retention_time_ms; v3 adds the throttle time.
 * v6 adds leader epochs; v7 group_instance_id; v8 is flexible.
-* v9 serves members of the consumer protocol too: generation is then the member epoch (KIP-848).
+* v9 also serves members of the consumer protocol, whose member epoch takes the generation's place
+  (KIP-848).
 * v10 names topics by id only.
 """
 

@@ -1,10 +1,10 @@
 """OffsetFetch (key 9): read the stored offsets of groups.
 
-* v0 read ZooKeeper; the layout is that of v1. v2 lets null stand for all topics and adds a
-  top-level error.
+* v0 once read from ZooKeeper; its layout is that of v1. v2 lets null stand for all topics and adds
+  a top-level error.
 * v3 adds the throttle time; v5 leader epochs; v6 is flexible; v7 adds require_stable.
-* v8 asks for many groups at once: group_id and topics become groups, topics and error likewise in
-  the response.
+* v8 asks for many groups at once: groups replaces group_id and topics in the request, topics and
+  error in the response.
 * v9 adds member id and epoch (KIP-848). v10 names topics by id only.
 """
 

@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch (key 23): find where a leader epoch ends.
 
-* v1 returns the epoch as well; v2 adds the epoch the client knows, and the throttle time.
-* v3 adds replica_id: -1 a consumer, -2 a debugging one, else a follower.
+* v1 returns the epoch as well; v2 adds the client's current leader epoch, and the throttle time.
+* v3 adds replica_id: -1 for a consumer, -2 for a debugging consumer, else the follower's id.
 * v4 is flexible.
 """
 

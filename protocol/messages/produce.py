@@ -1,14 +1,15 @@
 """Produce (key 0): append record batches to partitions.
 
-There is no response when acks is 0.
+With acks=0 there is no response.
 
-* v0 and v1 carry message sets of magic 0, v2 of magic 1; v3 brings the transactional id, and from
-  there on there are batches of magic 2 only.
+* v0 and v1 carry message sets of magic 0, v2 of magic 1, v3 and later batches of magic 2. v3 adds
+  the transactional id.
 * v1 adds the throttle time; v2 the append time; v5 the log start offset.
-* v7 allows zstd. v8 tells which records were refused, and why.
+* v7 allows zstd. v8 adds which records were refused, and why.
 * v9 is flexible.
-* v10 hints at the new leader: tagged current_leader and node_endpoints (KIP-951).
-* v11 may answer TRANSACTION_ABORTABLE; v12 adds partitions to a transaction on its own (KIP-890).
+* v10 names the new leader: tagged current_leader and node_endpoints (KIP-951).
+* v11 may answer TRANSACTION_ABORTABLE; in v12 the request itself adds its partitions to the
+  transaction (KIP-890).
 * v13 names topics by id only.
 """
 

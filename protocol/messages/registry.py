@@ -1,8 +1,8 @@
-"""Which messages belong to an API key, and their codecs.
+"""The messages of each API key, and their codecs.
 
-The table is plain data: a message's module, and with it the declaration, is imported when its API
-is used for the first time. What a broker advertises is another question (`broker/api/registry`);
-here stands what can be parsed and built.
+The table is plain data: the module that declares an API's messages is imported when the API is
+first used. The table says what can be parsed and built; `broker/api/registry` says what a broker
+advertises.
 """
 
 from dataclasses import dataclass
@@ -22,21 +22,21 @@ class ApiSpec:
     min_version: int
     max_version: int
     flexible_since: int | None
-    """First version with compact lengths, tagged fields and header v2; None: it has none."""
+    """First version with compact lengths, tagged fields and header v2; None if there is none."""
     module: str
-    """Its name within `protocol.messages`."""
+    """The module's name within `protocol.messages`."""
 
     def supports(self, version: int) -> bool:
-        """True when the version is declared."""
+        """Whether the version is declared."""
         return self.min_version <= version <= self.max_version
 
     def flexible(self, version: int) -> bool:
-        """True when the version is flexible: request header v2, response header v1."""
+        """Whether the version is flexible: request header v2, response header v1."""
         return self.flexible_since is not None and version >= self.flexible_since
 
     @property
     def message(self) -> str:
-        """What its messages' names begin with, such as `ListOffsets`."""
+        """The prefix of its messages' names, such as `ListOffsets`."""
         return "".join(part.capitalize() for part in self.module.split("_"))
 
 
@@ -90,7 +90,7 @@ SPECS: dict[int, ApiSpec] = {
 
 
 def spec(key: int) -> ApiSpec:
-    """The API with this key. Raises KeyError for one that is not declared."""
+    """The API with this key. Raises KeyError if it is not declared."""
     return SPECS[key]
 
 

@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): hand in the leader's assignment, receive one's own.
+"""SyncGroup (key 14): the group's leader sends the assignment, each member gets its part.
 
 * v1 adds the throttle time; v3 group_instance_id; v4 is flexible.
 * v5 adds protocol type and name, which the coordinator checks and returns (KIP-559).

@@ -1,9 +1,10 @@
 """TxnOffsetCommit (key 28): store a group's offsets within a transaction.
 
 * v2 adds leader epochs.
-* v3 is flexible and adds generation, member id and static name, so that a zombie is fenced
+* v3 is flexible and adds generation, member id and instance id, so that a zombie is fenced
   (KIP-447).
-* v4 may answer TRANSACTION_ABORTABLE; v5 adds the offsets to the transaction on its own (KIP-890).
+* v4 may answer TRANSACTION_ABORTABLE; in v5 the request itself adds the partition of
+  `__consumer_offsets` to the transaction (KIP-890).
 """
 
 from protocol.api_keys import ApiKey

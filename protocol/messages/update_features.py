@@ -3,7 +3,7 @@
 Flexible from its first version.
 
 * v1 replaces the permission to downgrade by three kinds of change, and adds validate_only.
-* v2 answers for the whole request only.
+* v2 drops the results per feature: there is one error for the whole request.
 """
 
 from protocol.api_keys import ApiKey

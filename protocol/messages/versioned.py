@@ -1,6 +1,6 @@
-"""A version as int16 and a message of that version: how coordinators and group members store one.
+"""An int16 version and a message of that version: the form of coordinators' and members' records.
 
-What is stored in this way is declared in `protocol.messages.coordinator_records`.
+`protocol.messages.coordinator_records` declares these messages.
 """
 
 import struct
@@ -15,12 +15,12 @@ _version_at = struct.Struct(">h")
 
 
 def encode_versioned(api: type[MessageT], version: int, value: MessageT) -> bytes:
-    """The version as int16, then the value in that version. Raises ValueError for the version."""
+    """Return the int16 version, then the value in it. Raises ValueError for an unknown version."""
     return _version_at.pack(version) + api.codec(version).build(value)
 
 
 def peek_version(data: bytes | bytearray | memoryview) -> int:
-    """The version that `data` begins with. Raises ProtocolError when it is too short for one."""
+    """Return the version at the start of `data`. Raises ProtocolError if `data` is too short."""
     if len(data) < _version_at.size:
         raise ProtocolError("no version: fewer than two bytes")
     version: int = _version_at.unpack_from(data)[0]
@@ -30,10 +30,10 @@ def peek_version(data: bytes | bytearray | memoryview) -> int:
 def decode_versioned(
     api: type[MessageT], data: bytes | bytearray | memoryview, *, newer_as_latest: bool = False
 ) -> tuple[int, MessageT]:
-    """(version, value) of what `encode_versioned` wrote.
+    """Return (version, value) of bytes that `encode_versioned` wrote.
 
-    newer_as_latest: read a version above those declared as the highest declared one and let bytes
-    that follow be, as Kafka does with subscriptions and assignments.
+    newer_as_latest: read a version above the highest declared one as that one and ignore the bytes
+    that follow, as Kafka does with subscriptions and assignments.
     Raises ProtocolError for versions that cannot be read and for malformed bytes.
     """
     version = peek_version(data)

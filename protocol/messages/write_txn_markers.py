@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (key 27): write the end of transactions into partitions, from broker to broker.
+"""WriteTxnMarkers (key 27): have another broker append the markers of transactions.
 
 * v1 is flexible; v2 adds the transaction version.
 """

@@ -1,13 +1,13 @@
-"""Message declarations and what is made of them: the only room that imports construct.
+"""Message declarations and the codecs made of them: the only room that imports construct.
 
-* `declaration`: the language of `protocol/messages`; an `Api` for all versions.
-* `constructs`: the tree of one version, a plain construct that can be interpreted: the oracle.
+* `declaration`: the language of `protocol/messages`; an `Api` declares all versions of a message.
+* `constructs`: the tree of one version, a plain construct that tests interpret as an oracle.
 * `parse_code`, `build_code` (on `source`, `wire`): straight-line Python generated from that tree.
-* `codec`: what production code uses. `values`: the objects that are parsed and built.
-* `fields`: what a type checker reads in the stubs beside `protocol/messages`; never imported.
+* `codec`: what production code calls. `values`: the objects that are parsed and built.
+* `fields`: types for the stubs beside `protocol/messages`; only type checkers read it.
 
-Construct's interpreter costs 20 to 40 times as much as the generated code, which is why it serves
-tests only; its idiom is what makes the declarations readable.
+Construct's interpreter costs 20 to 40 times as much as the generated code, so only tests use it;
+its idiom makes the declarations readable.
 """
 
 from typing import TYPE_CHECKING

@@ -1,18 +1,18 @@
 """Code that builds one version of a message: a list of byte pieces, appended one by one.
 
-The generated function is `build_into(value, w)`; `w` takes pieces and is usually `list.append`.
-Pieces are bytes-like, but for the content of a records field, which is passed on as it is: a slice
-of a file stays a slice of a file, for the network to send without reading it.
+The generated function is `build_into(value, w)`; `w` takes a piece and is usually `list.append`.
+Pieces are bytes-like, except for the content of a records field, which is passed on as it is: a
+slice of a file stays one, so that the network can send it without reading it.
 
 `build_steps(value, w)` does the same as a generator that yields between two elements of an array,
-so that others may have their turn. An array may be anything that has a length and can be iterated,
-made element by element while it is built (`protocol.schema.lazy`).
+so that other tasks can run. An array may be anything that has a length and can be iterated; it may
+make its elements while they are built (`protocol.schema.lazy`).
 
-Runs of fixed-size fields are one `pack` (with the empty tagged tail where it follows), and a tagged
-field costs one comparison when it holds its default.
+A run of fixed-size fields, and an empty tagged tail behind it, is one `pack`; a tagged field that
+holds its default costs one comparison.
 
-A value that does not fit its declaration is a bug of the caller: struct.error, TypeError,
-AttributeError or ValueError, never a malformed message.
+A value that does not fit its declaration is a bug of the caller: it raises struct.error, TypeError,
+AttributeError or ValueError, and never makes a malformed message.
 """
 
 import struct
@@ -25,7 +25,7 @@ from protocol.schema.wire import SHORT_VARINTS, long_string_prefix, uvarint
 
 ARGUMENTS = "message, w"
 NUMBERS_PER_STEP = 4_096
-"""Of an array of numbers, which is written in C."""
+"""Elements of an array of numbers that are packed, in C, between two yields."""
 GLOBALS: dict[str, Any] = {
     "SHORT": SHORT_VARINTS,
     "uvarint": uvarint,
@@ -40,19 +40,19 @@ def build_function(node: Wire, label: str) -> Any:
 
 
 def build_steps_function(node: Wire, label: str) -> Any:
-    """The generated `build_steps`."""
+    """The generated `build_steps` for one version's tree."""
     source = build_source(node, _Steps)
     return source.function("build_steps", ARGUMENTS, f"build steps {label}", GLOBALS)
 
 
 class _Building(Source):
-    """What the two functions have in common, and `build_into`."""
+    """The source of `build_into`; `_Steps` overrides what differs in `build_steps`."""
 
     def step(self) -> None:
-        """A statement between two elements."""
+        """Write the statement between two elements: none."""
 
     def numbers(self, value: str, code: str) -> None:
-        """Statements that write the numbers of an array."""
+        """Write the statements that pack the `n` numbers of an array."""
         with self.block("if n:"):
             self.line(f"w(pack(f'>{{n}}{code}', *{value}))")
 
@@ -70,16 +70,16 @@ class _Steps(_Building):
 
 
 def build_source(node: Wire, kind: type[_Building] = _Building) -> _Building:
-    """The source of `build_into`, for those who want to read it."""
+    """The source of the generated function: of `build_into`, unless `kind` says otherwise."""
     source = kind()
     _any(source, node, "message")
     source.line("return")
-    source.step()  # behind the end: what has no array is a generator, too
+    source.step()  # never reached; a `yield` makes the function a generator even without an array
     return source
 
 
 def _any(source: _Building, node: Wire, value: str) -> None:
-    """Statements that write the variable `value` as `node`."""
+    """Write the statements that build the variable `value` as `node`."""
     if node.code is not None:
         source.line(f"w({source.packer(node.code)}({value}))")
     elif isinstance(node, Fields):
@@ -104,7 +104,7 @@ def _any(source: _Building, node: Wire, value: str) -> None:
 
 
 def _length(source: _Building, node: Prefixed) -> None:
-    """The prefix for the length in `n`."""
+    """Write the statement that builds the length prefix from the variable `n`."""
     if not node.compact:
         source.line(f"w({source.packer(node.prefix)}(n))")
     elif isinstance(node, Text):
@@ -160,7 +160,7 @@ def _present_fields(source: _Building, node: Fields, value: str) -> None:
 
 
 def _default_test(source: _Building, field: Tagged, content: str) -> str:
-    """An expression: does the variable `content` hold the field's default?"""
+    """Return an expression that is true if the variable `content` holds the field's default."""
     default = source.constant(field.default)
     if field.default is None:
         return f"{content} is None"
@@ -174,9 +174,9 @@ def _default_test(source: _Building, field: Tagged, content: str) -> str:
 
 
 def _tagged_fields(source: _Building, node: Fields, value: str) -> None:
-    """The tail of tagged fields, in ascending order of tags.
+    """Write the statements that build the tagged fields, in ascending order of tags.
 
-    Each one's content is built apart first, because its size goes before it.
+    The content of each is first built apart, because its size precedes it.
     """
     contents = []
     for field in node.tagged:

@@ -1,7 +1,7 @@
-"""A version's codec: the generated functions, made when first asked for.
+"""A version's codec: its generated functions, each made when it is first used.
 
-A broker parses requests and builds responses, so each direction is generated on its own: about half
-a millisecond, once per (message, version) that a client really uses.
+A broker parses requests and builds responses, so each direction is generated on its own. That takes
+about half a millisecond, once per (message, version) that a client uses.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -41,16 +41,16 @@ class Codec(Generic[T]):
     def parse_at(self) -> ParseAt:
         """`parse_at(buf, mv, offset, end) -> (value, next offset)`; `mv` is a memoryview of `buf`.
 
-        Bytes and records fields are slices of `mv`: they live as long as the buffer is left alone.
-        Raises ProtocolError, and nothing else, when the bytes before `end` are no such message.
-        Bytes left between the next offset and `end` are the caller's to judge.
+        Bytes and records fields are slices of `mv`: they are valid until the buffer is reused.
+        Raises ProtocolError, and nothing else, if the bytes before `end` are not such a message.
+        It does not check for bytes left between the next offset and `end`; the caller may.
         """
         generated: ParseAt = parse_function(self.node, self.label)
         return generated
 
     @cached_property
     def parse_small_at(self) -> ParseAt:
-        """`parse_at` in a millisecond or two. Raises ManyElements for what takes longer."""
+        """`parse_at` in a millisecond or two. Raises ManyElements if it would take longer."""
         generated: ParseAt = parse_small_function(self.node, self.label)
         return generated
 
@@ -58,8 +58,8 @@ class Codec(Generic[T]):
     def parse_steps(self) -> ParseSteps:
         """`parse_steps(buf, mv, offset, end, most)`: `parse_at` for many elements, step by step.
 
-        Yields None between two steps, at last (value, next offset, elements). Raises ProtocolError,
-        also for more than `most` elements.
+        Yields None between two steps, and finally (value, next offset, number of elements). Raises
+        ProtocolError, also for more than `most` elements.
         """
         generated: ParseSteps = parse_steps_function(self.node, self.label)
         return generated
@@ -68,7 +68,7 @@ class Codec(Generic[T]):
     def build_into(self) -> BuildInto:
         """`build_into(value, append)` hands the pieces of the message to `append`, in order.
 
-        A records field that is not bytes-like is a piece of its own, as it is.
+        The content of a records field is a piece of its own and need not be bytes-like.
         """
         generated: BuildInto = build_function(self.node, self.label)
         return generated
@@ -80,7 +80,7 @@ class Codec(Generic[T]):
         return generated
 
     def parse(self, data: Buffer | memoryview) -> T:
-        """The value that `data` is, all of it. Raises ProtocolError, also for bytes left over."""
+        """The value that `data` encodes. Raises ProtocolError, also for bytes left over."""
         buf = data.tobytes() if isinstance(data, memoryview) else data
         value: T
         value, offset = self.parse_at(buf, memoryview(buf), 0, len(buf))
@@ -89,7 +89,7 @@ class Codec(Generic[T]):
         return value
 
     def build(self, value: T) -> bytes:
-        """The message as one bytes object. Records must be bytes-like here."""
+        """The message as one bytes object. Records must be bytes-like."""
         pieces: list[Any] = []
         self.build_into(value, pieces.append)
         return b"".join(pieces)

@@ -1,13 +1,13 @@
-"""The construct of one message at one version: what a declaration comes down to.
+"""The construct of one message at one version, as a tree.
 
-`Api.at(version)` settles every question that depends on the version when the tree is made: which
-fields are there, compact or not, nullable or not, tagged or not. What is left are the five kinds of
-node below. They are ordinary constructs and can be interpreted (`parse_stream`, `build_stream`):
-slow, obvious, and the oracle that the generated code is tested against. The generator
-(`parse_code`, `build_code`) walks the same tree.
+`Api.at(version)` makes the tree and settles everything that depends on the version: which fields
+exist, and whether they are compact, nullable, tagged. That leaves the kinds of node below. They are
+ordinary constructs that can be interpreted (`parse_stream`, `build_stream`): slow, but obvious, and
+so the oracle for tests of the generated code. The generator (`parse_code`, `build_code`) walks the
+same tree.
 
-Interpreting raises construct's own errors on bad bytes: `ProtocolError` is the promise of
-generated code.
+On bad bytes the interpreter raises construct's own errors; only generated code promises
+`ProtocolError`.
 """
 
 import io
@@ -28,10 +28,10 @@ class Wire(Construct):  # type: ignore[misc]  # construct ships no types
     code: str | None = None
     """The `struct` code of a fixed-size node, None for all others."""
     min_size = 1
-    """Fewest bytes a value takes: bounds how many elements an array can claim to have."""
+    """Fewest bytes that a value takes; it bounds how many elements an array can claim to have."""
 
     def parse_tail(self, stream: Any, path: str) -> Any:
-        """A value and nothing after it, as a tagged field must be."""
+        """Parse a value that must fill the stream, as that of a tagged field does."""
         value = self._parse(stream, None, path)
         if stream.read(1):
             raise StreamError("bytes left over", path=path)
@@ -39,7 +39,7 @@ class Wire(Construct):  # type: ignore[misc]  # construct ships no types
 
 
 class Fixed(Wire):
-    """A fixed-size field over one of construct's own: integers, float64, bool."""
+    """A fixed-size field, parsed by one of construct's own: integers, float64, bool."""
 
     def __init__(self, field: FormatField) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Fixed(Wire):
 
 
 class UuidBytes(Wire):
-    """An id: 16 raw bytes."""
+    """A UUID, as 16 raw bytes."""
 
     code = "16s"
     min_size = 16
@@ -132,7 +132,7 @@ class Text(Prefixed):
 
 
 class Blob(Prefixed):
-    """Bytes or records; the codec takes anything with a length for it."""
+    """Bytes or records; generated code builds it from anything that has a length."""
 
     def _parse(self, stream: Any, context: Any, path: str) -> bytes | None:
         length = self.read_length(stream, path)
@@ -174,7 +174,7 @@ class Tagged:
         self.default = default
 
     def is_default(self, value: Any) -> bool:
-        """True when the field is left out. Null and empty differ, list and tuple do not."""
+        """Whether the field is left out. Null and empty differ, list and tuple do not."""
         if isinstance(self.default, tuple):
             return value is not None and tuple(value) == self.default
         return value is self.default or bool(value == self.default)
@@ -202,9 +202,9 @@ class Fields(Wire):
         self.min_size = 1 if nullable else max(1, size)
 
     def unread(self) -> Iterator[tuple[str, Any]]:
-        """The fields that a value may have to take at their defaults, and these.
+        """(name, default) of each field that parsing may leave unset.
 
-        Those that this version lacks, and those that are tagged.
+        These are the fields that this version lacks, and the tagged ones.
         """
         read = {name for name, _ in self.fields}
         return ((n, default) for n, default in self.cls._defaults.items() if n not in read)
@@ -253,7 +253,7 @@ class Fields(Wire):
 
 
 def read_varint(stream: Any, path: str) -> int:
-    """An unsigned varint of up to 31 bits in up to five bytes."""
+    """Read an unsigned varint of up to 31 bits in up to five bytes."""
     value: int = 0
     for shift in (0, 7, 14, 21, 28):
         byte: int = stream_read(stream, 1, path)[0]

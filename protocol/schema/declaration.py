@@ -6,15 +6,16 @@
         "records" / V("0+", Records, nullable="0+"),
     )
 
-A declaration is version-neutral: it is written as a construct is, but cannot parse before `at`
-chose a version and turned it into the tree of `protocol.schema.constructs`.
+A declaration holds for all versions. It is written like a construct, but cannot parse: `at` turns
+it into the tree of one version (`protocol.schema.constructs`).
 
-The declaration of a group or a message is the class of its values: `PartitionData(index=3)` is one.
+The declaration of a group or a message is the class of its values: `PartitionData(index=3)` is a
+value.
 
-Defaults. A field that a version lacks, and one that was never set, reads as its default: 0, False,
-"", b"", 16 zero bytes, a group of defaults; but None when it may be null in all its versions. An
-absent array is () unless it says `default=None`. On the wire a default matters for tagged fields
-only: they are left out when equal to it.
+Defaults. A field that a version lacks, or that was never set, has its default: 0, False, "", b"",
+16 zero bytes, a group of defaults; None if it may be null in all its versions. An absent array is
+(), unless its declaration says `default=None`. On the wire a default matters for tagged fields
+only: they are left out if equal to it.
 """
 
 from collections.abc import Sequence
@@ -44,10 +45,10 @@ T = TypeVar("T")
 
 
 class Declaration:
-    """Something that has a wire form in each version."""
+    """A type with a wire form in each version."""
 
     zero: Any = None
-    """The default of a field of this kind that names none."""
+    """The default of fields of this type, unless they name another."""
 
     def at(self, version: int, *, flexible: bool, nullable: bool = False) -> Wire:
         """The construct for one version."""
@@ -97,7 +98,7 @@ Uuid = _Uuid()
 Str = _Text()
 Bytes = _Blob(b"")
 Records = _Blob(None)
-"""Record batches: parsed as a slice of the frame, built from anything that has a length."""
+"""Record batches: parsed to a slice of the frame, built from anything that has a length."""
 
 
 class Array(Declaration):
@@ -118,8 +119,8 @@ class V(Construct):  # type: ignore[misc]  # construct ships no types
     """A field's versions and what changes between them.
 
     versions: those that have the field. nullable: those in which it may be null. default: its value
-    where it is absent. tag: its number as a tagged field, in the versions `tagged` (all, if not
-    said). A field may be tagged in flexible versions only.
+    where it is absent. tag: its number as a tagged field, in the versions `tagged` (by default in
+    all of its versions). Only flexible versions may have tagged fields.
     """
 
     def __init__(
@@ -157,15 +158,15 @@ _METHODS = frozenset({"at", "codec", "flexible"})
 class Group(type, Declaration):
     """A named group of fields: the class of its values, as `protocol.schema.values` has them.
 
-    `group(field=content, …)` makes a value. Raises TypeError for a field that is not declared.
-    Its properties below are read on the class and hide no field of a value. A field must not have
-    the name of a method.
+    `group(field=content, …)` makes a value. Raises TypeError for a field that is not declared. The
+    properties below belong to the class, so a value may have fields of the same names. A field must
+    not have the name of a method.
     """
 
     _rules: Sequence[tuple[str, V]]
 
     def __new__(mcs, name: str, *fields: Any) -> Any:
-        """A class with these fields, each `"name" / V(…)`."""
+        """Make a class with these fields, each `"name" / V(…)`."""
         rules = [(field.name, field.subcon) for field in fields]
         if hidden := _METHODS & {field for field, _ in rules}:
             raise TypeError(f"{name}: no field may be called {', '.join(hidden)}")
@@ -177,7 +178,7 @@ class Group(type, Declaration):
         return cls
 
     def __init__(cls, name: str, *fields: Any) -> None:
-        """All is done when the class is there."""
+        """Take the arguments of `__new__`, which did everything."""
         super().__init__(name, (Value,), {})
 
     @property
@@ -191,7 +192,7 @@ class Group(type, Declaration):
         return cls._rules
 
     def at(cls, version: int, *, flexible: bool, nullable: bool = False) -> Fields:
-        """The construct for one version: fields that the version lacks are not in it."""
+        """The construct for one version, without the fields that the version lacks."""
         fields: list[tuple[str, Wire]] = []
         tagged: list[Tagged] = []
         for name, rule in cls._rules:
@@ -221,7 +222,7 @@ class Api(Group):
     _codecs: dict[int, Codec[Any]]
 
     def __new__(mcs, key: int | None, name: str, versions: str, flexible: str, *fields: Any) -> Any:
-        """The class of one message."""
+        """Make the class of one message."""
         cls = super().__new__(mcs, name, *fields)
         cls._key = key
         cls._versions = version_range(versions)
@@ -232,7 +233,7 @@ class Api(Group):
     def __init__(
         cls, key: int | None, name: str, versions: str, flexible: str, *fields: Any
     ) -> None:
-        """All is done when the class is there."""
+        """Take the arguments of `__new__`, which did everything."""
         super().__init__(name, *fields)
 
     @property
@@ -242,11 +243,11 @@ class Api(Group):
 
     @property
     def versions(cls) -> range:
-        """Those declared."""
+        """The declared versions."""
         return cls._versions
 
     def flexible(cls, version: int) -> bool:
-        """True when the version has compact lengths and tagged fields."""
+        """Whether the version has compact lengths and tagged fields."""
         return version in cls._flexible
 
     @property

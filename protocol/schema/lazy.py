@@ -1,8 +1,8 @@
 """An array of a message whose elements are made while they are written, one at a time.
 
-A reply may have a million elements; as objects they would be hundreds of megabytes, as bytes they
-are tens. `Lazy` stands where a list would: it says how many there will be, and makes each when the
-generated code comes to it.
+A reply may have a million elements: hundreds of megabytes as objects, tens as bytes. `Lazy` takes
+the place of a list: it knows the number of elements, and makes each when the generated code reaches
+it.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,12 +22,12 @@ class Elements(Protocol[T_co]):
 
 
 class Lazy(Generic[T_co]):
-    """`make(item)` for each of `items`, when it is asked for."""
+    """`make(item)` of each of `items`, called while iterating."""
 
     __slots__ = ("_items", "_make")
 
     def __init__(self, items: Elements[Item], make: Callable[[Item], T_co]) -> None:
-        """`items` must not change any more: there are as many elements as were promised."""
+        """`items` must not change any more, because their number is written first."""
         self._items: Elements[Any] = items
         self._make: Callable[[Any], T_co] = make
 
@@ -39,7 +39,7 @@ class Lazy(Generic[T_co]):
 
 
 class Chained(Generic[T_co]):
-    """The elements of one array behind those of another."""
+    """The elements of several arrays, one array after the other."""
 
     __slots__ = ("_parts",)
 

@@ -4,18 +4,18 @@ The generated function is `parse_at(buf, mv, o, end) -> (value, offset behind it
 frame's buffer (bytes or bytearray, indexing gives integers), `mv` a memoryview of it (slicing costs
 no copy), and the message lies in `o .. end`; the buffer may go on behind `end`.
 
-From the same tree come two more. `parse_small_at` raises `ManyElements` where a message has more
-than `SMALL_ELEMENTS` elements: it never takes longer than milliseconds. `parse_steps` is for those:
-a generator that yields None after every element (or few thousand numbers), so that others may have
-their turn, and at last `(value, offset behind it, elements)`.
+The same tree makes two more functions. `parse_small_at` never takes longer than milliseconds: it
+raises `ManyElements` if a message has more than `SMALL_ELEMENTS` elements. `parse_steps` is for
+such messages: a generator that yields None after every element (or few thousand numbers), so that
+other tasks can run, and finally `(value, offset behind it, number of elements)`.
 
 How it stays fast: runs of fixed-size fields are one `unpack_from`; a one-byte varint is read
 inline; an array of integers is one unpack; strings are decoded from a slice; bytes and records
 stay slices.
 
 How it stays safe:
-* offsets only grow, so one comparison with `end` when all is read catches every fixed-size field
-  that ran over; whatever allocates (slices, arrays) compares with `end` before it does;
+* offsets only grow, so one comparison with `end` after the last field catches every fixed-size
+  field that ran over; code that allocates (slices, arrays) compares with `end` first;
 * an array claims at most as many elements as the bytes left can hold at the element's least size,
   and all arrays of a message together at most `MAX_ELEMENTS`: an element of a few bytes becomes an
   object of two hundred, so a frame within every limit could still take gigabytes;
@@ -35,15 +35,15 @@ from protocol.schema.wire import MAX_STRING, MAX_TAGGED_FIELDS, read_uvarint, sk
 MAX_ELEMENTS = 500_000
 """Far more than an honest request names (all partitions of a large cluster); 100 MB of objects."""
 SMALL_ELEMENTS = 1_000
-"""What is parsed in one go: about a millisecond."""
+"""Elements that are parsed in one go: about a millisecond."""
 NUMBERS_PER_STEP = 4_096
-"""Of an array of numbers, which is read in C."""
+"""Elements of an array of numbers that are unpacked, in C, between two yields."""
 ARGUMENTS = "buf, mv, o, end"
 STEPS_ARGUMENTS = f"buf, mv, o, end, most={MAX_ELEMENTS}"
 
 
 class ManyElements(ProtocolError):
-    """A message has more elements than are parsed in one go: `parse_steps` it."""
+    """A message has more elements than are parsed in one go: use `parse_steps`."""
 
 
 GLOBALS: dict[str, Any] = {
@@ -62,41 +62,41 @@ def parse_function(node: Wire, label: str) -> Any:
 
 
 def parse_small_function(node: Wire, label: str) -> Any:
-    """The generated `parse_small_at`."""
+    """The generated `parse_small_at` for one version's tree."""
     source = parse_source(node, label, _Small)
     return source.function("parse_small_at", ARGUMENTS, f"parse small {label}", GLOBALS)
 
 
 def parse_steps_function(node: Wire, label: str) -> Any:
-    """The generated `parse_steps`; its last argument is the most elements, by default all."""
+    """The generated `parse_steps`; its last argument bounds the elements (`MAX_ELEMENTS`)."""
     source = parse_source(node, label, _Steps)
     return source.function("parse_steps", STEPS_ARGUMENTS, f"parse steps {label}", GLOBALS)
 
 
 class _Parsing(Source):
-    """What the three functions have in common, and `parse_at`."""
+    """The source of `parse_at`; subclasses override what differs in the other two functions."""
 
     def claim(self, path: str) -> None:
-        """Statements that count `n` elements more."""
+        """Write the statements that count `n` more elements."""
         self.line("items += n")
         with self.block(f"if items > {MAX_ELEMENTS}:"):
             self.line(f"raise ProtocolError('{path}: more elements than a message may have')")
 
     def step(self) -> None:
-        """A statement between two elements."""
+        """Write the statement between two elements: none."""
 
     def numbers(self, target: str, size: int, code: str) -> None:
-        """Statements that read `n` numbers."""
+        """Write the statements that read `n` numbers."""
         self.line(f"{target} = list(unpack_from(f'>{{n}}{code}', buf, o))")
         self.line(f"o += {size} * n")
 
     def uuids(self, target: str) -> None:
-        """Statements that read `n` UUIDs."""
+        """Write the statements that read `n` UUIDs."""
         self.line(f"{target} = [bytes(mv[i:i + 16]) for i in range(o, o + 16 * n, 16)]")
         self.line("o += 16 * n")
 
     def finish(self) -> None:
-        """The result is in `value`, `o` and `items`."""
+        """Write the end; the variables `value`, `o` and `items` hold the result."""
         self.line("return value, o")
 
 
@@ -139,7 +139,7 @@ class _Steps(_Parsing):
 
 
 def parse_source(node: Wire, label: str, kind: type[_Parsing] = _Parsing) -> _Parsing:
-    """The source of `parse_at`, for those who want to read it."""
+    """The source of the generated function: of `parse_at`, unless `kind` says otherwise."""
     source = kind()
     source.line("items = 0")
     with source.block("try:"):
@@ -153,7 +153,7 @@ def parse_source(node: Wire, label: str, kind: type[_Parsing] = _Parsing) -> _Pa
 
 
 def _any(source: _Parsing, node: Wire, target: str, path: str) -> None:
-    """Statements that parse `node` at `o` and leave its value in `target`."""
+    """Write the statements that parse `node` at `o` into the variable `target`."""
     if node.code is not None:
         source.line(f"{target}, = {source.unpacker(node.code)}(buf, o)")
         source.line(f"o += {node.min_size}")
@@ -196,7 +196,7 @@ def _prefixed(source: _Parsing, node: Prefixed, target: str, path: str) -> None:
 
 
 def _slice(source: _Parsing, node: Prefixed, target: str, path: str) -> None:
-    """A string or bytes between `o` and `e`."""
+    """Write the statements that parse a string or bytes between `o` and `e`."""
     with source.block("if e > end:"):
         source.line(f"raise ProtocolError('{path}: longer than the frame')")
     if isinstance(node, Text):
@@ -210,7 +210,7 @@ def _slice(source: _Parsing, node: Prefixed, target: str, path: str) -> None:
 
 
 def _elements(source: _Parsing, element: Wire, target: str, path: str) -> None:
-    """An array of `n` elements."""
+    """Write the statements that parse an array of `n` elements."""
     size = element.min_size
     with source.block(f"if n{f' * {size}' if size > 1 else ''} > end - o:"):
         source.line(f"raise ProtocolError('{path}: more elements than the frame holds')")

@@ -1,7 +1,7 @@
-"""Writing Python source: lines with indentation, fresh names, and constants bound as arguments.
+"""Writes Python source: lines with indentation, fresh names, and constants bound as arguments.
 
 A constant that generated code uses (a struct's `pack`, a value class, a default) becomes a default
-argument of the generated function, which makes it a local variable: the cheapest name Python has.
+argument of the generated function, and so a local variable, whose lookup is the cheapest.
 """
 
 import struct
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Source:
-    """The body of one function in the making."""
+    """The body of one function that is being written."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -26,7 +26,7 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """A compound statement: `head` and what is written inside the `with`."""
+        """A compound statement: `head`, and as its body the lines written inside the `with`."""
         self.line(head)
         start = len(self._lines)
         self._depth += 1
@@ -49,7 +49,7 @@ class Source:
         return self._bind("pack", code, lambda: struct.Struct(">" + code).pack)
 
     def constant(self, value: Any) -> str:
-        """An expression for `value`: its literal where it has one, else a bound name."""
+        """An expression for `value`: a literal if it has one, else a bound name."""
         if value is None or isinstance(value, bool | int | float | str | bytes):
             return repr(value)
         return self._bind("constant", id(value), lambda: value)

@@ -1,13 +1,13 @@
-"""What messages are in memory: objects of slotted classes, made by their declarations.
+"""Messages in memory: objects of slotted classes, which their declarations make.
 
 A class has a slot for every declared field and nothing else: assigning to a field that was not
-declared raises AttributeError, and naming one in the constructor raises TypeError. A value has all
-its fields from the beginning, at their defaults. Defaults are shared by all values and therefore
-immutable: absent arrays are `()`, absent nested groups are a frozen value that refuses to be
-written to.
+declared raises AttributeError, and naming one in the constructor raises TypeError. A new value has
+all its fields, at their defaults. All values share the defaults, so these are immutable: absent
+arrays are `()`, an absent nested group is a frozen value that raises AttributeError when written
+to.
 
-What the type checker knows of a class stands in the stub beside its declaration
-(`protocol/messages/*.pyi`), in the terms of `protocol.schema.fields`.
+The stub beside a declaration (`protocol/messages/*.pyi`) tells the type checker what its class has,
+in terms of `protocol.schema.fields`.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,14 +15,14 @@ from typing import Any, ClassVar, NoReturn
 
 
 class Value:
-    """A message, or a group of fields within one. Equal when every declared field is equal."""
+    """A message, or a group of fields within one. Values are equal if every declared field is."""
 
     __slots__ = ()
     __hash__: ClassVar[None]  # type: ignore[assignment]  # mutable, as every class with __eq__
     _defaults: ClassVar[Mapping[str, Any]] = {}
     """The declared fields, in wire order, and the default of each."""
     _declared: ClassVar[type["Value"]]
-    """The class that the declaration made; a frozen default is of a subclass of it."""
+    """The class that the declaration made; the class of a frozen default is a subclass of it."""
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -37,7 +37,7 @@ class Value:
 
 
 def value_namespace(defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """What a class of values with these fields is made of."""
+    """The namespace for a class of values with these fields."""
     return {"__slots__": tuple(defaults), "__init__": _first_init, "_defaults": defaults}
 
 
@@ -57,9 +57,9 @@ def frozen_default(cls: Any) -> Value:
 
 
 def _first_init(self: Value, **fields: Any) -> None:
-    """Give the class an `__init__` of its own, and call that.
+    """Give the class its generated `__init__`, and call that.
 
-    It is compiled when the first value is made, not with the class: a start declares hundreds of
+    It is compiled for the first value, not with the class, because a start declares hundreds of
     classes and makes values of few.
     """
     cls = self._declared
@@ -71,7 +71,7 @@ def _initializer(cls: type[Value]) -> Callable[..., None]:
     """`__init__(self, first=default, …)`: straight-line code, a third of the cost of a loop.
 
     Its parameters are not keyword-only, which would make a call without arguments slower by half;
-    that nobody passes fields by their order is the type checker's to say.
+    the type checker refuses positional arguments.
     """
     names = list(cls._defaults)
     parameters = "".join(f", {name}=defaults[{name!r}]" for name in names)

@@ -1,7 +1,7 @@
 """Version ranges in the notation of Kafka's message definitions.
 
 `"3+"` is version 3 and all later ones, `"0-4"` a closed range, `"7"` a single version, `"none"` no
-version at all. Ranges are plain `range` objects: `version in versions` is the only question asked.
+version at all. Ranges are plain `range` objects, used as `version in versions`.
 """
 
 from functools import cache
@@ -14,7 +14,7 @@ LATEST = 1 << 15
 def version_range(text: str | None) -> range:
     """The versions that `text` stands for; None is the empty range.
 
-    Raises ValueError when the text is no range.
+    Raises ValueError if the text is not a range.
     """
     if text is None or text == "none":
         return range(0)

@@ -1,7 +1,7 @@
-"""What generated code calls at run time: the parts too rare or too long to write out inline.
+"""Functions that generated code calls at run time: the parts too rare or too long to be inlined.
 
 Lengths and tags on the wire are unsigned varints: seven bits a byte, least significant first, five
-bytes at most. Generated code reads a one-byte varint itself and comes here for longer ones.
+bytes at most. Generated code reads a one-byte varint itself and calls this module for longer ones.
 """
 
 from typing import Any
@@ -10,10 +10,11 @@ from protocol.errors import ProtocolError
 
 MAX_VARINT = 0x7FFFFFFF
 MAX_STRING = 0x7FFF
-"""Longest string in bytes: an int16 in old versions, and Kafka keeps the limit in compact ones."""
+"""Bytes of the longest string: the length is an int16 in old versions, and Kafka keeps that limit
+in compact ones."""
 
 MAX_TAGGED_FIELDS = 1_000
-"""Of one group of fields. The protocol has no group with ten; a frame could claim fifty million."""
+"""Tagged fields of a group: no group of the protocol has ten; a frame could claim fifty million."""
 
 SHORT_VARINTS = tuple(bytes((n,)) for n in range(128))
 """The encodings of 0..127."""
@@ -22,7 +23,7 @@ SHORT_VARINTS = tuple(bytes((n,)) for n in range(128))
 def read_uvarint(buf: Any, offset: int, first: int) -> tuple[int, int]:
     """(value, next offset) of a varint whose first byte, `first` (above 127), is already read.
 
-    Raises ProtocolError when it has more than five bytes or exceeds 2^31 - 1; IndexError when the
+    Raises ProtocolError if it has more than five bytes or exceeds 2^31 - 1, IndexError if the
     buffer ends first.
     """
     value = first & 0x7F
@@ -52,7 +53,7 @@ def uvarint(value: int) -> bytes:
 def long_string_prefix(size: int) -> bytes:
     """The length prefix of a compact string of 127 bytes or more.
 
-    Raises ValueError when no reader would take it.
+    Raises ValueError if it is longer than `MAX_STRING`.
     """
     if size > MAX_STRING:
         raise ValueError(f"a string of {size} bytes does not fit the wire format")
@@ -60,9 +61,9 @@ def long_string_prefix(size: int) -> bytes:
 
 
 def skip_tagged_fields(buf: Any, offset: int, count: int, end: int) -> int:
-    """The offset behind `count` tagged fields, none of them known. Raises ProtocolError.
+    """The offset behind `count` tagged fields, none of them known.
 
-    There are at most `MAX_TAGGED_FIELDS` of them.
+    Raises ProtocolError for bad bytes, and for more than `MAX_TAGGED_FIELDS`.
     """
     if count > MAX_TAGGED_FIELDS:
         raise ProtocolError("more tagged fields than a group may have")

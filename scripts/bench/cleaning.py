@@ -1,10 +1,10 @@
-"""How quickly one child cleans: MB/s of CPU time in the functions of `storage.cleaner.work`.
+"""Measures one cleaner child: MB/s of CPU time in the functions of `storage.cleaner.work`.
 
     .venv/bin/python scripts/bench/cleaning.py [--mb 64] [--only 1000] [--profile]
 
 Records of 100 B and 1 KB, batches of 16 KB and of one record, plain and compressed; each key comes
-ten times on average. Read is the log once for the map and once for the rewriting; the number is
-that of the log's megabytes by the time of both, as Kafka's `log-cleaner` tells it per cleaning.
+ten times on average. The log is read once for the map and once for the rewrite; the number is the
+log's megabytes by the time of both, as Kafka's `log-cleaner` logs it per cleaning.
 """
 
 import argparse
@@ -35,7 +35,7 @@ SEGMENT = 64 << 20
 
 
 def filled(directory: str, size: int, record: int, per_batch: int, codec: CompressionType) -> Log:
-    """A log of about `size` plain bytes."""
+    """Make a log of about `size` uncompressed bytes."""
     chance = random.Random(1)
     fs = OsFileSystem()
     config = TopicConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=SEGMENT)
@@ -65,7 +65,7 @@ def filled(directory: str, size: int, record: int, per_batch: int, codec: Compre
 
 
 def measure(size: int, record: int, per_batch: int, codec: CompressionType) -> str:
-    """One line."""
+    """Clean one such log; return the line to print."""
     directory = tempfile.mkdtemp(prefix="cleaning-")
     try:
         log = filled(directory, size, record, per_batch, codec)
@@ -104,7 +104,7 @@ def measure(size: int, record: int, per_batch: int, codec: CompressionType) -> s
 
 
 def main() -> None:
-    """Every combination."""
+    """Measure every combination that the arguments leave."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mb", type=int, default=64)
     parser.add_argument("--only", type=int, default=0)

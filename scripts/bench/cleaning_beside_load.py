@@ -1,17 +1,17 @@
-"""What producers feel of a cleaning, and what it costs: the real daemon, one compacted topic.
+"""Measures how a cleaning delays producers, and its cost: the real daemon, one compacted topic.
 
     .venv/bin/python scripts/bench/cleaning_beside_load.py [--gigabytes 1] [--threads 1]
 
-Each round writes a topic of 1 KB records with 100,000 keys, which is held back by
-`min.compaction.lag.ms`. Then a client of its own process sends a fixed 500 small Produce requests a
-second to another topic, for as long without a cleaning as the cleaning takes, and while it goes on.
+Each round writes a topic of 1 KB records with 100,000 keys; `min.compaction.lag.ms` holds its
+cleaning back. Then a client in a process of its own sends 500 small Produce requests a second to
+another topic: first without a cleaning, for as long as one takes, then during the cleaning.
 
-`p50`, `p99`, `max` are milliseconds from the moment a request was due (a late one counts from then,
-too), `turn` the longest turn of the event loop as the broker itself measures it, `cleaned` the
-topic's size before and after and the MB/s of wall time, `child` the largest resident set of a
-cleaner's process and how much CPU it has used. Targets: p99 at most 1.5 times that without
-cleaning, no turn above 10 ms by the cleaner's doing, the child within its share of
-`log.cleaner.dedupe.buffer.size` plus 50 MB.
+`p50`, `p99`, `max` are milliseconds from the moment that a request was due, also if it was sent
+late; `turn` is the longest turn of the event loop by the broker's own measure; `cleaned` the
+topic's size before and after and the MB/s of wall time; `child` the largest resident set of a
+cleaner's process and its CPU time. Targets: p99 at most 1.5 times that without cleaning, no turn
+above 10 ms because of the cleaner, the child within its share of `log.cleaner.dedupe.buffer.size`
+plus 50 MB.
 """
 
 import argparse
@@ -56,7 +56,7 @@ FOR_EVER = str(2**62)
 
 
 def probe(port: int, seconds: float) -> list[float]:
-    """Latencies in milliseconds of requests at `RATE` a second, counted from when each was due."""
+    """Return milliseconds of requests at `RATE` a second, from when each was due to its answer."""
     batch = build_batch([(int(time.time() * 1000), None, b"x" * 100, ())])
     request = ProduceRequest(
         acks=1,
@@ -95,13 +95,13 @@ def _exactly(client: socket.socket, size: int) -> bytes:
 
 
 def start_probe(port: int, seconds: float) -> "subprocess.Popen[str]":
-    """In a process of its own: this one's work must not delay it."""
+    """Start `probe` in a process of its own, so that the work of this one does not delay it."""
     words = [sys.executable, __file__, "--probe", str(port), str(seconds)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
 class Children:
-    """The broker's child processes, watched: largest resident set, CPU."""
+    """Watches the broker's child processes: largest resident set, CPU."""
 
     def __init__(self, pid: int) -> None:
         self._parent = psutil.Process(pid)
@@ -124,13 +124,13 @@ class Children:
             self.cpu_s = max(self.cpu_s, cpu)
 
     def stop(self) -> None:
-        """No further looks."""
+        """Stop watching."""
         self._ended.set()
         self._thread.join()
 
 
 def fill(broker: BrokerProcess, topic: str, gigabytes: float) -> None:
-    """1 KB records, as many updates of each key as fit."""
+    """Fill the topic with 1 KB records, as many updates of each key as fit."""
     producer = Producer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -161,7 +161,7 @@ def size_of(broker: BrokerProcess, topic: str) -> int:
 
 
 def cleanings(broker: BrokerProcess) -> int:
-    """How many the log tells of."""
+    """The number of cleanings that the broker has logged."""
     return len(re.findall(r"cleaned log .*-0|Log cleaner thread \d+ cleaned", broker.output(10**8)))
 
 
@@ -180,7 +180,7 @@ def row(name: str, took: list[float], more: str) -> None:
 def measure(
     broker: BrokerProcess, admin: Any, metrics_port: int, gigabytes: float, number: int
 ) -> float:
-    """One round; p99 with over p99 without."""
+    """Run one round; return the p99 during the cleaning over that without."""
     topic = f"compacted-{number}"
     config = {
         "cleanup.policy": "compact",

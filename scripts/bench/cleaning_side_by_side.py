@@ -1,13 +1,13 @@
-"""One cleaning of the same log by Apache Kafka's cleaner and by this one, in alternation.
+"""Cleans the same log by Apache Kafka's cleaner and by this one, in alternation.
 
     .venv/bin/python scripts/bench/cleaning_side_by_side.py [--megabytes 500] [--rounds 3]
         [--records 1000 100] [--codecs none lz4] [--keys 100000]
 
-Kafka's `Cleaner` runs in one JVM from begin to end, so that from its second run on it is warm; the
-first run is shown and not counted. Ours runs in this process with one thread, as a child of the
-broker does. Both have a map of 128 MiB and buffers of 512 KiB, the defaults. MB/s are bytes of the
-log before it was cleaned, by the wall; CPU seconds are the thread's (Kafka; what its garbage
-collector does beside it is not in them) and the process's (ours). Target: half of Kafka's MB/s.
+Kafka's `Cleaner` runs in one JVM throughout, which is warm from its second run on; the first run is
+shown and not counted. Ours runs in this process with one thread, as a child of the broker does.
+Both have a map of 128 MiB and buffers of 512 KiB, the defaults. MB/s are bytes of the uncleaned log
+by wall time. CPU seconds are those of Kafka's thread, without its garbage collector, and of our
+process. Target: half of Kafka's MB/s.
 """
 
 import argparse
@@ -49,7 +49,10 @@ def load(directory: Path):
 
 
 def fill(directory: Path, *, size: int, record: int, codec: CompressionType, keys: int) -> int:
-    """Batches of 16 KB before compression, keys at random; bytes below the active segment."""
+    """Write batches of 16 KB before compression with random keys.
+
+    Returns the bytes below the active segment.
+    """
     directory.mkdir(parents=True)
     log = load(directory)
     rng = random.Random(1)
@@ -67,7 +70,7 @@ def fill(directory: Path, *, size: int, record: int, codec: CompressionType, key
 
 
 def copied(source: Path, target: Path) -> None:
-    """Record files are linked: nobody writes to those of closed segments."""
+    """Copy the log; record files are linked, because nothing writes to those of closed segments."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for path in source.iterdir():
@@ -78,7 +81,7 @@ def copied(source: Path, target: Path) -> None:
 
 
 def kafkas(kafka: KafkaCleaner, directory: Path, end: int) -> tuple[float, float]:
-    """Seconds and CPU seconds."""
+    """Clean by Kafka's cleaner; return seconds and CPU seconds."""
     answer = kafka.clean(
         directory, CONFIG, now_ms=NOW, first_dirty=0, first_uncleanable=end, map_bytes=MAP
     )

@@ -1,11 +1,11 @@
 #!/usr/bin/env python
-"""What a codec costs: generated code against the same declaration interpreted by construct.
+"""Measures codecs: generated code against the same declaration interpreted by construct.
 
     .venv/bin/python scripts/bench/codec.py [--rounds N]
 
-Microseconds per message, headers included, best of N rounds; then what start-up pays: imports and
-the making of a codec, each in a fresh interpreter. Wall time of one process: run it on a quiet
-machine, and believe differences above a tenth only.
+Microseconds per message, headers included, best of N rounds; then the costs of a start: imports and
+the generation of a codec, each in a fresh interpreter. It measures wall time of one process: run it
+on a quiet machine, and believe differences above a tenth only.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What a request costs in the network room: a connection on a socket, its client in the same loop.
+"""Measures a request in the network room: a connection on a socket, its client in the same loop.
 
     .venv/bin/python scripts/bench/connection_path.py [--requests 20000] [--rounds 5] [KIND ...]
 
@@ -7,9 +7,9 @@
     fetch-small   four slices of 16 KB (read)        fetch-large   four of 100 KB (sendfile)
 
 Microseconds of user time for both sides together, best of some rounds. On a crowded machine count
-instead: `--count` tells byte codes per request, without those of this file, exact on any machine;
-the difference between two runs of a kind, with other --requests and --rounds 1, under `valgrind
---tool=callgrind` is exact to 0.1 per cent. Yields by time are turned off for that.
+instead: `--count` reports byte codes per request, without those of this file, exact on any machine.
+Or run a kind twice under `valgrind --tool=callgrind`, with different --requests and --rounds 1: the
+difference is exact to 0.1 per cent. Yields by time are turned off for that.
 """
 
 import argparse
@@ -61,7 +61,7 @@ INFO = ConnectionInfo(
 
 
 class Behaviour:
-    """What the handlers of a kind answer."""
+    """What the handlers answer for one kind of request."""
 
     def __init__(self, kind: str, directory: str) -> None:
         self.kind = kind
@@ -90,7 +90,7 @@ class Behaviour:
         return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=partitions)])
 
     async def complete(self) -> None:
-        """Bring parked replies, each in a turn of its own."""
+        """Complete parked replies, each in a turn of its own."""
         while True:
             await self.has_parked.wait()
             self.has_parked = trio.Event()
@@ -99,7 +99,7 @@ class Behaviour:
 
 
 async def ask(sock: socket.socket, frame: bytes, replies_per_frame: int, count: int) -> None:
-    """Send the frame so often, each time when all its replies have come."""
+    """Send the frame `count` times, each time after all replies to the last one."""
     buffer = bytearray(1 << 20)
     for _ in range(count):
         sock.send(frame)
@@ -118,7 +118,7 @@ async def ask(sock: socket.socket, frame: bytes, replies_per_frame: int, count: 
 
 
 async def serve(kind: str, directory: str, requests: int) -> float:
-    """User seconds."""
+    """Serve the requests; return the user seconds that took."""
     behaviour = Behaviour(kind, directory)
     channel = RequestChannel(
         {
@@ -153,7 +153,7 @@ async def serve(kind: str, directory: str, requests: int) -> float:
 
 
 def counted(kind: str, directory: str, requests: int) -> collections.Counter[str]:
-    """Byte codes by function."""
+    """Serve the requests; return byte codes by function."""
     counts: collections.Counter[str] = collections.Counter()
 
     def count(frame: FrameType, event: str, _: object) -> Any:
@@ -172,7 +172,7 @@ def counted(kind: str, directory: str, requests: int) -> collections.Counter[str
 
 
 def tell_counts(kind: str, directory: str, top: int) -> None:
-    """What 320 requests more add, by request."""
+    """Print the byte codes that 320 further requests add, per request."""
     more, some = counted(kind, directory, 640), counted(kind, directory, 320)
     more.subtract(some)
     for name, number in more.most_common(top):
@@ -192,7 +192,7 @@ def main() -> int:
     args = parser.parse_args()
     if not set(args.kinds) <= set(KINDS):
         parser.error(f"a KIND is one of {', '.join(KINDS)}")
-    # A yield depends on the time that work took: the same number of them in every run is none.
+    # Yields depend on the time that work took; only none at all is the same number in every run.
     vars(connection_state).update(TURN_S=float("inf"))
     for kind in args.kinds:
         with tempfile.TemporaryDirectory(prefix="bench-") as directory:

@@ -1,13 +1,14 @@
-"""Reading a topic from its files beside reading it from a broker: rows and bytes a second.
+"""Compares reading a topic from its files and from a broker: rows and bytes a second.
 
     .venv/bin/python scripts/bench/direct_reader.py                    # into Arrow, no Spark
     .venv/bin/python scripts/bench/direct_reader.py --spark            # and Spark's kafka source
     .venv/bin/python scripts/bench/direct_reader.py --records 100000   # the quick form
 
-A broker of this checkout is filled with records of 1 KB (half of it random), once without a codec
-and once with lz4; all are then read in alternation, `--rounds` times. Into Arrow: CPU seconds of
-this process (all columns, and `value` only). Spark, local[2]: wall and CPU seconds of its processes
-and of the broker; the query sums the lengths of the values. The first round is not shown.
+A broker of this checkout is filled with records of 1 KB (half of each random), once without a codec
+and once with lz4. Every way to read then reads them in alternation, `--rounds` times. Into Arrow:
+CPU seconds of this process (all columns, and `value` only). Spark, local[2]: wall and CPU seconds
+of its processes and of the broker; the query sums the lengths of the values. The first round is not
+shown.
 """
 
 import argparse
@@ -154,7 +155,7 @@ def in_spark(broker: BrokerProcess, records: int, rounds: int) -> None:
                 begin = time.monotonic()
                 assert frame(source, codec).first()[0] == records
                 wall = time.monotonic() - begin
-                if turn:  # the first one is for the JVM to get warm
+                if turn:  # the first round only warms up the JVM
                     own, other = cpu_of_children(broker.pid) - own, cpu_of(broker.pid) - other
                     print(
                         f"{codec:6}{source:>12}{wall:9.2f}{records / wall:12,.0f}"
@@ -170,7 +171,7 @@ def cpu_of(pid: int) -> float:
 
 
 def cpu_of_children(besides: int) -> float:
-    """Of the JVM and its Python workers; of workers that have ended, as their parents know it."""
+    """CPU seconds of the JVM and its Python workers, including workers that have ended."""
     total = 0.0
     for process in psutil.Process().children(recursive=True):
         if process.pid != besides:

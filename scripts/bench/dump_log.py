@@ -1,13 +1,13 @@
-"""Reading a log without a broker, beside Kafka's DumpLogSegments on the same files in the same run.
+"""Compares reading a log without a broker with Kafka's DumpLogSegments on the same files.
 
     .venv/bin/python scripts/bench/dump_log.py [--megabytes 200] [--rounds 3]
 
-Measured, in MB of log per second: `storage.reader` (records as values; record columns; batch
-columns), and `pykafkalog dump-log` shallow, deep and deep with contents as whole processes that
-write to /dev/null, beside Kafka's tool with the same options. What each process needs to start is
-measured on a log of one batch and told apart: "net" is without it. Processor time stands beside
-wall time, as it says more on a machine that does other things, too. Three shapes of log: 1 KB
-records and 100-byte records in 16 KB batches, and one 100-byte record a batch (the worst case).
+Measures MB of log per second of `storage.reader` (records as values; record columns; batch columns)
+and of `pykafkalog dump-log` shallow, deep and deep with contents: whole processes that write to
+/dev/null, beside Kafka's tool with the same options. The start of each process is measured on a log
+of one batch; "net" is without it. Processor time stands beside wall time, because it says more on a
+machine that does other work. Three shapes of log: 1 KB records and 100-byte records in 16 KB
+batches, and one 100-byte record a batch (the worst case).
 """
 
 import argparse
@@ -47,7 +47,7 @@ OURS = (sys.executable, "-m", "tools", "dump-log")
 
 
 def fill(directory: Path, megabytes: float, value: int, count: int) -> Path:
-    """One segment of this shape in a partition directory."""
+    """Write one segment of this shape; return its partition directory."""
     directory.mkdir()
     rows = [(NOW + at, b"key%d" % at, b"x" * value, ()) for at in range(count)]
     batch = bytearray(build_batch(rows))
@@ -60,7 +60,7 @@ def fill(directory: Path, megabytes: float, value: int, count: int) -> Path:
 
 
 class Took(NamedTuple):
-    """Seconds."""
+    """Seconds by wall time and by processor time."""
 
     wall: float
     cpu: float
@@ -70,7 +70,7 @@ class Took(NamedTuple):
 
 
 def took(run: Callable[[], object], rounds: int) -> Took:
-    """Medians, of this process and of those that it starts."""
+    """Median times of `run`, of this process and of those that it starts."""
     walls, cpus = [], []
     for _ in range(rounds):
         before, begin = os.times(), time.perf_counter()
@@ -81,7 +81,7 @@ def took(run: Callable[[], object], rounds: int) -> Took:
 
 
 def process(command: tuple[str, ...]) -> None:
-    """To its end, into /dev/null."""
+    """Run the command to its end, its output to /dev/null."""
     with Path("/dev/null").open("w") as nowhere:
         subprocess.run(command, cwd=ROOT, stdout=nowhere, stderr=nowhere, check=True)
 
@@ -93,7 +93,7 @@ def rate(megabytes: float, time_: Took) -> str:
 
 
 def reader(view: PartitionView) -> dict[str, Callable[[], object]]:
-    """Ways through `storage.reader`."""
+    """The ways to read with `storage.reader`, by name."""
     return {
         "records as values": lambda: sum(1 for _ in view.records()),
         "record columns": lambda: sum(

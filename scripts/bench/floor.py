@@ -1,11 +1,12 @@
-"""What the kernel alone costs for produced bytes, beside this broker and Apache Kafka 4.3.1.
+"""Compares the kernel's cost of produced bytes with this broker's and Apache Kafka 4.3.1's.
 
     .venv/bin/python scripts/bench/floor.py [--rounds 3] [--megabytes 200] [--batches 16000,250000]
 
-The same Produce requests (four partitions, so many bytes each, five in flight on one connection) go
-in turn to three takers: a bare loop that receives a frame, takes its CRC-32C, writes four files and
-sends sixty bytes back (`floor`: no broker can cost less on this machine), this broker, and Apache
-Kafka. Told are user and system CPU seconds per GB of the taker's process, medians over the rounds.
+The same Produce requests (four partitions with --batches bytes each, five in flight on one
+connection) go in turn to three servers: a bare loop that receives a frame, computes its CRC-32C,
+writes four files and sends sixty bytes back (`floor`: no broker can cost less on this machine),
+this broker, and Apache Kafka. Reports user and system CPU seconds per GB of the server's process,
+medians over the rounds.
 
 On virtual machines the floor moves: the first touch of a page that the host has taken back costs
 more than copying into it.
@@ -83,7 +84,7 @@ def request(topic: str, size: int) -> bytes:
 
 
 def send_all(port: int, frame: bytes, total: int) -> float:
-    """Send the frame until `total` bytes are answered; how many GB that were."""
+    """Send the frame until `total` bytes are answered; return the GB that were sent."""
     count = max(total // len(frame), 1)
     sent = 0
     with socket.create_connection(("127.0.0.1", port)) as connection:
@@ -131,7 +132,7 @@ def main() -> int:
             for name, broker in brokers.items():
                 broker.start()
                 takers[name] = broker.pid, int(broker.bootstrap.rsplit(":", 1)[1])
-            for number in range(-1, args.rounds):  # the first one warms up
+            for number in range(-1, args.rounds):  # the first round only warms up
                 for size in sizes:
                     topic = f"floor-{size}-{number + 1}"
                     frame = request(topic, size)

@@ -3,9 +3,8 @@
     .venv/bin/python scripts/bench/handlers.py [rounds]
 
 Each line is the best of several rounds (the machine is shared), in microseconds per request:
-`codec` what parsing the request and building the response cost alone, `log` what Log.append or
-Log.read costs alone, `handler` what is left for everything between, `all` the sum as measured.
-Files lie in a temporary directory and are removed.
+`codec` is the cost of parsing the request and building the response, `log` that of Log.append or
+Log.read, `all` that of everything, `handler` the rest of it. The files are temporary.
 """
 
 import resource
@@ -48,11 +47,11 @@ from tests.support.transaction_harness import TransactionHarness
 
 VERSION_PRODUCE, VERSION_FETCH = 9, 12
 REQUESTS = 10_000
-"""Per round: CPU time is counted in ticks of some milliseconds."""
+"""Requests per round: many, because CPU time is counted in ticks of some milliseconds."""
 
 
 class Broker:
-    """Replication room and handlers over a real log directory."""
+    """The replication room and handlers over a real log directory."""
 
     def __init__(self, directory):
         config = BrokerConfig.parse({"log.dirs": directory, "broker.id": "1"})
@@ -233,7 +232,7 @@ def fetch(broker, rounds, name, partitions, idle, *, session):
 
 
 def long_poll(broker, rounds, name, partitions):
-    """A consumer parks, a producer wakes it: both requests together."""
+    """Measure a fetch that parks and the produce request that wakes it, together."""
     leaders = broker.topic(name, partitions)
     records = build_batch([(1_700_000_000_000, None, b"x" * 100, ())])
     ctx, handler = context(VERSION_FETCH), broker.fetch

@@ -1,4 +1,4 @@
-"""What the log alone costs: microseconds per append and read, opening and recovering directories.
+"""Measures the log alone: microseconds per append and read, opening and recovering directories.
 
     .venv/bin/python scripts/bench/log_append.py [--partitions 2000] [--recover-mb 256]
 
@@ -24,7 +24,7 @@ from storage.os_filesystem import OsFileSystem
 
 
 class Clock:
-    """The machine's."""
+    """The machine's clock."""
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -41,7 +41,7 @@ def manager(directory: str) -> LogManager:
 
 
 def measured(name: str, times: int, action: Callable[[], object]) -> None:
-    """One line: user, system and wall microseconds per call."""
+    """Print a line with user, system and wall microseconds per call."""
     cpu, wall = os.times(), time.perf_counter()
     action()
     wall, now = time.perf_counter() - wall, os.times()

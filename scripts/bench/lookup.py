@@ -2,9 +2,9 @@
 
     .venv/bin/python scripts/bench/lookup.py [--gigabytes 10] [--lookups 20000]
 
-The logs are sparse files of 1 GB segments: every 64 KB a real batch with entries in both indexes,
-then the header of one that fills the space and is never opened. Each lookup is a random one; the
-first pass opens segments and maps indexes and is told apart.
+The logs are sparse files of 1 GB segments: every 64 KB has a real batch with entries in both
+indexes, then the header of a batch that fills the space and is never opened. Lookups are random;
+the first pass, which opens segments and maps indexes, is reported apart.
 """
 
 import argparse
@@ -34,7 +34,7 @@ START_MS = 1_700_000_000_000
 
 
 class Clock:
-    """The machine's."""
+    """The machine's clock."""
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -44,7 +44,7 @@ class Clock:
 
 
 def pair(first: int) -> tuple[bytes, bytes]:
-    """A batch of ten records from `first` on, a millisecond per offset; header of its filler."""
+    """Return a batch of ten records from offset `first` on, a millisecond apart, and a filler."""
     real = bytearray(
         build_batch(
             [(START_MS + first + at, None, b"v" * 80, ()) for at in range(RECORDS)],
@@ -57,7 +57,7 @@ def pair(first: int) -> tuple[bytes, bytes]:
 
 
 def build(directory: Path, size: int) -> int:
-    """Write the segments; the log end offset."""
+    """Write the segments; return the log end offset."""
     directory.mkdir()
     per_pair, offset = RECORDS + 1, 0
     for base_position in range(0, size, SEGMENT):
@@ -73,7 +73,7 @@ def build(directory: Path, size: int) -> int:
                 offset_index += struct.pack(">ii", last, at * STRIDE)
                 time_index += struct.pack(">qi", START_MS + base + last, last)
                 offset += per_pair
-            # What a roll adds: the greatest timestamp.
+            # A roll adds an entry with the greatest timestamp.
             time_index += struct.pack(">qi", START_MS + offset - 1, offset - 1 - base)
             file.truncate(pairs * STRIDE)
         # The first batch of a segment has no entry.

@@ -1,8 +1,8 @@
-"""10,000 partitions after a clean stop: time until the real daemon serves, and its memory.
+"""Starts the real daemon on 10,000 cleanly stopped partitions: time until it serves, and memory.
 
     .venv/bin/python scripts/bench/open_partitions.py [--partitions 10000] [--rounds 3]
 
-Topics are made over the wire, each partition gets one record, the broker is stopped cleanly and
+Topics are made over the wire, each partition gets one record, and the broker is stopped cleanly and
 started again. Targets: 5 s from the start of the process to `started`, 400 MB resident.
 """
 
@@ -25,7 +25,7 @@ SECONDS, MEGABYTES = 5.0, 400.0
 
 
 def make(broker: BrokerProcess, partitions: int) -> None:
-    """Topics with `PER_TOPIC` partitions each, one record in every partition."""
+    """Make topics with `PER_TOPIC` partitions each, and one record in every partition."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     names = [f"many-{at}" for at in range(partitions // PER_TOPIC)]
     for name in names:

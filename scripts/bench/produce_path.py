@@ -1,11 +1,11 @@
-"""What a Produce request costs in Python, from the received bytes to the reply: counted, not timed.
+"""Counts the byte codes of a Produce request in Python, from the received bytes to the reply.
 
     .venv/bin/python scripts/bench/produce_path.py [--partitions 4] [--batch 16000] [--record 100]
 
-A connection serves requests of an idempotent producer, from a stream that is always readable.
-Counted are byte codes per request, by function: the same figure on an idle and on a crowded
-machine, so a change of one per cent shows. Microseconds of user time are told beside it, best of
-some runs; writes are left out of both (they are the kernel's, see `floor.py`).
+A connection serves requests of an idempotent producer, from a stream that is always readable. Byte
+codes per request, by function, are the same on an idle and on a crowded machine, so a change of one
+per cent shows. Beside them stand microseconds of user time, best of some runs. Both leave out
+writes, whose cost is the kernel's (see `floor.py`).
 """
 
 import argparse
@@ -52,7 +52,7 @@ INFO = ConnectionInfo(
 
 
 class Client:
-    """A stream: receives `count` requests, one at a time; takes and forgets replies."""
+    """A stream that gives the connection `count` requests, one at a time, and drops replies."""
 
     def __init__(self, topic: str, partitions: int, size: int, record: int, count: int) -> None:
         value = os.urandom(min(record or size, size))
@@ -110,7 +110,7 @@ class Client:
 
 
 def serve(broker: Broker, topic: str, args: argparse.Namespace, count: int) -> None:
-    """All requests of one client."""
+    """Serve all requests of one client."""
     broker.topic(topic, args.partitions)
     client: Any = Client(topic, args.partitions, args.batch, args.record, count)
     channel = RequestChannel(
@@ -148,7 +148,7 @@ def main() -> int:
             counts[f"{os.path.relpath(code.co_filename)}:{code.co_name}"] += 1
         return count
 
-    # The kernel's part: it would drown the rest.
+    # The kernel's part would outweigh the rest.
     OsFile.pwrite = lambda self, data, position: None  # type: ignore[method-assign]
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         broker = Broker(directory)

@@ -1,11 +1,11 @@
-"""Which Python runs the broker cheapest: the same requests on each, side by side.
+"""Finds the Python that runs the broker cheapest: the same requests on each, side by side.
 
     .venv/bin/python scripts/bench/pythons.py PYTHON PYTHON … [--alternations 5]
 
-PYTHON is an interpreter of an environment that has this project's dependencies (`scripts/test
---every-python` makes .venvs/3.12 and the like). In each alternation every interpreter runs
+PYTHON is an interpreter of an environment that has this project's dependencies
+(`scripts/test-pythons` makes .venvs/3.12 and the like). In each alternation every interpreter runs
 `handlers.py` once (codec, handlers and log, in-process) and starts the command line once, so that
-what else the machine does falls on all of them. Shown is processor time: the median over the
+other work of the machine affects all of them. Shows processor time: the median over the
 alternations, and the smallest.
 """
 
@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def cpu_seconds(words: list[str]) -> float:
-    """Processor time of a command and what it starts."""
+    """Processor time of a command and of the processes that it starts."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # Compiled modules are kept, or each start would compile them all anew.
+    # Keep compiled modules, or each start would compile them again.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(words, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, env=environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

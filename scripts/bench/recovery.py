@@ -1,11 +1,11 @@
-"""Recovery of an unclean partition, beside Apache Kafka's of the same directory.
+"""Compares the recovery of an unclean partition with Apache Kafka's of the same directory.
 
     .venv/bin/python scripts/bench/recovery.py [--megabytes 1000] [--rounds 3]
 
 One partition of 1 KB records in 16 KB batches lies in a log directory without a clean-shutdown
-marker, checkpoints or indexes. Both brokers open copies of it in turn, in the same run; what counts
-is what each says in its log about loading. The first round of Java includes its warming up, as it
-does after every real crash. Target: at least as fast as Kafka.
+marker, checkpoints or indexes. Both brokers open copies of it in turn, in the same run; the times
+are those that each logs for loading. Java's first round includes its warming up, as after every
+real crash. Target: at least as fast as Kafka.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def one_batch() -> bytes:
 
 
 def fill(path: Path, megabytes: int) -> int:
-    """A record file of this size, one segment. Its number of batches."""
+    """Write a record file of this size, one segment; return its number of batches."""
     batch = bytearray(one_batch())
     count = megabytes * 1_000_000 // len(batch)
     with path.open("wb") as file:
@@ -56,7 +56,7 @@ def fill(path: Path, megabytes: int) -> int:
 
 
 def kafka_directory(where: Path) -> ApacheKafka:
-    """A log directory of Apache Kafka with an empty topic, left as after kill -9."""
+    """Make a log directory of Apache Kafka with an empty topic, left as after kill -9."""
     where.mkdir()
     loud = where / "log4j2.properties"
     loud.write_text(LOG4J)
@@ -77,7 +77,7 @@ def kafka_directory(where: Path) -> ApacheKafka:
 
 
 def reset(partition: Path, master: Path) -> None:
-    """The unclean state again: records, and nothing beside them."""
+    """Restore the unclean state: the records, and no other file."""
     for path in partition.iterdir():
         if path.name != "partition.metadata":
             path.unlink()
@@ -89,7 +89,7 @@ def reset(partition: Path, master: Path) -> None:
 
 
 def kafka_seconds(kafka: ApacheKafka) -> float:
-    """From its log: how long the loading of the partition took."""
+    """Seconds that Kafka took to load the partition, from its log."""
     (kafka.directory / "kafka.out").unlink(missing_ok=True)
     kafka.start()
     told = (kafka.directory / "kafka.out").read_text()
@@ -105,7 +105,7 @@ def kafka_seconds(kafka: ApacheKafka) -> float:
 
 
 def our_seconds(directory: Path, source: Path, master: Path) -> float:
-    """From our log, of the real daemon over a copy of Kafka's directory."""
+    """Seconds that the real daemon took on a copy of Kafka's directory, from its log."""
     logs = directory / "kafka-logs"
     shutil.rmtree(directory, ignore_errors=True)
     (logs / f"{TOPIC}-0").mkdir(parents=True)
@@ -120,7 +120,7 @@ def our_seconds(directory: Path, source: Path, master: Path) -> float:
 
 
 def check_same(ours: Path, theirs: Path) -> None:
-    """Both have kept everything and built the same index sizes, or the numbers mean nothing."""
+    """Assert that both kept the same bytes of records, or the numbers mean nothing."""
     for name in (f"{0:020d}.log",):
         a, b = ours / name, theirs / name
         assert a.stat().st_size == b.stat().st_size, (a, b)

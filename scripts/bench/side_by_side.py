@@ -1,12 +1,12 @@
-"""This broker beside Apache Kafka 4.3.1, alternating in one run, with Apache Kafka's own tools.
+"""Compares this broker with Apache Kafka 4.3.1, alternating in one run, by Kafka's own tools.
 
 Both brokers run at the same time, warmed up by the same load, and are measured in turn: for every
-round and every setting first the one, then the other, the order changing with each round. Reported
-are medians over the rounds and the ratio of the medians:
+round and every setting first the one, then the other, the order changing with each round. Reports
+medians over the rounds and the ratio of the medians:
 
-* produce: `kafka-producer-perf-test` (4 partitions, acks=all, idempotent, linger 5 ms): MB/s as
-  the tool says, CPU seconds of the broker process per GB;
-* consume: `kafka-consumer-perf-test` over what was produced (no initial rebalance delay);
+* produce: `kafka-producer-perf-test` (4 partitions, acks=all, idempotent, linger 5 ms): MB/s by the
+  tool, CPU seconds of the broker process per GB;
+* consume: `kafka-consumer-perf-test` over the produced records (no initial rebalance delay);
 * depth 1: one connection, one small Produce request (acks=1) at a time, requests per second;
 * start: from starting the process to its first ApiVersions answer, on fresh directories;
 * memory: resident set of a fresh broker after 1 GB produced.

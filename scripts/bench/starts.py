@@ -1,4 +1,4 @@
-"""Time to serve after kill -9, where much lies on the disk and little was written last.
+"""Measures the time to serve after kill -9, with much data on the disk and few recent writes.
 
     .venv/bin/python scripts/bench/starts.py [--setups segments,one-log,tails] [--idle 10]
 
@@ -8,17 +8,17 @@ Three log directories, whose files the storage engine itself writes:
     one-log    one partition with 5,000 segments
     tails      2,000 partitions with one segment each, 3.8 GB in all
 
-Each directory goes through four lives of the real daemon, all of which end by kill -9
+Each directory goes through four lives of the real daemon, each ended by kill -9. They start
 
-    unknown    nothing says what was synced: the checkpoints are gone, all has to be read (the
-               price of a directory that lost its checkpoints; it is paid once)
+    unknown    without checkpoints, so that all has to be read (the price of a directory that lost
+               its checkpoints, paid once)
     at once    after a life that was killed as soon as it served
     idle       after a life that was killed when it had served for `--idle` seconds, without traffic
-    tail       the same, but every 20th partition got one record in the last moment
+    tail       the same, but every 20th partition got one record at the last moment
 
-`wall` is from the start of the process until it serves, `cpu` the processor seconds it has used by
-then, `loaded` what the broker says of its logs. Target: `at once`, `idle` and `tail` within 3 s,
-whatever lies there. The page cache is warm: the files were written just before.
+`wall` is from the start of the process until it serves, `cpu` its processor seconds until then,
+`loaded` its log line about the logs. Target: `at once`, `idle` and `tail` within 3 s, however much
+data there is. The page cache is warm: the files were written shortly before.
 """
 
 import argparse
@@ -50,13 +50,13 @@ PER_TOPIC = 500
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a directory holds."""
+    """The contents of a directory."""
 
     partitions: int
     segments: int
-    """In all."""
+    """Segments of all partitions together."""
     batches: int
-    """Of each segment."""
+    """Batches of each segment."""
     batch_bytes: int
 
 
@@ -88,7 +88,7 @@ def fail(lost: object) -> None:
 
 
 def make(setup: Setup, broker: BrokerProcess) -> None:
-    """The partitions, known to the broker; then their records, and no checkpoint that tells."""
+    """Make partitions that the broker adopts, then write their records and remove checkpoints."""
     manager = open_manager(broker.log_dir)
     for tp in partitions_of(setup):
         manager.get_or_create_log(tp, topic_id(tp.topic), TopicConfig(), is_new=True)
@@ -115,7 +115,7 @@ def make(setup: Setup, broker: BrokerProcess) -> None:
 
 
 def start(broker: BrokerProcess) -> tuple[float, float, float]:
-    """Wall seconds, processor seconds, and what it says of loading."""
+    """Start; return wall seconds, processor seconds, and the seconds it logs for loading."""
     begin = time.perf_counter()
     broker.start(timeout_s=300)
     wall = time.perf_counter() - begin
@@ -125,7 +125,7 @@ def start(broker: BrokerProcess) -> tuple[float, float, float]:
 
 
 def write_tails(setup: Setup, broker: BrokerProcess) -> None:
-    """One record in every 20th partition."""
+    """Produce one record to every 20th partition."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 50})
     for tp in list(partitions_of(setup))[::20]:
         producer.produce(tp.topic, b"value", partition=tp.partition)
@@ -133,7 +133,7 @@ def write_tails(setup: Setup, broker: BrokerProcess) -> None:
 
 
 def measure(name: str, setup: Setup, idle_s: float) -> bool:
-    """The lives of one directory; whether those that have a target are within it."""
+    """Run the lives of one directory; return whether those with a target keep it."""
     with tempfile.TemporaryDirectory(prefix="starts-") as where:
         broker = BrokerProcess(Path(where), {"log.initial.task.delay.ms": "30000"})
         begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""How long from the start of the process to the first ApiVersions answer (target: half a second).
+"""Measures the start of the process to the first ApiVersions answer (target: half a second).
 
 scripts/bench/startup.py [rounds]
 
@@ -22,7 +22,7 @@ API_VERSIONS_V0 = bytes.fromhex("0000000a0012000000000001ffff")
 
 
 def one_start(directory: Path, port: int) -> float:
-    """Seconds until the answer; the broker is stopped again."""
+    """Start a broker, stop it, and return the seconds until its first answer."""
     used = under_test()
     begin = time.perf_counter()
     process = subprocess.Popen(

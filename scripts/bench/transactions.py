@@ -1,19 +1,19 @@
-"""What transactions cost here and on Apache Kafka 4.3.1, alternating in one run.
+"""Compares transactions here and on Apache Kafka 4.3.1, alternating in one run.
 
 Both brokers run at the same time, warmed up by the same load, and are measured in turn: for every
-round and every figure first the one, then the other, the order changing with each round. Reported
-are medians over the rounds, and the ratio (ours / Kafka's) of the medians:
+round and every figure first the one, then the other, the order changing with each round. Reports
+medians over the rounds, and the ratio (ours / Kafka's) of the medians:
 
 * perf, N B: `kafka-producer-perf-test --transaction-duration-ms 100` with records of N bytes, one
-  transactional producer: MB/s as the tool says (more is better), CPU seconds of the broker process
-  per GB (less is better);
+  transactional producer: MB/s by the tool (more is better), CPU seconds of the broker process per
+  GB (less is better);
 * commit: begin, one record of 100 bytes, commit, one transaction after another: milliseconds of a
   transaction, p50, p95 and p99 of a round (less is better), and broker CPU;
-* copy: the same with the offset of a record that was consumed before in the transaction
+* copy: the same, and the transaction also commits the offset of a record that was consumed before
   (consume-transform-produce);
 * visible: from the call of commit until a waiting read_committed consumer has the record.
 
-The latter three with confluent-kafka (librdkafka) and with Kafka's own Java client.
+The last three are measured with confluent-kafka (librdkafka) and with Kafka's own Java client.
 
 examples:
   scripts/bench/transactions.py                        everything, about ten minutes
@@ -84,13 +84,13 @@ def perf(broker: Broker, topic: str, size: int, megabytes: int) -> dict[str, flo
 
 
 def with_java(broker: Broker, topic: str, what: str, count: int, warm: int) -> list[float]:
-    """Milliseconds of each transaction of Kafka's own client."""
+    """Milliseconds of each transaction, by Kafka's own client."""
     arguments = (broker.bootstrap, topic, str(count), str(warm), what)
     return [float(line) for line in java(JAVA_PROGRAM, *arguments, timeout=300).stdout.split()]
 
 
 def with_librdkafka(broker: Broker, topic: str, what: str, count: int, warm: int) -> list[float]:
-    """Milliseconds of each transaction of confluent-kafka."""
+    """Milliseconds of each transaction, by confluent-kafka."""
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -230,7 +230,7 @@ class Figures:
         table = Table("figure (median)", *MAKERS, "ratio", "all, pykafkalog", "all, Apache Kafka")
         for what in self.rows["pykafkalog"]:
             ours, theirs = (self.rows[name].get(what) for name in MAKERS)
-            if ours is None or theirs is None:  # it was interrupted
+            if ours is None or theirs is None:  # the run was interrupted
                 continue
             mine, other = statistics.median(ours), statistics.median(theirs)
             singles = (" ".join(f"{value:.2f}" for value in side) for side in (ours, theirs))
@@ -239,7 +239,7 @@ class Figures:
 
 
 def measure(args: argparse.Namespace, brokers: dict[str, Broker], figures: Figures) -> None:
-    """All rounds."""
+    """Measure all rounds."""
     skipped = args.skip.split(",")
     for number in range(args.rounds):
         console.rule(f"round {number + 1} of {args.rounds}")
@@ -260,7 +260,7 @@ def measure(args: argparse.Namespace, brokers: dict[str, Broker], figures: Figur
 
 
 def warm_up(broker: Broker, megabytes: int, count: int) -> None:
-    """The JVM compiles, caches fill: the same load for both."""
+    """Put the same load on both, so that the JVM compiles and caches fill."""
     for turn in range(3):
         perf(broker, f"warm-{turn}", 1024, megabytes)
     for what in WHAT:

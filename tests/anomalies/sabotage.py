@@ -61,8 +61,12 @@ def without_raised_epochs(put: Put) -> None:
 def without_lso(put: Put) -> None:
     """Committed readers are served as all others are."""
     from broker.api import fetch
+    from broker.replication.isolation import READ_UNCOMMITTED, isolation_of
 
-    put(fetch, "_TXN_COMMITTED", fetch._HIGH_WATERMARK)
+    def uncommitted(*, is_replica: bool, isolation_level: int) -> Any:
+        return isolation_of(is_replica=is_replica, isolation_level=READ_UNCOMMITTED)
+
+    put(fetch, "isolation_of", uncommitted)
 
 
 def without_aborted_ranges(put: Put) -> None:

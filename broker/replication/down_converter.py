@@ -162,7 +162,7 @@ class DownConverter:
                 window = _first_size(batches)
                 if not len(batches) < window <= len(raw) - position:
                     break
-            # Else: only control batches, or records below the fetch offset.
+            # Else: only control batches, or batches without a record from the fetch offset on.
             position += converted.read
         return converted._replace(read=position + converted.read)
 

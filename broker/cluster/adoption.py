@@ -1,22 +1,22 @@
-"""Taking over what another broker wrote: partition directories that the metadata store lacks.
+"""Adopts partition directories of another broker that the metadata store does not know.
 
 `scan` reads the log directories, `plan` decides, `take_over` does both and writes the store unless
-it is a dry run. Logs are not opened for it, and no file of theirs is changed.
+it is a dry run. It opens no logs and changes none of their files.
 
 Rules
-1. A topic's id is the one in `partition.metadata`; the metadata log of a KRaft Kafka beside the
-   logs tells the partitions and the configs, and counts only where it names the same id. A
-   directory without an id (before Kafka 2.8) takes the KRaft one, else a new one.
-2. What the store knows under the same id stays as it is; partitions it lacks are added.
-3. What the store knows under another id is replaced when no directory bears the store's id any
-   more: the other broker has deleted the topic and made it again. Otherwise it is a conflict.
+1. A topic's id is the one in `partition.metadata`. If a KRaft Kafka's metadata log lies beside the
+   logs and names the same id, the topic's partitions and configs come from it. A directory without
+   an id (before Kafka 2.8) gets the id in the KRaft log, or else a new one.
+2. A topic that the store knows under the same id stays as it is; missing partitions are added.
+3. A topic that the store knows under another id is replaced if no directory has the store's id: the
+   other broker has deleted the topic and made it again. Otherwise it is a conflict.
 4. A conflict (directories of one topic with different ids, one partition twice, another id) is left
-   out and told; the rest is taken over.
-5. Partitions between those found that lie on other brokers are made here, and are empty.
+   out and reported; the other topics are adopted.
+5. Partitions missing between those found (they lie on other brokers) are made here, empty.
 6. Producer ids continue at `FIRST_PRODUCER_ID`. Kafka counts its own from 0 and never learns which
-   ids were handed out here: had both the same, the batches of one producer would be taken for
-   duplicates of the other's and be lost, as soon as a directory goes back and forth.
-7. Leader epochs need nothing here: `Controller.lead` continues above those found in the logs.
+   ids were handed out here. If both used the same ids and a directory went back and forth, batches
+   of one producer would be taken for duplicates of another's and be lost.
+7. Leader epochs need no rule: `Controller.lead` continues above those found in the logs.
 
 Used by `broker.server` when its store is new, and by `broker.offline.adopt` (the `--adopt` mode).
 """
@@ -58,13 +58,13 @@ from storage.paths import DirState, join, parse_partition_dir
 log = logging.getLogger(__name__)
 
 FIRST_PRODUCER_ID: Final = 1 << 40
-"""Far above what a Kafka will ever have handed out, far below where the ids end."""
+"""Far above any id that a Kafka has handed out, and far below the largest id."""
 
 NO_CONTROLLER_EPOCH: Final = 0
 
 
 class Action(StrEnum):
-    """What becomes of a topic that was found."""
+    """The decision about a topic that was found."""
 
     ADOPTED = "adopted"
     GROWN = "partitions added"
@@ -92,13 +92,13 @@ class FoundPartition:
 
 @dataclass(slots=True)
 class Found:
-    """What lies in the log directories."""
+    """The contents of the log directories."""
 
     topics: dict[str, dict[int, list[FoundPartition]]] = field(default_factory=dict)
     """Name to partition number to its directories: more than one is a conflict."""
     kraft: KraftMetadata | None = None
     foreign: bool = False
-    """A KRaft Kafka uses these directories, too."""
+    """Whether a KRaft Kafka uses these directories too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,13 +108,13 @@ class TopicVerdict:
     name: str
     action: Action
     topic: TopicImage | None
-    """As it will be in the store; None for a conflict."""
+    """The topic as it will be in the store; None for a conflict."""
     found: tuple[int, ...]
     """Partitions that have a directory."""
     config_source: ConfigSource
     reason: str = ""
     dropped_configs: tuple[str, ...] = ()
-    """Configs of the other broker that this one does not know or take."""
+    """Configs of the other broker that this one does not know or accept."""
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -123,7 +123,7 @@ class TopicVerdict:
         return tuple(index for index in known if index not in self.found)
 
     def as_log_line(self) -> tuple[int, str]:
-        """(level, text) for the log of a broker that takes over on its own."""
+        """Return (level, text) for the log of a broker that adopts at its start."""
         if self.topic is None:
             return logging.ERROR, f"Left out topic {self.name}: {self.reason}"
         text = (
@@ -305,7 +305,7 @@ def _conflict(partitions: Mapping[int, list[FoundPartition]], known: TopicImage 
 def operations_of(
     verdicts: Iterable[TopicVerdict], known: Mapping[str, TopicImage]
 ) -> list[Operation]:
-    """The changes of the store that make `verdicts` true."""
+    """Return the changes of the store that carry out `verdicts`."""
     operations: list[Operation] = []
     for verdict in verdicts:
         topic = verdict.topic

@@ -1,7 +1,7 @@
 """The controller of a stand-alone broker: every change of topics goes through here.
 
-It plans a change, writes the tree, and waits until the `ImageApplier`, which a watch tells of the
-write, has brought replicas and image there; what came of it is the answer.
+It plans a change, writes the tree, and waits until the `ImageApplier`, which watches the tree, has
+applied the write to replicas and image; the outcome is the answer.
 
 Rules
 1. One change at a time (`TreeChanges`), so that concurrent creations of one topic, or a config
@@ -9,10 +9,10 @@ Rules
 2. Store first, then the disk, then the image: a client never sees a topic that a crash could take
    back, nor one whose partitions cannot be written to yet.
 3. A deletion that a crash cuts short is finished at the next start (`topic_deletion`).
-4. What has begun is finished: the client's going away does not cancel a change half-way.
-5. At a start a partition whose log cannot be opened (failed disk) has no leader; the rest serves
-   on. New partitions are opened all or none: a refusal leaves nothing behind, and the write is
-   taken back. When the disk failed they stay, without leaders, and the refusal says so.
+4. A change that has begun is finished, even if its client disconnects.
+5. At a start a partition whose log cannot be opened (failed disk) has no leader; the others are
+   served. New partitions are opened all or none: after a refusal the write is undone and nothing is
+   left. If a disk failed they stay, without leaders, and the client gets KAFKA_STORAGE_ERROR.
 
 Start-up, called by `broker.server`: `load` (before the logs are loaded: they need the topics'
 configs), `lead` (after), `register` (when the sockets are bound). Refusals are `KafkaError`s. After
@@ -72,7 +72,7 @@ log = logging.getLogger(__name__)
 
 
 class Controller:
-    """Owns the tree's topics."""
+    """Changes the topics of the metadata tree; the only one that does while the broker runs."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Controller:
     # ------------------------------------------------------------------ start
 
     async def load(self) -> None:
-        """Fill the image from the tree, as the last run left it. Raises BadValueError."""
+        """Fill the image from the tree that the last run left. Raises BadValueError."""
         self._writes.epoch = await read_controller_epoch(self._store) + 1
         await self._deletions.load()
         self._image.controller_id = self._broker_id
@@ -129,14 +129,14 @@ class Controller:
         return self._configs.of_topic(name)
 
     async def follow_broker_config(self, before: BrokerConfig, now: BrokerConfig) -> None:
-        """The broker's configuration has changed while it runs: topics' defaults follow."""
+        """The broker's configuration has changed while it runs: update the topics' defaults."""
         async with self._changes.one_at_a_time:
             await self._configs.follow_broker(now)
 
     async def lead(self) -> None:
-        """Elect this broker for every partition it has a replica of, and have them opened.
+        """Elect this broker for every partition of which it has a replica, and have logs opened.
 
-        Deletions of the last run are finished.
+        Finishes the deletions of the last run.
         """
         epoch = str(self._writes.epoch).encode()
         known = await self._store.get(CONTROLLER_EPOCH) is not None
@@ -183,8 +183,8 @@ class Controller:
     async def delete_topic(self, name: str) -> None:
         """Remove a topic and its logs. Raises KafkaError.
 
-        When this returns the topic is gone for clients; the files follow `file.delete.delay.ms`
-        later (S-RET-8), and the name may be used again at once.
+        When this returns clients no longer see the topic and its name may be used again; its files
+        are removed `file.delete.delay.ms` later (S-RET-8).
         """
         if not self._configs.broker.delete_topic_enable:
             raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
@@ -203,7 +203,7 @@ class Controller:
         *,
         validate_only: bool = False,
     ) -> None:
-        """Let a topic have `count` partitions; only ever more (S-META-2). Raises KafkaError."""
+        """Raise the number of a topic's partitions to `count` (S-META-2). Raises KafkaError."""
         async with self._changes.one_at_a_time:
             topic = self._image.topic(name)
             if topic is None:
@@ -234,7 +234,7 @@ class Controller:
         *,
         validate_only: bool = False,
     ) -> None:
-        """Change what a topic sets itself; `change` makes the new configs from the old ones.
+        """Change a topic's own configs; `change` makes the new ones from the old ones.
 
         Raises KafkaError: what `change` raises, UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG.
         """

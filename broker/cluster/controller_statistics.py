@@ -1,4 +1,4 @@
-"""What the controller counts for metrics."""
+"""The controller's numbers for metrics."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from broker.cluster.image import NO_LEADER, MetadataImage
 from broker.cluster.leadership import ElectionStatistics
 
 _PARTITIONS_A_STEP: Final = 2000
-"""Counted before others have their turn: about half a millisecond."""
+"""Partitions counted in one step: about half a millisecond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,16 +20,16 @@ class ControllerStatistics:
     global_partition_count: int
     offline_partitions_count: int
     preferred_replica_imbalance_count: int
-    """Partitions that another replica leads than the first of them."""
+    """Partitions led by another replica than the preferred (first) one."""
     topics_to_delete_count: int
     elections: ElectionStatistics
-    """Of this start."""
+    """Counts of this start's elections."""
 
 
 def count_in_steps(
     image: MetadataImage, elections: ElectionStatistics, topics_to_delete: int
 ) -> Generator[None, None, ControllerStatistics]:
-    """Count what the image shows, some partitions a step."""
+    """Count the topics and partitions of the image, some partitions a step."""
     offline = imbalanced = partitions = 0
     for topic in list(image.topics()):
         for partition in topic.partitions.values():

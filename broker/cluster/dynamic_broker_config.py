@@ -1,12 +1,12 @@
-"""The broker's configuration while it runs: what holds now, and how it is changed.
+"""The broker's configuration while it runs: the current values, and how they are changed.
 
-`current` is a frozen `BrokerConfig`, replaced as a whole by each change; who took it at start and
-has to follow registers with `followers`. Rules
+`current` is a frozen `BrokerConfig`, which each change replaces as a whole; a component that must
+follow changes registers with `followers`. Rules
 
-1. What is set while running is in the metadata store before it holds, and holds after a restart.
-2. A change is checked whole before anything is written: names, types, what the values mean
-   together, and sizes of thread pools.
-3. What the store holds and this version cannot use is logged and left out: the broker starts.
+1. A change is written to the metadata store before it takes effect, and holds after a restart.
+2. The whole change is checked before anything is written: names, types, combinations of values, and
+   sizes of thread pools.
+3. Stored configs that this version cannot use are logged and left out: the broker starts.
 
 The rules of layers and keys are in `config.dynamic`. After Kafka's `DynamicBrokerConfig`.
 """
@@ -29,15 +29,14 @@ Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]
 """Makes the new configs of a resource from the old ones; may raise KafkaError."""
 
 Follower = Callable[[BrokerConfig, BrokerConfig], Awaitable[None]]
-"""Told the configuration before and after a change."""
+"""Called with the configuration before and after a change."""
 
 
 class DynamicBrokerConfig:
-    """The layers of the broker's settings, checked and laid over one another again after each
-    change."""
+    """The layers of the broker's configuration, checked and merged again after each change."""
 
     def __init__(self, static: BrokerConfig, store: MetadataStore) -> None:
-        """`static`: of `server.properties`, with the broker id resolved."""
+        """`static` is from `server.properties`, with the broker id resolved."""
         self.current = static
         self.layers = ConfigLayers(file=static.originals)
         self.followers: list[Follower] = []
@@ -46,7 +45,7 @@ class DynamicBrokerConfig:
         self._changing = trio.Lock()
 
     async def load(self) -> None:
-        """Take what the store holds, before the parts of the broker are made."""
+        """Read the configs in the store, before the components of the broker are made."""
         cluster = await self._stored(None)
         broker = await self._stored(self._broker_id)
         for layers in (
@@ -78,7 +77,7 @@ class DynamicBrokerConfig:
     async def alter(
         self, change: Change, *, for_cluster: bool, validate_only: bool = False
     ) -> None:
-        """Change what is set for the cluster or for this broker.
+        """Change the configs that are set for the cluster or for this broker.
 
         Raises KafkaError: what `change` raises, INVALID_REQUEST with the reason (KAFKA-13609).
         """

@@ -1,8 +1,8 @@
 """The metadata tree of a stand-alone broker, kept by a medium (`broker.world.metadata_medium`).
 
-Reads answer from memory (`NodeTree`). Writes go to the medium in a worker, one at a time; when they
-are durable they change memory and watches are told, before the next write begins. Ephemeral nodes
-are kept in memory only: the process is the session.
+Reads are answered from memory (`NodeTree`). Writes go to the medium in a worker, one at a time;
+when a write is durable it changes memory and watches are called, before the next write begins.
+Ephemeral nodes are kept in memory only: the process is the session.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ from broker.world.turns import wait_for_turn
 from broker.world.workers import Workers
 
 _NODES_PER_TURN: Final = 512
-"""About a millisecond."""
+"""Nodes gone through between two turns: about a millisecond."""
 
 
 class EmbeddedStore:
@@ -42,13 +42,13 @@ class EmbeddedStore:
         self._watchers: list[tuple[str, Watcher]] = []
         self._closed = False
         self.fresh = medium.fresh
-        """True when the medium was made by this opening: nothing was known before."""
+        """Whether this opening made the medium, so that it has no earlier metadata."""
 
     @classmethod
     async def open(
         cls, opener: Callable[[str], MetadataMedium], path: str, workers: Workers
     ) -> "EmbeddedStore":
-        """Open or make the medium at `path`. Raises MetadataStoreError when it is not ours."""
+        """Open or make the medium at `path`. Raises MetadataStoreError if it cannot be used."""
 
         def load() -> tuple[MetadataMedium, list[Row]]:
             medium = opener(path)
@@ -96,7 +96,7 @@ class EmbeddedStore:
                 await self._tell(events)
 
     async def _tell(self, events: Sequence[NodeEvent]) -> None:
-        """While nothing else is written, so that watches hear of changes in their order."""
+        """Call the watches, holding the write lock, so that they get changes in their order."""
         for watched, watcher in tuple(self._watchers):
             told: list[NodeEvent] = []
             await self._in_turns(_below(watched, events, told))
@@ -109,7 +109,7 @@ class EmbeddedStore:
                 await wait_for_turn()
 
     async def _write(self, changes: Changes) -> None:
-        """Cannot be cancelled once a worker has begun, so memory follows the medium always."""
+        """Write to the medium; not cancelled once begun, so memory always follows the medium."""
         try:
             await self._workers.in_thread(_write, self._medium, changes)
         except MediumFailed as error:

@@ -1,18 +1,19 @@
-"""Finalized features: which levels of new behaviour clients may rely on (KIP-584).
+"""Finalized features: the levels of new behaviour that clients may rely on (KIP-584).
 
-    supported   what this software can do: a range of levels, `SUPPORTED`
-    finalized   what an operator has settled on: one level, kept in the tree under /feature
+    supported   the range of levels that this software has, `SUPPORTED`
+    finalized   the one level that an operator has chosen, kept in the tree under /feature
 
 Rules (Kafka's FeatureControlManager)
 
-1. A request's changes are made together or not at all; the first that is refused names the reason.
-2. A level must be supported. Going down must be asked for as a downgrade, and nothing else may be.
+1. All changes of a request are made, or none; the error is that of the first refused one.
+2. A level must be supported. A lower level must be requested as a downgrade, a higher one as an
+   upgrade.
 3. Level 0 is the same as a feature that is not finalized.
-4. The epoch grows with each change: clients believe the highest that they have seen.
+4. The epoch grows with each change: clients use the levels with the highest epoch they have seen.
 
-While /feature is missing every feature is at the level that new clusters begin with. Levels say
-what is told to clients; requests of either kind are served at any level, because a client that
-asked before a downgrade goes on with what it was told.
+While /feature is missing every feature has the initial level of new clusters. Levels only determine
+what clients are told: requests are served at any level, because a client that asked before a
+downgrade continues with the level that it got.
 """
 
 import logging
@@ -35,12 +36,12 @@ TRANSACTION_VERSION: Final = "transaction.version"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportedLevels:
-    """What this software can do of a feature."""
+    """The levels of a feature that this software supports."""
 
     lowest: int
     highest: int
     initial: int
-    """Where new clusters begin."""
+    """The level of new clusters."""
 
 
 SUPPORTED: Final[Mapping[str, SupportedLevels]] = MappingProxyType(
@@ -52,7 +53,7 @@ SUPPORTED: Final[Mapping[str, SupportedLevels]] = MappingProxyType(
 
 
 class UpgradeType(IntEnum):
-    """What a change is allowed to do, with the numbers of the request."""
+    """What a change may do; the values are the numbers in the request."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -70,7 +71,7 @@ class FeatureUpdate:
 
 
 class Features:
-    """The finalized levels, ready to be read at any moment."""
+    """The finalized levels, which can be read at any time without waiting."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -85,10 +86,9 @@ class Features:
         return MappingProxyType(self._levels)
 
     async def load(self) -> None:
-        """Read what was settled. Raises MetadataStoreError.
+        """Read the finalized levels. Raises MetadataStoreError.
 
-        A level that this software does not know (an older one is running than wrote it) is taken
-        for the highest that it does.
+        A level above the highest supported one (a newer version wrote it) counts as the highest.
         """
         node = await self._store.get(FEATURES)
         if node is None:
@@ -105,7 +105,7 @@ class Features:
     async def update(
         self, updates: Collection[FeatureUpdate], *, validate_only: bool = False
     ) -> None:
-        """Change levels (rule 1). Raises KafkaError, INVALID_UPDATE_VERSION with the reason."""
+        """Change levels (rule 1). Raises KafkaError INVALID_UPDATE_VERSION with the reason."""
         async with self._changing:
             for one in updates:
                 self._check(one)

@@ -1,8 +1,8 @@
-"""Who this broker is: the cluster's id and its own (S-START-6, S-START-7).
+"""The ids of the cluster and of this broker (S-START-6, S-START-7).
 
 Both must be known before the logs are opened (`meta.properties` is checked against them), so they
-are resolved right after the metadata store is open. What an earlier run wrote to `meta.properties`
-comes first: a directory that was Kafka's keeps its ids.
+are resolved right after the metadata store is open. A new id is made only if `meta.properties` has
+none: a directory that was Kafka's keeps its ids.
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ from protocol.types import uuid_to_text
 async def resolve_cluster_id(
     store: MetadataStore, new_uuid: NewUuid, recorded: str | None = None
 ) -> str:
-    """The cluster's id, made once (S-START-7): 22 characters of base64url.
+    """Return the cluster's id, made once (S-START-7): 22 characters of base64url.
 
-    `recorded` is the one in `meta.properties`, if any; a new store takes it over. That they agree
-    is for the log directories' own check.
+    `recorded` is the one in `meta.properties`, if any; a new store takes it over. The check of the
+    log directories compares the two, not this function.
     """
     node = await store.get(CLUSTER_ID)
     if node is not None:
@@ -39,10 +39,11 @@ async def resolve_cluster_id(
 async def resolve_broker_id(
     store: MetadataStore, config: BrokerConfig, recorded: int | None = None
 ) -> int:
-    """The configured id, else the recorded one, else a new one (S-START-6).
+    """Return the configured id, else the recorded one, else a new one (S-START-6).
 
     New ids are `reserved.broker.max.id` plus the version of /brokers/seqid after a write: 1001
-    first, and never the same twice. Raises ConfigError when generation is switched off.
+    first, and never the same twice. Raises ConfigError if a new one is needed and generation is
+    disabled.
     """
     if config.broker_id >= 0:
         return config.broker_id
@@ -58,11 +59,11 @@ async def resolve_broker_id(
 def choose_store_directory(
     live: Sequence[str], offline: Sequence[str], has_store: Sequence[str]
 ) -> str:
-    """The log directory that holds the metadata store.
+    """Return the log directory for the metadata store.
 
-    It is the one that has it already, else the first live one. Raises ConfigError when none has it
-    and a configured directory cannot be read: the store may be there, and starting without it
-    would forget every topic.
+    It is the one that has the store already, else the first live one. Raises ConfigError when none
+    has it and a configured directory cannot be read: the store may be in that one, and starting
+    without it would forget every topic.
     """
     for directory in live:
         if directory in has_store:

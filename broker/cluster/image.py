@@ -1,7 +1,7 @@
-"""What this broker knows of the cluster, ready to be read at any moment without waiting.
+"""The cluster metadata as this broker knows it, which can be read at any time without waiting.
 
-Values are frozen; the image swaps whole topics, so a reader that took a `TopicImage` sees one
-state of it. Only the controller (and, in a cluster, the watcher of the metadata store) writes.
+Values are frozen; the image swaps whole topics, so a `TopicImage` that a reader holds is one state
+of the topic. Only the `ImageApplier` writes topics, and only the controller the brokers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,11 +35,11 @@ class TopicImage:
     partitions: Mapping[int, PartitionImage]
     """By number, 0 to n-1 in order."""
     config: Mapping[str, str] = field(default_factory=dict)
-    """What the topic itself sets; the rest comes from the broker."""
+    """The topic's own configs; the others come from the broker."""
 
     @property
     def is_internal(self) -> bool:
-        """A topic that brokers keep for themselves."""
+        """Whether the topic holds state of the brokers."""
         return self.name in INTERNAL_TOPICS
 
 
@@ -49,7 +49,7 @@ class BrokerImage:
 
     broker_id: int
     endpoints: tuple[Listener, ...]
-    """What clients are told, by listener; empty: what they connected to."""
+    """The advertised addresses, by listener; empty: clients get the address they connected to."""
     rack: str | None = None
 
 
@@ -60,11 +60,11 @@ class MetadataImage:
         self.cluster_id = cluster_id
         self.controller_id = controller_id
         self.generation = 0
-        """Grows with every change; what is derived from the image can be cached by it."""
+        """Grows with every change; the key for caches of what is derived from the image."""
         self._topics: dict[str, TopicImage] = {}
         self._names_by_id: dict[bytes, str] = {}
         self._names_by_metric: dict[str, set[str]] = {}
-        """Names that would be the same where `.` is written as `_`, by that."""
+        """Names of topics, by the name with `.` written as `_`."""
         self._brokers: dict[int, BrokerImage] = {}
         self._partitions = 0
 
@@ -78,12 +78,12 @@ class MetadataImage:
         return None if name is None else self._topics[name]
 
     def colliding_name(self, name: str) -> str | None:
-        """A topic that differs from `name` by `.` and `_` only: both would share metric names."""
+        """Return a topic that differs from `name` only by `.` and `_`: metric names would clash."""
         names = self._names_by_metric.get(name.replace(".", "_"), ())
         return min((other for other in names if other != name), default=None)
 
     def has(self, tp: TopicPartition) -> bool:
-        """Whether there is such a partition."""
+        """Whether the partition exists."""
         topic = self._topics.get(tp.topic)
         return topic is not None and tp.partition in topic.partitions
 
@@ -104,7 +104,7 @@ class MetadataImage:
         return len(self._topics)
 
     def set_topic(self, topic: TopicImage) -> None:
-        """A topic is new or changed."""
+        """Add or replace a topic."""
         old = self._topics.get(topic.name)
         if old is not None and old.topic_id != topic.topic_id:
             self._names_by_id.pop(old.topic_id, None)
@@ -116,7 +116,7 @@ class MetadataImage:
         self.generation += 1
 
     def remove_topic(self, name: str) -> None:
-        """A topic is gone."""
+        """Remove a topic, if it exists."""
         topic = self._topics.pop(name, None)
         if topic is not None:
             self._names_by_id.pop(topic.topic_id, None)
@@ -128,6 +128,6 @@ class MetadataImage:
             self.generation += 1
 
     def set_broker(self, broker: BrokerImage) -> None:
-        """A broker is there, or says something new of itself."""
+        """Add or replace a broker."""
         self._brokers[broker.broker_id] = broker
         self.generation += 1

@@ -1,22 +1,22 @@
-"""Brings a broker from one image of the metadata to the next, as the watch of the tree tells it.
+"""Brings a broker from one image of the metadata to the next, driven by a watch of the tree.
 
-The controller only writes the tree. The applier hears of it by a watch, reads what has changed,
+The controller only writes the tree. The watch notifies the applier, which reads what has changed,
 computes the delta (`image_delta`) and carries it out, topic by topic, in this order
 
-1. a deleted topic leaves the image, then its logs go, then the coordinators are told;
-2. logs are made and opened, partitions led or resigned (`ReplicaManager.apply`);
-3. the image shows the topic, so that a client never sees one that cannot be written to yet;
-4. the topic's logs follow its configuration, coordinators are told of elections.
+1. remove a deleted topic from the image, delete its logs, notify the coordinators;
+2. make and open logs, lead or resign partitions (`ReplicaManager.apply`);
+3. put the topic into the image, so that a client never sees one that cannot be written to yet;
+4. update the configuration of the topic's logs, notify the coordinators of elections.
 
-What could not be opened has no leader in the image; new partitions that were refused are not in it.
-The tree says nothing of either: whoever wrote it may take that back (`heard`).
+Partitions that could not be opened have no leader in the image; new ones that were refused are not
+in it. The tree shows neither: the writer gets the outcome (`heard`) and may undo its write.
 
-A topic exists while it has a node and no mark of deletion. What a crash left marked is deleted by
-the first image. A start is the way from the empty image to the first: `load` shows topics, as logs
-need their configurations to be loaded, and `open_all` carries out their first deltas.
+A topic exists while it has a node and no mark of deletion. A topic that a crash left marked is
+deleted by the first image. A start goes from the empty image to the first: `load` shows the topics,
+because loading logs needs their configurations, and `open_all` carries out their first deltas.
 
-Whoever writes the tree may call `catch_up`: what was written until then holds when it returns.
-`run` does so for what others write. After Kafka's `BrokerMetadataPublisher`.
+A writer of the tree calls `catch_up`, which returns when all writes so far are applied; `run`
+applies those of other writers. After Kafka's `BrokerMetadataPublisher` (decision 75).
 """
 
 import logging
@@ -41,40 +41,40 @@ from protocol.errors import KafkaError
 log = logging.getLogger(__name__)
 
 _EVENTS_A_TURN: Final = 1024
-"""About a millisecond."""
+"""Events gathered between two turns: about a millisecond."""
 
 _FORESEEN: Final = (MetadataStoreError, KafkaError)
 
 
 class Replicas(Protocol):
-    """What is asked of `broker.replication.replica_manager.ReplicaManager`."""
+    """The part of `broker.replication.replica_manager.ReplicaManager` that is used here."""
 
     async def apply(self, delta: TopicDelta, config: TopicConfig | None) -> Outcome:
         """Make, open, lead, resign and delete what `delta` says. Raises KafkaError.
 
-        `config` is that of logs that are opened; None when none is.
+        `config` is for logs that are opened; None when none is.
         """
         ...
 
 
 class Coordinator(Protocol):
-    """What keeps its state in a topic, and has to know which partitions of it are led here."""
+    """A coordinator, which keeps its state in a topic and serves the partitions led here."""
 
     def on_elected(self, partition: int, leader_epoch: int) -> None:
         """This broker leads a partition of the topic from now on."""
         ...
 
     def on_resigned(self, partition: int) -> None:
-        """This broker leads it no more."""
+        """This broker no longer leads the partition."""
         ...
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
-        """Topics are gone, the coordinator's own or others; the image has forgotten them."""
+        """Topics were deleted, perhaps the coordinator's own; the image no longer has them."""
         ...
 
 
 class ImageApplier:
-    """Keeps image, replicas and coordinators at what the tree says."""
+    """Keeps image, replicas and coordinators in the state of the tree."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class ImageApplier:
         broker_id: int,
     ) -> None:
         self.coordinators: dict[str, Coordinator] = {}
-        """By the topic in which each keeps its state; told of elections while they are here."""
+        """By the topic in which each keeps its state; notified of elections while registered."""
         self._store = store
         self._image = image
         self._replicas = replicas
@@ -108,16 +108,16 @@ class ImageApplier:
     # ------------------------------------------------------------------ start
 
     async def load(self) -> None:
-        """Show what the tree holds; nothing of it is opened. Raises BadValueError."""
+        """Put the topics of the tree into the image, without opening logs. Raises BadValueError."""
         marked = await self._store.children(DELETE_TOPICS)
         for topic in await self._reader.read_all():
             if topic.name not in marked:
                 self._image.set_topic(topic)
 
     async def open_all(self) -> None:
-        """Open what is led here, delete what is marked: the first image holds. Once, after `load`.
+        """Open the logs led here and delete marked topics. Called once, after `load`.
 
-        Raises BadValueError, and what is wrong with a log unless it is a KafkaError.
+        Raises BadValueError, and an error of a log unless it is a KafkaError.
         """
         async with self._applying:
             news = {topic.name: TopicNews() for topic in self._image.topics()}
@@ -130,16 +130,16 @@ class ImageApplier:
     # ------------------------------------------------------------------ while running
 
     async def run(self) -> None:
-        """Apply for ever what anybody writes."""
+        """Apply the changes of all writers, until cancelled."""
         while True:
             await self._woken.wait()
             await self.catch_up()
 
     async def catch_up(self) -> None:
-        """Returns when all holds that the watch has told of.
+        """Apply all changes that the watch has reported.
 
-        A topic that cannot be followed (a node that cannot be read, a log that cannot be deleted)
-        is refused, and the others hold.
+        A topic whose change fails (an unreadable node, a log that cannot be deleted) is refused;
+        the others are applied.
         """
         async with self._applying:
             while self._told:
@@ -155,9 +155,9 @@ class ImageApplier:
 
     @contextmanager
     def heard(self) -> Iterator[dict[str, Outcome]]:
-        """What becomes of topics within the block, by name; unchanged ones are missing.
+        """Collect the outcomes of topics within the block, by name; unchanged topics have none.
 
-        For who writes the tree and then has it applied (`catch_up`), both within the block.
+        For a writer that writes the tree and calls `catch_up`, both within the block.
         """
         outcomes: dict[str, Outcome] = {}
         self._hearing.append(outcomes)
@@ -178,7 +178,7 @@ class ImageApplier:
                 await wait_for_turn()
 
     async def _delta(self, name: str, news: TopicNews, *, is_first: bool = False) -> TopicDelta:
-        """From what the image shows of a topic to what the tree holds; first, from nothing."""
+        """Return the delta from a topic in the image (`is_first`: from nothing) to the tree's."""
         known = self._image.topic(name)
         if known is None and news.is_gone:
             return TopicDelta(name=name)
@@ -220,10 +220,10 @@ class ImageApplier:
             outcomes[name] = outcome
         refused = outcome.refused
         if not (self._hearing or refused is None or isinstance(refused, _FORESEEN)):
-            raise refused  # a bug, and nobody else is there to hear of it
+            raise refused  # a bug, and no writer is waiting that would raise it
 
     def _shown(self, topic: TopicImage, delta: TopicDelta, outcome: Outcome) -> TopicImage | None:
-        """What clients may see of it; None: it is not there."""
+        """Return the topic as clients may see it; None if it must not be in the image."""
         partitions = dict(topic.partitions)
         if outcome.refused is not None:
             for index in delta.new:

@@ -1,8 +1,8 @@
-"""How one image of a topic becomes the next: computed from the two, and from nothing else.
+"""The difference between two images of a topic, computed from these two alone.
 
-A `TopicDelta` says what a broker has to do before it may show the next image: which logs it
-deletes, makes and opens, where it leads or resigns, whether configurations change. After
-`TopicsDelta` and `LocalReplicaChanges` of Kafka.
+A `TopicDelta` says what a broker must do before it may show the next image: which logs it deletes,
+makes and opens, where it leads or resigns, whether configurations change. After Kafka's
+`TopicsDelta` and `LocalReplicaChanges`.
 """
 
 from collections.abc import Mapping
@@ -13,45 +13,45 @@ from broker.cluster.image import TopicImage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDelta:
-    """What has happened to a topic, in this order."""
+    """The changes of a topic, to be carried out in this order."""
 
     name: str
     deleted: TopicImage | None = None
-    """A topic of this name that is no more: its logs go."""
+    """A deleted topic of this name, whose logs are deleted."""
     topic: TopicImage | None = None
-    """What there is now; None: nothing."""
+    """The topic as it is now; None if there is none."""
     new: tuple[int, ...] = ()
-    """Partitions that exist since a moment ago: their logs are made."""
+    """New partitions, whose logs are made."""
     changed: tuple[int, ...] = ()
-    """Partitions whose logs are there: their leader, leader epoch or ISR is another."""
+    """Partitions with logs, whose leader, leader epoch or ISR has changed."""
     lost: tuple[int, ...] = ()
-    """Partitions that the topic has no more, which no controller brings about: served no more, but
-    their logs stay, as nobody has asked for their deletion."""
+    """Partitions that the topic no longer has, which no controller causes: they are no longer
+    served, but their logs stay, because no request deleted them."""
     config_changed: bool = False
 
     @property
     def changes_anything(self) -> bool:
-        """False when both images say the same."""
+        """Whether the two images differ."""
         return bool(self.deleted or self.new or self.changed or self.lost or self.config_changed)
 
     @property
     def opens_logs(self) -> bool:
-        """Whether there may be logs to be opened for it."""
+        """Whether logs may have to be opened."""
         return bool(self.new or self.changed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a delta."""
+    """The result of applying a delta."""
 
     refused: Exception | None = None
-    """Why the new partitions are not there. None of them is: nothing of them was left behind."""
+    """Why the new partitions were refused; then none of them was made, and nothing is left."""
     failed: Mapping[int, Exception] = field(default_factory=dict)
-    """Partitions that could not be opened, and why. They exist, without a leader."""
+    """Partitions that could not be opened, with the errors. They exist, without a leader."""
 
 
 def topic_delta(name: str, before: TopicImage | None, now: TopicImage | None) -> TopicDelta:
-    """From an image to the next, while the broker runs."""
+    """Return the delta between two images of a topic, while the broker runs."""
     deleted = None
     if before is not None and (now is None or now.topic_id != before.topic_id):
         before, deleted = None, before
@@ -74,9 +74,9 @@ def topic_delta(name: str, before: TopicImage | None, now: TopicImage | None) ->
 
 
 def first_delta(topic: TopicImage) -> TopicDelta:
-    """From nothing to the image of a topic that was there when the broker started.
+    """Return the delta from nothing to a topic that existed when the broker started.
 
-    Its logs are those of the last run: none of them is called new, so none is made while a log
-    directory that may hold it is offline.
+    Its logs are those of the last run. No partition is new, so no log is made while a log directory
+    that may hold it is offline.
     """
     return TopicDelta(name=topic.name, topic=topic, changed=tuple(topic.partitions))

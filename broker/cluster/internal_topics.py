@@ -1,7 +1,7 @@
-"""The topics that brokers keep for themselves: how they are made.
+"""How the internal topics are made.
 
-With fewer live brokers than the configured replication factor Kafka refuses to make them; a
-stand-alone broker would never have groups on the shipped defaults, so the factor (and for
+Kafka refuses to make them with fewer live brokers than the configured replication factor. With the
+default configuration a stand-alone broker would then never have groups, so the factor (and for
 transactions the minimum in-sync replicas) is clamped to the live brokers (S-GRP-5, decision 69).
 """
 
@@ -13,7 +13,7 @@ TRANSACTION_STATE = "__transaction_state"
 
 
 def internal_topic(name: str, broker: BrokerConfig, live_brokers: int) -> NewTopic | None:
-    """The wish for the internal topic `name`; None when it is an ordinary name."""
+    """Return how to make the internal topic `name`; None for an ordinary topic."""
     if name == CONSUMER_OFFSETS:
         return NewTopic(
             name=name,

@@ -1,14 +1,14 @@
-"""What a Kafka in KRaft mode knew of its topics, read from the metadata log beside their logs.
+"""Reads the topics of a Kafka in KRaft mode from the metadata log beside their logs.
 
     <log dir>/__cluster_metadata-0/<offset, 20 digits>-<epoch, 10 digits>.checkpoint   a snapshot
     <log dir>/__cluster_metadata-0/<20 digits>.log                                     what followed
 
-The newest whole snapshot is taken, then every record of the log from its end offset on (the offset
-in its name is exclusive). Records of an aborted metadata transaction do not count, nor those of one
-that never ended. Reading stops at the first batch that is torn or whose CRC is wrong: what kill -9
-leaves. Nothing is written here, ever: the log stays Kafka's.
+Reading begins with the newest whole snapshot, and goes on with every record of the log from the
+snapshot's end offset on (the one in its name, exclusive). Records of a metadata transaction that
+was aborted or never ended do not count. Reading stops at the first batch that is torn or whose CRC
+is wrong, as kill -9 leaves it. The log is never written to.
 
-Read by `broker.cluster.adoption` and nobody else.
+Used by `broker.cluster.adoption` only.
 """
 
 import logging
@@ -59,16 +59,16 @@ class KraftMetadata:
     topics: dict[bytes, KraftTopic] = field(default_factory=dict)
     """By topic id."""
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Topic name to what the topic itself sets."""
+    """Topic name to the topic's own configs."""
     next_producer_id: int = 0
-    """The first one that no block covers yet."""
+    """The first producer id that no block covers yet."""
 
     def topic(self, name: str) -> KraftTopic | None:
         """The topic of this name, or None."""
         return next((topic for topic in self.topics.values() if topic.name == name), None)
 
     def apply(self, value: Message) -> None:
-        """One record."""
+        """Apply one record."""
         if isinstance(value, TopicRecord):
             self.topics[value.topic_id] = KraftTopic(value.name, value.topic_id)
         elif isinstance(value, PartitionRecord) and value.topic_id in self.topics:
@@ -88,9 +88,9 @@ class KraftMetadata:
 
 
 def read_kraft_metadata(fs: FileSystem, log_dir: str) -> KraftMetadata | None:
-    """What the metadata log in this log directory says; None when there is none.
+    """Read the metadata log in this log directory; return None when there is none.
 
-    Raises OSError. A log that cannot be read to its end is read as far as it goes, with a warning.
+    A log that cannot be read to its end is read up to the damage, with a warning. Raises OSError.
     """
     directory = join(log_dir, METADATA_DIRECTORY)
     if not fs.is_dir(directory):
@@ -126,7 +126,7 @@ class _Replay:
         self._pending: KraftMetadata | None = None
 
     def run(self, fs: FileSystem, path: str, start: int) -> bool:
-        """Apply what the file holds from offset `start` on; whether it could be read to its end."""
+        """Apply the records of a file from offset `start` on; return whether all could be read."""
         data = fs.read_bytes(path)
         try:
             end = 0

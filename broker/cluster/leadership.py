@@ -1,8 +1,8 @@
-"""Elections: who leads what after a start.
+"""Elections: which partitions this broker leads after a start.
 
-Stand-alone, a partition is led by the broker that has a replica of it. Each start is an election,
-so leader epochs grow; and because another broker may have led the logs meanwhile, they grow above
-what the logs hold. After Kafka's `PartitionStateMachine`.
+A stand-alone broker leads every partition of which it has a replica. Each start is an election that
+raises the leader epochs, also above those in the logs, because another broker may have led these
+since. After Kafka's `PartitionStateMachine`.
 """
 
 from dataclasses import dataclass, replace
@@ -13,11 +13,11 @@ from protocol.types import TopicPartition
 
 
 class LogEpochs(Protocol):
-    """What is asked of `storage.log_manager.LogManager`."""
+    """The part of `storage.log_manager.LogManager` that is used here."""
 
     @property
     def takes_new_logs(self) -> bool:
-        """Not every log directory is cordoned."""
+        """Whether any log directory is not cordoned."""
         ...
 
     def latest_epoch(self, tp: TopicPartition) -> int | None:
@@ -25,16 +25,16 @@ class LogEpochs(Protocol):
         ...
 
     def dir_of(self, tp: TopicPartition) -> str | None:
-        """The log directory that holds the partition, whether it is served or not."""
+        """The log directory that holds the partition, served or not; None if none does."""
         ...
 
 
 def elected(topic: TopicImage, broker_id: int) -> TopicImage:
-    """The topic after a start: every leader is elected anew, the epoch grows, as Kafka's does."""
+    """Return the topic after the election at a start, with all leader epochs raised."""
     partitions: dict[int, PartitionImage] = {}
     last: tuple[PartitionImage, PartitionImage] | None = None
     for index, partition in topic.partitions.items():
-        if last is None or partition is not last[0]:  # they are one value, mostly
+        if last is None or partition is not last[0]:  # mostly all are one value
             here = broker_id in partition.replicas
             after = replace(
                 partition,
@@ -49,17 +49,17 @@ def elected(topic: TopicImage, broker_id: int) -> TopicImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionStatistics:
-    """What the elections of a start have changed."""
+    """Counts of what the elections of a start have changed."""
 
     isr_shrinks: int = 0
-    """Partitions whose ISR has lost replicas: those on other brokers, which are not there."""
+    """Partitions whose ISR has lost the replicas on other brokers, which are not live."""
     isr_expands: int = 0
-    """Partitions whose ISR has more replicas than before: one that had none has this broker."""
+    """Partitions whose ISR was empty and now has this broker."""
     unclean: int = 0
-    """Partitions whose ISR had replicas, and this broker was not among them."""
+    """Partitions whose ISR had replicas, but not this broker, which leads now."""
 
     def with_topic(self, before: TopicImage, after: TopicImage) -> "ElectionStatistics":
-        """Count `elected`'s changes in."""
+        """Return the counts with the changes of one topic's election added."""
         shrinks, expands, unclean = self.isr_shrinks, self.isr_expands, self.unclean
         for index, partition in after.partitions.items():
             was = before.partitions[index].isr
@@ -70,7 +70,7 @@ class ElectionStatistics:
 
 
 def above_the_logs(topic: TopicImage, logs: LogEpochs) -> TopicImage:
-    """Another broker may have led these logs meanwhile: its epochs must not come again."""
+    """Raise leader epochs above those in the logs, which another broker may have written."""
     partitions = {}
     for index, partition in topic.partitions.items():
         latest = logs.latest_epoch(TopicPartition(topic.name, index))
@@ -83,9 +83,9 @@ def above_the_logs(topic: TopicImage, logs: LogEpochs) -> TopicImage:
 def led_partitions(
     image: MetadataImage, name: str, broker_id: int
 ) -> tuple[list[tuple[int, int]], int | None]:
-    """(index, leader epoch) of what a broker leads of a topic, and how many partitions it has.
+    """Return (index, leader epoch) of a topic's partitions that a broker leads, and their total.
 
-    None instead of the number when there is no such topic.
+    The total number of partitions is None if there is no such topic.
     """
     topic = image.topic(name)
     if topic is None:

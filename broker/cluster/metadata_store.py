@@ -1,13 +1,13 @@
-"""The seam to where metadata lives: a tree of nodes shaped as ZooKeeper's, under Kafka's paths.
+"""The interface of the metadata store: a tree of nodes like ZooKeeper's, with Kafka's paths.
 
 Stand-alone, `embedded_store.EmbeddedStore` keeps the tree in the first log directory; a cluster
 will keep the same tree in ZooKeeper. A node has a value (bytes) and a version that grows by one
 with each `put`. An ephemeral node lives as long as its owner's session: here, the process.
 
-`apply` makes several changes or none (ZooKeeper's multi). A watch is what ZooKeeper calls a
-persistent recursive one: it is told, on the event loop, in the order of the changes and after they
-are durable, which nodes at its path and below were made, changed or deleted; what they hold now it
-has to read. When `apply` returns, every watch has been told of that change.
+`apply` makes all of several changes or none (ZooKeeper's multi). A watch is persistent and
+recursive, in ZooKeeper's terms: it is called on the event loop, in the order of the changes and
+after they are durable, with the nodes at its path and below that were made, changed or deleted;
+their values it must read. When `apply` returns, every watch has been called for that change.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,14 +19,14 @@ ANY_VERSION = -1
 
 
 class StoredNode(NamedTuple):
-    """What a node holds."""
+    """Value and version of a node."""
 
     value: bytes
     version: int
 
 
 class NodeChange(Enum):
-    """What a watch is told."""
+    """The kind of change that a watch gets."""
 
     CREATED = auto()
     CHANGED = auto()
@@ -49,19 +49,19 @@ class MetadataStoreError(Exception):
 
 
 class StoreUnavailableError(MetadataStoreError):
-    """The medium failed: nothing of the change stands."""
+    """The medium failed: no part of the change was made."""
 
 
 class NodeMissingError(MetadataStoreError):
-    """The node, or the parent of a node to be created, is not there."""
+    """The node does not exist."""
 
 
 class NodeExistsError(MetadataStoreError):
-    """A node to be created is there already."""
+    """A node to be created exists already."""
 
 
 class VersionMismatchError(MetadataStoreError):
-    """The node was changed by somebody else meanwhile."""
+    """The node does not have the expected version: it was changed meanwhile."""
 
 
 class NodeNotEmptyError(MetadataStoreError):
@@ -70,7 +70,7 @@ class NodeNotEmptyError(MetadataStoreError):
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a node. Missing parents are made too, empty and lasting."""
+    """Make a node. Missing parents are made too, empty and not ephemeral."""
 
     path: str
     value: bytes = b""
@@ -97,7 +97,7 @@ class Delete:
 
 Operation = Create | Put | Delete
 Watcher = Callable[[Sequence[NodeEvent]], None]
-"""Told one or more changes; plain and quick, because the store's next change waits for it."""
+"""Called with one or more changes; must be quick, because the store's next change waits for it."""
 
 
 class MetadataStore(Protocol):
@@ -116,7 +116,7 @@ class MetadataStore(Protocol):
         ...
 
     async def apply(self, operations: Sequence[Operation]) -> None:
-        """All of it or nothing; durable when this returns."""
+        """Make all changes or none; they are durable when this returns."""
         ...
 
     async def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False) -> None:
@@ -132,9 +132,9 @@ class MetadataStore(Protocol):
         ...
 
     def watch(self, path: str, watcher: Watcher) -> Callable[[], None]:
-        """Tell `watcher` what changes at `path` and below, until the result is called."""
+        """Call `watcher` with changes at `path` and below, until the result is called."""
         ...
 
     async def close(self) -> None:
-        """Ephemeral nodes go, the medium is released."""
+        """Remove ephemeral nodes and release the medium."""
         ...

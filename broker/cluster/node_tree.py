@@ -1,8 +1,8 @@
-"""The tree in memory: what the embedded store answers from, and the rules of every change.
+"""The tree in memory, from which the embedded store answers reads, and the rules of changes.
 
-Synchronous and without I/O. `plan` checks a list of operations against the tree as it is and
-returns what each node becomes; `install` makes it so and says which watches to call. Between the
-two the embedded store writes to the disk, so memory never runs ahead of it.
+Synchronous and without I/O. `Planning` checks a list of operations against the current tree and
+computes what each node becomes; `NodeTree.installing` makes these changes and returns the events
+for watches. Between the two the embedded store writes to the disk, so memory is never ahead of it.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -33,7 +33,7 @@ class TreeNode:
 
 
 Changes = dict[str, TreeNode | None]
-"""Path to what it becomes; None: it goes."""
+"""Path to the node's new content; None: it is deleted."""
 
 
 def parent_of(path: str) -> str:
@@ -59,18 +59,18 @@ class NodeTree:
         return sorted(self._children.get(path, ()))
 
     def ephemeral_paths(self) -> list[str]:
-        """Nodes that end with the session."""
+        """Paths of the nodes that end with the session."""
         return [path for path, node in self._nodes.items() if node.ephemeral]
 
     def install(self, changes: Changes) -> list[NodeEvent]:
-        """Make the changes; what watchers must be told, in order."""
+        """Make the changes; return the events for watches, in order."""
         events: list[NodeEvent] = []
         for _ in self.installing(changes, events):
             pass
         return events
 
     def installing(self, changes: Changes, events: list[NodeEvent]) -> Iterator[None]:
-        """`install`, node by node; `events` is filled."""
+        """Make the changes, yielding after each node; fill `events`."""
         for path, node in changes.items():
             known = path in self._nodes
             if node is not None:
@@ -107,7 +107,7 @@ class NodeTree:
 
 
 class Planning:
-    """What a list of operations changes, worked out operation by operation, node by node.
+    """Computes what a list of operations changes, node by node.
 
     The tree must not change meanwhile.
     """
@@ -116,7 +116,7 @@ class Planning:
         self._tree = tree
         self.changes: Changes = {}
         self._added: dict[str, list[str]] = {}
-        """Paths that were planned to be made, by the path above."""
+        """Paths of planned new nodes, by parent path."""
 
     def steps(self, operations: Iterable[Operation]) -> Iterator[None]:
         """Fill `changes`; yields between two nodes. Raises the errors of `metadata_store`."""

@@ -1,8 +1,8 @@
 """Which brokers hold which replicas of a new topic.
 
-Round robin over the brokers from a starting point, the following replicas shifted by a growing
-step, as Kafka's `AdminUtils.assignReplicasToBrokers` describes it. Racks do not count yet: that
-matters with several brokers only.
+Round robin over the brokers from a starting point, further replicas shifted by a growing step, as
+in Kafka's `AdminUtils.assignReplicasToBrokers`. Racks are ignored: they matter only with several
+brokers.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def assign_replicas(
 def check_assignment(
     assignment: dict[int, tuple[int, ...]], live_brokers: Sequence[int], *, first_partition: int = 0
 ) -> None:
-    """A client's own assignment. Raises KafkaError INVALID_REPLICA_ASSIGNMENT."""
+    """Check a client's own assignment. Raises KafkaError INVALID_REPLICA_ASSIGNMENT."""
 
     def refuse(message: str) -> None:
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -1,11 +1,11 @@
-"""Producer ids: unique for ever, over restarts and brokers.
+"""Producer ids, which are never used twice, across restarts and brokers.
 
 Ids are taken in blocks of 1000 from /latest_producer_id_block; a block is recorded before any id of
 it is handed out, so a crash wastes ids and never repeats one (`ZkProducerIdManager`).
 
-The store may be older than the logs (lost, or brought back from a copy). So whoever finds an id in
-use at a start says so, and what is handed out lies above: an id that came twice would make a new
-producer's first batches duplicates of the old one's (S-IDEM-1).
+The store may be older than the logs (lost, or restored from a copy). So ids found in the logs at a
+start are noted (`note_used`), and new ids are above them: if an id were used twice, a new
+producer's first batches would count as duplicates of the old one's (S-IDEM-1).
 """
 
 import logging
@@ -33,11 +33,12 @@ log = logging.getLogger(__name__)
 BLOCK_SIZE: Final = 1000
 _LAST_ID: Final = (1 << 63) - 1
 BELIEVED_BELOW: Final = 1 << 62
-"""A client may write any id into a log. One above this is none of ours, and must not use all up."""
+"""A client may write any id into a log. An id above this was not handed out here and is ignored;
+otherwise it could use up all ids."""
 
 
 class ProducerIdsUsedUp(KafkaError):
-    """The block is used up: `make_ready` must be awaited. Clients that are told so ask again."""
+    """The block is used up: `make_ready` must be awaited. Clients that get this code ask again."""
 
     def __init__(self) -> None:
         super().__init__(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "A block of ids is being taken.")
@@ -55,12 +56,12 @@ class ProducerIdAllocator:
         self._refilling = trio.Lock()
 
     def note_used(self, producer_id: int) -> None:
-        """This id is in use, whatever the store says: ids go on above it."""
+        """Note an id that is in use, whatever the store says: new ids are above it."""
         if self._unused_from <= producer_id < BELIEVED_BELOW:
             self._unused_from = producer_id + 1
 
     def take_nowait(self) -> int | None:
-        """The next id, or None when the block is used up: then `take` must be awaited."""
+        """Return the next id, or None if the block is used up: then await `make_ready`."""
         if self._next < self._unused_from:
             self._next = self._unused_from
         if self._next >= self._end:
@@ -69,22 +70,22 @@ class ProducerIdAllocator:
         return self._next - 1
 
     def next_id(self) -> int:
-        """The next id. Raises ProducerIdsUsedUp: then `make_ready` must be awaited."""
+        """Return the next id. Raises ProducerIdsUsedUp: then await `make_ready`."""
         producer_id = self.take_nowait()
         if producer_id is None:
             raise ProducerIdsUsedUp
         return producer_id
 
     async def take(self) -> int:
-        """The next id. Raises as `make_ready`."""
+        """Wait for and return the next id. Raises as `make_ready`."""
         while (producer_id := self.take_nowait()) is None:
             await self.make_ready()
         return producer_id
 
     async def make_ready(self) -> None:
-        """Have at least one id at hand.
+        """Take blocks until at least one id is at hand.
 
-        Raises KafkaError UNKNOWN_SERVER_ERROR: none are left at all, or the store has failed.
+        Raises KafkaError UNKNOWN_SERVER_ERROR if all ids are used up or the store has failed.
         """
         async with self._refilling:
             while max(self._next, self._unused_from) >= self._end:

@@ -1,4 +1,4 @@
-"""Why the controller refuses a change of topics, each said in one place. All raise KafkaError."""
+"""Checks of the controller that refuse a change of topics, each with a KafkaError."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def unknown_topic(message: str | None = None) -> KafkaError:
-    """There is no such topic."""
+    """Return the error for a topic that does not exist."""
     return KafkaError(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         message or "This server does not host this topic-partition.",
@@ -23,7 +23,7 @@ def unknown_topic(message: str | None = None) -> KafkaError:
 
 @contextmanager
 def store_errors_told() -> Iterator[None]:
-    """A change that the store refused is an UNKNOWN_SERVER_ERROR for the client."""
+    """Turn a MetadataStoreError of this block into KafkaError UNKNOWN_SERVER_ERROR."""
     try:
         yield
     except MetadataStoreError as error:
@@ -34,7 +34,7 @@ def store_errors_told() -> Iterator[None]:
 
 
 def expect_uncordoned_dirs(logs: LogEpochs) -> None:
-    """For what is placed by us. Raises INVALID_REPLICATION_FACTOR (KIP-1066)."""
+    """Raise INVALID_REPLICATION_FACTOR if all log directories are cordoned (KIP-1066)."""
     if not logs.takes_new_logs:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -44,10 +44,10 @@ def expect_uncordoned_dirs(logs: LogEpochs) -> None:
 
 
 def expect_no_logs(name: str, indexes: Iterable[int], logs: LogEpochs) -> None:
-    """New partitions have no logs yet. Raises KafkaError TOPIC_ALREADY_EXISTS where one lies.
+    """Raise KafkaError TOPIC_ALREADY_EXISTS if a new partition has a log already.
 
-    A topic that the metadata does not know (a lost store, a damaged file) is not served; one made
-    anew under its name would take its records for its own, or hide them.
+    Such a log belongs to a topic that the metadata has lost (a lost store, a damaged file). A new
+    topic of its name would take the old records for its own, or hide them.
     """
     for index in indexes:
         log_dir = logs.dir_of(TopicPartition(name, index))
@@ -61,7 +61,7 @@ def expect_no_logs(name: str, indexes: Iterable[int], logs: LogEpochs) -> None:
 
 
 def expect_leaders(topic: TopicImage, indexes: Iterable[int]) -> None:
-    """Raises KAFKA_STORAGE_ERROR when one of these new partitions could not be opened."""
+    """Raise KAFKA_STORAGE_ERROR if one of these new partitions could not be opened."""
     for index in indexes:
         if topic.partitions[index].offline_replicas:
             raise KafkaError(

@@ -1,5 +1,4 @@
-"""Which of many new topics are written together: one sync for all of them, and between two batches
-others may change something."""
+"""Cuts many new topics into batches: one sync per batch, and other changes may come in between."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -8,11 +7,11 @@ from broker.cluster.topic_plan import NewTopic
 
 TOPICS_AT_ONCE: Final = 64
 PARTITIONS_AT_ONCE: Final = 256
-"""New topics that are written together have no more partitions than this, if they are several."""
+"""The most partitions of a batch of several topics."""
 
 
 def batches(wishes: Sequence[NewTopic], default: int) -> Iterator[list[NewTopic]]:
-    """Cut `wishes`; `default` partitions has a topic that does not say how many."""
+    """Cut `wishes`; a topic without a number of partitions counts `default`."""
     batch: list[NewTopic] = []
     partitions = 0
     for wish in wishes:

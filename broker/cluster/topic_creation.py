@@ -1,4 +1,4 @@
-"""The controller's new topics: planned together, written together, and taken back where refused.
+"""Creates topics for the controller: plans and writes them in batches, and undoes refused ones.
 
 Part of `broker.cluster.controller`, whose rules hold here.
 """
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TOPICS_A_TURN: Final = 16
-"""To plan a topic with configs of its own takes a good part of a millisecond."""
+"""Topics planned per turn: planning one with its own configs takes most of a millisecond."""
 
 
 class TopicCreation:
-    """Makes topics, on demand and on a client's mention."""
+    """Makes topics on request, and by auto-creation."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class TopicCreation:
     async def create_topics(
         self, wishes: Sequence[NewTopic], *, validate_only: bool = False
     ) -> "dict[str, TopicImage | KafkaError]":
-        """Make topics of different names; of each, what it is now, or why it is not.
+        """Make topics of different names; return each by name, or the error that refused it.
 
-        A few are written together, and between them others may change something. Raises KafkaError
-        POLICY_VIOLATION when all together have too many partitions.
+        They are written in batches, between which other changes may come. Raises KafkaError
+        POLICY_VIOLATION if they have too many partitions together.
         """
         check_partitions_wished(wishes, self._configs.broker)
         results: dict[str, TopicImage | KafkaError] = {}
@@ -97,7 +97,7 @@ class TopicCreation:
         return results
 
     def _plan(self, wish: NewTopic, planned: Mapping[str, TopicImage]) -> TopicImage:
-        """Raises KafkaError. `planned` are the topics that will be written with this one."""
+        """Plan a topic, to be written together with those in `planned`. Raises KafkaError."""
         if wish.name in self._deletions:
             raise KafkaError(
                 ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wish.name}' is marked for deletion."
@@ -155,10 +155,10 @@ class TopicCreation:
         return topic
 
     async def ensure_topics(self, names: Sequence[str]) -> dict[str, KafkaError]:
-        """Have topics that are missing made on the broker's defaults; why those that are not.
+        """Make missing topics with the broker's defaults; return the errors of those refused.
 
-        For auto-creation (S-META-1). Raises KafkaError POLICY_VIOLATION when they would have too
-        many partitions.
+        For auto-creation (S-META-1). Raises KafkaError POLICY_VIOLATION if they would have too many
+        partitions.
         """
         brokers = len(self._image.brokers())
         wishes = [
@@ -181,10 +181,10 @@ class TopicCreation:
         }
 
     async def ensure_topic(self, name: str) -> TopicImage:
-        """The topic, made on the broker's defaults when it is missing. Raises KafkaError.
+        """Return a topic, made with the broker's defaults if it is missing. Raises KafkaError.
 
-        For auto-creation (S-META-1) and for the internal topics. Whether a client may have it
-        made is for the caller to ask.
+        For auto-creation (S-META-1) and for the internal topics. The caller checks whether the
+        client may create it.
         """
         known = self._image.topic(name)
         if known is not None:
@@ -198,7 +198,7 @@ class TopicCreation:
         except KafkaError as error:
             made = self._image.topic(name)
             if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and made is not None:
-                return made  # Somebody else was quicker.
+                return made  # Another request has made it meanwhile.
             raise
 
     def _new_topic_id(self) -> bytes:

@@ -1,8 +1,8 @@
-"""Deletes topics, so that a crash in the middle is finished at the next start.
+"""Deletes topics, so that the next start finishes a deletion that a crash cut short.
 
-A deletion is marked in the tree before the first log goes; the mark is what every broker's
-`image_applier` deletes by. It is taken away together with the topic's own nodes. The caller (the
-controller) makes sure that one change is under way at a time. After Kafka's `TopicDeletionManager`.
+A deletion is marked in the tree before the first log is deleted, and the mark makes every broker's
+`image_applier` delete its logs. The mark is removed together with the topic's nodes. The caller
+(the controller) makes one change at a time. After Kafka's `TopicDeletionManager`.
 """
 
 from broker.cluster.image_applier import ImageApplier
@@ -34,12 +34,12 @@ class TopicDeletions:
         self._marked = set(await self._store.children(DELETE_TOPICS))
 
     async def finish_all(self) -> None:
-        """Forget those topics, whose logs are gone by now (`ImageApplier.open_all`)."""
+        """Remove the nodes of those topics; `ImageApplier.open_all` has deleted their logs."""
         for name in sorted(self._marked):
             await self._forget(name)
 
     async def delete(self, name: str) -> None:
-        """Remove a topic that is there, and its logs. Raises MetadataStoreError, KafkaError."""
+        """Delete an existing topic and its logs. Raises MetadataStoreError, KafkaError."""
         with self._applier.heard() as outcomes:
             await self._store.apply([Create(deletion_path(name))])
             self._marked.add(name)

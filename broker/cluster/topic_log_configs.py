@@ -1,7 +1,7 @@
 """The configuration of every topic's logs: its own configs over the broker's, kept up to date.
 
-What a topic sets itself may have been stored by another version, or be made impossible by other
-settings of the broker: then its logs follow the broker's defaults, and the log says so.
+A topic's own configs may have been stored by another version, or contradict the broker's
+configuration: then its logs use the broker's defaults, and an error is logged.
 """
 
 import logging
@@ -19,33 +19,32 @@ from config.topic_config import TopicConfig
 log = logging.getLogger(__name__)
 
 _LOGS_PER_TURN = 50
-"""Logs that follow a change of the broker's config before the loop has its turn: about 1 ms."""
+"""Logs updated between two checkpoints when the broker's configuration changes: about 1 ms."""
 
 
 class LogConfigs(Protocol):
-    """What is told `storage.log_manager.LogManager`."""
+    """The part of `storage.log_manager.LogManager` that is used here."""
 
     def update_topic_config(self, topic: str, config: TopicConfig) -> None:
-        """The logs of `topic` follow this from now on."""
+        """Use `config` for the logs of `topic` from now on."""
         ...
 
     def update_all_configs(self, config_of: Callable[[str], TopicConfig]) -> Iterator[None]:
-        """All logs follow what `config_of` says of their topics; yields after each."""
+        """Use `config_of` of its topic for every log; yields after each."""
         ...
 
 
 class TopicLogConfigs:
-    """Makes a log's configuration from a topic's settings and the broker's, and tells who has to
-    know."""
+    """Merges a topic's own configs with the broker's, and updates the logs when either changes."""
 
     def __init__(self, image: MetadataImage, broker: BrokerConfig, logs: LogConfigs) -> None:
         self._image = image
         self._logs = logs
         self.broker = broker
-        """The configuration that holds: replaced by `follow_broker`."""
+        """The current configuration; `follow_broker` replaces it."""
 
     def of_topic(self, name: str) -> TopicConfig:
-        """For the logs of a topic; the broker's defaults for an unknown topic."""
+        """Return the configuration of a topic's logs; the defaults for an unknown topic."""
         topic = self._image.topic(name)
         if topic is not None:
             own: Mapping[str, str | None] = topic.config
@@ -55,7 +54,7 @@ class TopicLogConfigs:
         return self.resolve(name, {key: value for key, value in own.items() if value})
 
     def resolve(self, name: str, own: Mapping[str, str]) -> TopicConfig:
-        """`own` over the broker's configuration."""
+        """Merge `own` over the broker's configuration; the defaults alone if they do not fit."""
         try:
             return TopicConfig.from_broker(self.broker, own)
         except ConfigError as error:
@@ -63,11 +62,11 @@ class TopicLogConfigs:
             return TopicConfig.from_broker(self.broker, {})
 
     def topic_changed(self, name: str, own: Mapping[str, str]) -> None:
-        """A topic has other configs of its own now."""
+        """A topic's own configs have changed: update its logs."""
         self._logs.update_topic_config(name, self.resolve(name, own))
 
     async def follow_broker(self, broker: BrokerConfig) -> None:
-        """The broker's own configuration has changed: so have the defaults of all topics."""
+        """The broker's configuration has changed: update the logs of all topics."""
         self.broker = broker
         for turn, _ in enumerate(self._logs.update_all_configs(self.of_topic), 1):
             if turn % _LOGS_PER_TURN == 0:

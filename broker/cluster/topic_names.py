@@ -3,16 +3,16 @@
 import re
 
 MAX_LENGTH = 249
-"""So that `<topic>-<partition>.<32 hex digits>-delete` still is a file name."""
+"""Keeps `<topic>-<partition>.<32 hex digits>-delete` within the length of a file name."""
 
 CLUSTER_METADATA = "__cluster_metadata"
-"""No topic: its directory would be that of KRaft's metadata log, and could not go back to Kafka."""
+"""Not allowed as a topic, because its directory would be that of KRaft's metadata log."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 
 def invalid_name_reason(name: str) -> str | None:
-    """Why `name` cannot be a topic's, worded as Kafka does; None when it can."""
+    """Return why `name` is not allowed for a topic, in Kafka's words; None if it is."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):

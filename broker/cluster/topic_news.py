@@ -1,4 +1,4 @@
-"""What a watch of the metadata tree has told of topics: which nodes are to be read again."""
+"""The changes of topics that a watch of the metadata tree reported: which nodes to read again."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from broker.cluster.metadata_store import NodeChange, NodeEvent
 from broker.cluster.tree_values import DELETE_TOPICS, TOPIC_CONFIGS, TOPICS
 
 WATCHED = (TOPICS, TOPIC_CONFIGS, DELETE_TOPICS)
-"""All that is to be known of topics lies here and below."""
+"""All nodes about topics are at these paths and below."""
 
 _STATE_DEPTH = 7
 """Parts of `/brokers/topics/<t>/partitions/<p>/state`, the empty one in front included."""
@@ -15,12 +15,12 @@ _STATE_DEPTH = 7
 
 @dataclass(slots=True)
 class TopicNews:
-    """Of one topic."""
+    """The changes of one topic."""
 
     assignment: bool = False
     """Its own node: id and replicas."""
     is_gone: bool = False
-    """The last that was told of its own node is that it was deleted."""
+    """Whether the last change of its own node was its deletion."""
     config: bool = False
     deletion: bool = False
     """The mark of its deletion."""

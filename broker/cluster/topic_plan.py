@@ -1,7 +1,7 @@
-"""What a new topic will be: every rule of creation, decided before anything is written.
+"""Plans new topics and partitions: checks every rule of creation before anything is written.
 
-Pure: takes what is known and asked for, returns a `TopicImage` or raises the `KafkaError` that the
-client is told (S-META-1, S-META-2, S-CFG-4). `validate_only` requests end here.
+Pure: takes image, configuration and request, returns a `TopicImage` or raises the `KafkaError` for
+the client (S-META-1, S-META-2, S-CFG-4). `validate_only` requests end here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from config.topic_config import TopicConfig
 from protocol.errors import ErrorCode, KafkaError
 
 USE_DEFAULT = -1
-"""Number of partitions or replicas: as the broker is configured (KIP-464)."""
+"""Number of partitions or replicas: the broker's default (KIP-464)."""
 
 FIRST_LEADER_EPOCH = 0
 
@@ -30,7 +30,7 @@ MAX_PARTITIONS_PER_REQUEST = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
-    """A wish for a topic."""
+    """The request for a new topic."""
 
     name: str
     partitions: int = USE_DEFAULT
@@ -41,9 +41,9 @@ class NewTopic:
 
 
 def check_partitions_wished(wishes: Iterable[NewTopic], broker: BrokerConfig) -> None:
-    """Raises KafkaError POLICY_VIOLATION when topics of one request have too many partitions.
+    """Raise KafkaError POLICY_VIOLATION if the topics of one request have too many partitions.
 
-    Before anything is planned, as Kafka does, so a number costs nothing.
+    Checked before anything is planned, as in Kafka, so that a large number costs nothing.
     """
     default = broker.num_partitions
     check_partitions_added(
@@ -57,7 +57,7 @@ def check_partitions_wished(wishes: Iterable[NewTopic], broker: BrokerConfig) ->
 
 
 def check_partitions_added(counts: Iterable[int]) -> None:
-    """Raises KafkaError POLICY_VIOLATION when the sum is more than one request may make."""
+    """Raise KafkaError POLICY_VIOLATION if the sum is more than one request may make."""
     if sum(counts) > MAX_PARTITIONS_PER_REQUEST:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
@@ -65,7 +65,10 @@ def check_partitions_added(counts: Iterable[int]) -> None:
 
 
 def check_new_name(name: str, image: MetadataImage) -> None:
-    """Raises KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST."""
+    """Check a new topic's name.
+
+    Raises KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
+    """
     reason = invalid_name_reason(name)
     if reason is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
@@ -84,7 +87,7 @@ def check_new_name(name: str, image: MetadataImage) -> None:
 
 
 def check_config(config: Mapping[str, str | None], broker: BrokerConfig) -> dict[str, str]:
-    """A topic's own configs. Raises KafkaError INVALID_CONFIG (S-CFG-4)."""
+    """Check and return a topic's own configs. Raises KafkaError INVALID_CONFIG (S-CFG-4)."""
     nulls = sorted(name for name, value in config.items() if value is None)
     if nulls:
         raise KafkaError(
@@ -105,7 +108,7 @@ def plan_topic(
     image: MetadataImage,
     broker: BrokerConfig,
 ) -> TopicImage:
-    """The topic as it will be. Raises KafkaError."""
+    """Return the topic as it will be. Raises KafkaError."""
     check_new_name(wish.name, image)
     brokers = [member.broker_id for member in image.brokers()]
     assignment = _assignment(wish, brokers, broker)
@@ -147,7 +150,7 @@ def _assignment(
 def new_partitions(
     assignment: Mapping[int, tuple[int, ...]], live: Sequence[int]
 ) -> dict[int, PartitionImage]:
-    """Partitions at their birth; those with the same replicas share one value."""
+    """Return new partitions; those with the same replicas share one value."""
     made: dict[tuple[int, ...], PartitionImage] = {}
     partitions: dict[int, PartitionImage] = {}
     for index, replicas in assignment.items():
@@ -159,7 +162,7 @@ def new_partitions(
 
 
 def new_partition(replicas: tuple[int, ...], live: Sequence[int]) -> PartitionImage:
-    """A partition at its birth: led by the first live replica, all live replicas in sync."""
+    """Return a new partition: led by its first live replica, with all live replicas in sync."""
     in_sync = tuple(broker for broker in replicas if broker in live)
     return PartitionImage(
         leader=in_sync[0] if in_sync else -1,
@@ -175,7 +178,10 @@ def plan_more_partitions(
     assignments: Sequence[tuple[int, ...]] | None,
     brokers: Sequence[int],
 ) -> dict[int, PartitionImage]:
-    """The partitions that `topic` gets to have `count`. Raises KafkaError INVALID_PARTITIONS."""
+    """Return the partitions to add for `count` in all.
+
+    Raises KafkaError: INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR.
+    """
     have = len(topic.partitions)
     if count == have:
         message = f"Topic already has {have} partition(s)."

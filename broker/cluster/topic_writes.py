@@ -1,5 +1,7 @@
-"""The operations on the metadata tree that changes of topics are made of, and those that take them
-back. They are built in turns: a topic may have ten thousand partitions."""
+"""The operations on the metadata tree that change topics, and those that undo them.
+
+They are built in turns, because a topic may have ten thousand partitions.
+"""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -22,14 +24,14 @@ _STATES_AT_ONCE: Final = 256
 
 
 class TopicWrites:
-    """What one controller writes; `epoch` is its own, which each partition's state names."""
+    """The writes of one controller; each partition's state holds `epoch`, the controller's own."""
 
     def __init__(self, store: MetadataStore, epoch: int) -> None:
         self._store = store
         self.epoch = epoch
 
     async def creation(self, topic: TopicImage, turns: Turns) -> list[Operation]:
-        """A topic that is not there yet."""
+        """Create a topic."""
         node = encode_topic(topic.topic_id, topic.partitions)
         return [
             Create(topic_config_path(topic.name), encode_config(topic.config)),
@@ -40,14 +42,14 @@ class TopicWrites:
     async def growth(
         self, grown: TopicImage, added: Mapping[int, PartitionImage], turns: Turns
     ) -> list[Operation]:
-        """More partitions: `added`, which `grown` has already."""
+        """Add the partitions `added`, which `grown` includes."""
         return [
             Put(topic_path(grown.name), encode_topic(grown.topic_id, grown.partitions)),
             *await self._states(grown.name, added, turns),
         ]
 
     async def election(self, topic: TopicImage, turns: Turns) -> list[Operation]:
-        """Leaders and leader epochs of all partitions."""
+        """Write leaders, leader epochs and ISRs of all partitions."""
         left = iter(await self._states(topic.name, topic.partitions, turns))
         operations: list[Operation] = []
         while some := list(islice(left, _STATES_AT_ONCE)):
@@ -59,7 +61,7 @@ class TopicWrites:
         return operations
 
     async def config(self, name: str, config: Mapping[str, str]) -> list[Operation]:
-        """What a topic sets itself."""
+        """Write a topic's own configs."""
         path, value = topic_config_path(name), encode_config(config)
         known = await self._store.get(path) is not None
         return [Put(path, value) if known else Create(path, value)]
@@ -71,7 +73,7 @@ class TopicWrites:
         last: PartitionImage | None = None
         state = b""
         for count, (index, partition) in enumerate(partitions.items(), 1):
-            if partition is not last:  # those of a new topic are one value, mostly
+            if partition is not last:  # in a new topic mostly all are one value
                 last, state = partition, encode_partition_state(partition, self.epoch)
             operations.append(Create(partition_state_path(name, index), state))
             if not count % _PARTITIONS_PER_LOOK:
@@ -80,7 +82,7 @@ class TopicWrites:
 
 
 def creation_undone(name: str) -> list[Operation]:
-    """As if the topic had not been made."""
+    """Undo the creation of a topic."""
     return [
         Delete(topic_path(name), recursive=True),
         Delete(topic_config_path(name), recursive=True),
@@ -88,7 +90,7 @@ def creation_undone(name: str) -> list[Operation]:
 
 
 def growth_undone(topic: TopicImage, added: Mapping[int, PartitionImage]) -> list[Operation]:
-    """As if `topic` had not got more partitions."""
+    """Undo the addition of partitions to `topic`, its image before."""
     return [
         Put(topic_path(topic.name), encode_topic(topic.topic_id, topic.partitions)),
         *(Delete(partition_state_path(topic.name, index)) for index in added),

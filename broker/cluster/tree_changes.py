@@ -1,7 +1,6 @@
-"""Changes of the metadata tree that wait until this broker has followed them.
+"""Writes the metadata tree and waits until this broker has applied the change.
 
-For the controller: one change at a time, a write with what came of it, and a write that takes
-another one back.
+For the controller: one change at a time, a write with its outcome, and a write that undoes another.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +18,14 @@ class TreeChanges:
 
     def __init__(self, store: MetadataStore, applier: ImageApplier) -> None:
         self.one_at_a_time = trio.Lock()
-        """Held from before a change is planned until it holds everywhere."""
+        """Held from before a change is planned until it is applied."""
         self._store = store
         self._applier = applier
 
     async def write(self, operations: Sequence[Operation]) -> Mapping[str, Outcome]:
-        """Write the tree; what came of it, by topic, when this broker has followed.
+        """Write the tree, wait until it is applied, and return the outcomes by topic.
 
-        Raises KafkaError UNKNOWN_SERVER_ERROR when nothing was written.
+        Raises KafkaError UNKNOWN_SERVER_ERROR if the store refused the write.
         """
         with store_errors_told(), self._applier.heard() as outcomes:
             await self._store.apply(operations)
@@ -34,8 +33,9 @@ class TreeChanges:
         return outcomes
 
     async def take_back(self, operations: Sequence[Operation]) -> None:
-        """Write what undoes a write that was refused. Raises KafkaError as `write` does.
+        """Undo a write that was refused. Raises KafkaError as `write` does.
 
-        A crash before this leaves a topic that nobody was promised; the next start opens it.
+        A crash before this leaves the topic in the tree, though its client got no answer; the next
+        start opens it.
         """
         await self.write(operations)

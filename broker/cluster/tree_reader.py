@@ -22,14 +22,14 @@ from broker.cluster.tree_values import (
 from protocol.types import ZERO_UUID
 
 _STATES_AT_ONCE: Final = 256
-"""Partition states that are asked for together; others have their turn between two such reads."""
+"""Partition states read together; other tasks may run between two such reads."""
 
 _MOST_KNOWN: Final = 1024
-"""State nodes whose values are remembered, so that partitions which are alike share one value."""
+"""The most cached values of state nodes, by which partitions with equal states share one value."""
 
 
 class TopicReader:
-    """Makes images of topics. What is alike in several partitions is decoded once."""
+    """Makes images of topics. Equal states of partitions are decoded once."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -44,10 +44,10 @@ class TopicReader:
     async def read(
         self, name: str, known: TopicImage | None = None, news: TopicNews | None = None
     ) -> TopicImage | None:
-        """The topic as it is in the tree, or None.
+        """Return the topic as it is in the tree, or None.
 
-        With `known`, an image of the topic, only what `news` names is read again, and what is
-        unchanged is taken from there.
+        With `known`, an image of the topic, only the nodes that `news` names are read again; the
+        rest is taken from `known`.
         """
         config_path = topic_config_path(name)
         if known is None or news is None or news.assignment:
@@ -116,6 +116,6 @@ async def read_topics(store: MetadataStore) -> list[TopicImage]:
 
 
 async def read_controller_epoch(store: MetadataStore) -> int:
-    """How many controllers there have been."""
+    """Return the epoch of the last controller; 0 if there was none."""
     node = await store.get(CONTROLLER_EPOCH)
     return 0 if node is None else decode_controller_epoch(node.value)

@@ -10,9 +10,10 @@
     /admin/delete_topics/<t>                   the topic's deletion is under way
     /latest_producer_id_block                  the last block of producer ids handed out
     /feature                                   finalized levels of features, version 2
+    /controller                                ephemeral: the broker that is the controller
     /controller_epoch                          grows with every start of a controller
 
-Reading refuses nothing it does not need to know (Kafka's decoders ignore unknown members). Pure.
+Reading ignores unknown members, as Kafka's decoders do. Pure.
 Sources: `kafka.zk.ZkData` (3.9).
 """
 
@@ -40,7 +41,7 @@ CONTROLLER_EPOCH = "/controller_epoch"
 
 
 class BadValueError(MetadataStoreError):
-    """A node holds something that is no value of its path."""
+    """The value of a node is invalid for its path."""
 
     def __init__(self, path: str, reason: object) -> None:
         super().__init__(path, f"the metadata cannot be read: {reason}")
@@ -57,7 +58,7 @@ def topic_config_path(name: str) -> str:
 
 
 def broker_config_path(broker_id: int | None) -> str:
-    """The node of one broker's dynamic configs; None: of those for all brokers."""
+    """The node of one broker's dynamic configs; None: of the configs for all brokers."""
     return f"{BROKER_CONFIGS}/{'<default>' if broker_id is None else broker_id}"
 
 
@@ -77,7 +78,7 @@ def deletion_path(name: str) -> str:
 
 
 def encode(value: Mapping[str, Any]) -> bytes:
-    """JSON without blanks, as Kafka writes it."""
+    """Return JSON without blanks, as Kafka writes it."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -177,7 +178,7 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:
-    """What is set at the config node `path`. Raises BadValueError."""
+    """Return the configs in the config node `path`. Raises BadValueError."""
     config = _decode(path, data).get("config")
     if not isinstance(config, dict):
         raise BadValueError(path, "no config")
@@ -185,7 +186,7 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
 
 
 def encode_broker(broker: BrokerImage, bound: tuple[Listener, ...], timestamp_ms: int) -> bytes:
-    """The value of a live broker's node; `bound` stands in where nothing is advertised."""
+    """The value of a live broker's node; with no advertised endpoint it has those in `bound`."""
     endpoints = broker.endpoints or bound
     first = endpoints[0]
     return encode(

@@ -1,7 +1,7 @@
 """Where a coordinator's answer goes: to the handler at once, or later to the parked request.
 
-A handler makes a `ParkedAnswer`, hands it to the coordinator and returns `handed_over()`. When the
-coordinator has answered by then, nothing was parked and the message itself is returned.
+A handler makes a `ParkedAnswer`, hands it to the coordinator and returns `handed_over()`. If the
+coordinator has answered by then, that is the message itself, and the request is not parked.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class AwaitedAnswer:
-    """Takes one reply, for a coroutine that waits for it."""
+    """Takes one reply and gives it to the coroutine that waits for it."""
 
     __slots__ = ("_event", "_reply")
 
@@ -24,18 +24,18 @@ class AwaitedAnswer:
         self._reply: Any = None
 
     def __call__(self, reply: Any) -> None:
-        """The reply; called once, from the event loop."""
+        """Take the reply; called once, from the event loop."""
         self._reply = reply
         self._event.set()
 
     async def wait(self) -> Any:
-        """The reply, when it is there."""
+        """Wait for the reply and return it."""
         await self._event.wait()
         return self._reply
 
 
 class ParkedAnswer(Generic[T]):
-    """Takes one reply, turns it into a message, brings it to the connection."""
+    """Takes one reply, encodes it as a message and brings it to the connection."""
 
     __slots__ = ("_answered", "_encode", "_message", "_pending")
 
@@ -46,7 +46,7 @@ class ParkedAnswer(Generic[T]):
         self._answered = False
 
     def __call__(self, reply: Any) -> None:
-        """The reply; called once, from the event loop."""
+        """Take the reply; called once, from the event loop."""
         message = self._encode(reply)
         if self._pending is not None:
             self._pending.complete(message)
@@ -55,7 +55,7 @@ class ParkedAnswer(Generic[T]):
             self._answered = True
 
     def handed_over(self) -> T | Pending:
-        """What the handler returns: the message, or the `Pending` that will bring it."""
+        """Return what the handler returns: the message, or the `Pending` that will bring it."""
         if self._answered:
             return self._message
         self._pending = Pending()

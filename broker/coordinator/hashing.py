@@ -1,12 +1,12 @@
 """Which partition of a coordinator's topic a group or transactional id belongs to.
 
-Kafka takes Java's `String.hashCode`, so this is part of the on-disk format: another broker that
-gets the directory must find a group where this one put it.
+Kafka uses Java's `String.hashCode`, so this is part of the on-disk format: another broker that gets
+the directory must find a group in the same partition.
 """
 
 
 def java_string_hash(text: str) -> int:
-    """`String.hashCode`: over UTF-16 code units, as a signed 32-bit number."""
+    """Return `String.hashCode`: over UTF-16 code units, as a signed 32-bit number."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):
@@ -15,6 +15,6 @@ def java_string_hash(text: str) -> int:
 
 
 def coordinator_partition(key: str, partition_count: int) -> int:
-    """`Utils.abs(hashCode) % count`, where the abs of the smallest number is 0."""
+    """Return `Utils.abs(hashCode) % count`; Kafka's abs of the smallest number is 0."""
     value = java_string_hash(key)
     return 0 if value == -0x8000_0000 else abs(value) % partition_count

@@ -1,14 +1,14 @@
-"""Appends the end of a transaction to any partition of this broker.
+"""Appends transaction markers to partitions of this broker.
 
-Used by the transaction coordinator for what it has decided, and by the WriteTxnMarkers handler for
-what another coordinator or an administrator has. Rules
+Used by the transaction coordinator for its own decisions, and by the WriteTxnMarkers handler for
+those of another coordinator or an administrator. Rules
 
-* A marker waits its turn behind appends that go on in a thread, and for the in-sync replicas.
-* A marker of a transaction of version 2 must carry a higher epoch than the data it ends: one that
-  was delayed could else end the producer's next transaction (KIP-890).
-* Some partitions' transactions mean something to a coordinator beside the data: committed offsets
-  become visible. Such a coordinator is a `MarkerListener`: it is asked before the marker is written
-  (while its partition is being loaded the marker must wait, or it would be missed), and told after.
+* A marker waits for appends to its partition that run in a thread, and for the in-sync replicas.
+* A marker of a transaction of version 2 must carry a higher epoch than the data it ends; otherwise
+  a delayed marker could end the producer's next transaction (KIP-890).
+* A marker in a coordinator's topic changes the coordinator's state too: committed offsets become
+  visible. Such a coordinator is a `MarkerListener`. It is asked before the marker is written, since
+  it would miss a marker that is written while the partition loads, and is notified afterwards.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,10 +30,10 @@ from storage.log.results import AppendInfo, AppendOrigin
 from storage.producers.analysis import has_raised_epoch
 
 STRICT_SINCE: Final = 2
-"""The transaction.version whose markers carry a raised epoch."""
+"""The transaction.version from which markers carry a raised epoch."""
 
 MarkerDone = Callable[[ErrorCode], None]
-"""NONE, or why the marker could not be written; called once."""
+"""Takes NONE, or why the marker could not be written; called once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +45,17 @@ class Marker:
     coordinator_epoch: int
     commit: bool
     transaction_version: int = 0
-    """Of the transaction that it ends; 0 also when that is not known."""
+    """The version of the transaction that it ends; 0 also if unknown."""
 
 
 class MarkerWriter(Protocol):
     """Appends markers."""
 
     def write(self, tp: TopicPartition, marker: Marker, done: MarkerDone) -> None:
-        """Append one; `done` when all in-sync replicas have it, or why not. It may run at once."""
+        """Append one; `done` gets NONE when all in-sync replicas have it, or an error.
+
+        `done` may run before this returns.
+        """
         ...
 
 
@@ -60,11 +63,11 @@ class MarkerListener(Protocol):
     """A coordinator whose topic is written to in transactions."""
 
     def marker_refusal(self, partition: int) -> ErrorCode:
-        """Why a marker cannot be taken now; NONE when it can."""
+        """Return why a marker cannot be taken now; NONE when it can."""
         ...
 
     def on_marker(self, partition: int, producer_id: int, *, commit: bool) -> None:
-        """A marker is in the log of the partition."""
+        """A marker has been written to the log of the partition."""
         ...
 
 
@@ -87,7 +90,7 @@ class ReplicaMarkerWriter:
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        """Where markers wait for their turn, until cancelled. Started once, by the server."""
+        """Run the tasks of waiting markers until cancelled. Started once, by the server."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             task_status.started()
@@ -124,7 +127,7 @@ class ReplicaMarkerWriter:
             done(error.code)
             return
         if self._nursery is None:
-            done(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # Stopping: the next start writes it.
+            done(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # Stopping: the next start writes the marker.
         else:
             self._nursery.start_soon(self._write_in_turn, partition, batch, marker, done)
 
@@ -161,7 +164,7 @@ class ReplicaMarkerWriter:
 
 
 def _check_version(partition: Partition, marker: Marker) -> None:
-    """At the moment of the append. Raises KafkaError."""
+    """Check the marker's epoch right before the append. Raises INVALID_PRODUCER_EPOCH."""
     entry = partition.log.producers.entry(marker.producer_id)
     if (
         marker.transaction_version >= STRICT_SINCE

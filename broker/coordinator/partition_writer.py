@@ -1,7 +1,7 @@
-"""The log as a coordinator sees it: one batch in, told when it is safe; bytes out, for loading.
+"""The log as a coordinator sees it: append a batch and hear when it is replicated; read to load.
 
-A coordinator knows neither `Partition` nor `Log`. `PartitionWriter` is all it uses, and what its
-tests fake; `ReplicaPartitionWriter` is the broker's own, over `ReplicaManager`.
+A coordinator knows neither `Partition` nor `Log`, only `PartitionWriter`, which its tests fake;
+`ReplicaPartitionWriter` implements it over `ReplicaManager`.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -23,42 +23,45 @@ from storage.log.results import AppendInfo, AppendOrigin, FetchIsolation
 ALL_IN_SYNC = -1
 
 WriteDone = Callable[[ErrorCode, int], None]
-"""(NONE and the offset of the batch's first record, or an error and -1), called once."""
+"""Takes (NONE, offset of the batch's first record) or (error, -1); called once."""
 
 
 class PartitionWriter(Protocol):
-    """What a coordinator needs of its partition's log."""
+    """What a coordinator needs of the logs of its topic."""
 
     def leader_epoch(self, tp: TopicPartition) -> int | None:
-        """The epoch in which this broker leads `tp`; None when it does not."""
+        """Return the epoch in which this broker leads `tp`; None when it does not."""
         ...
 
     def bounds(self, tp: TopicPartition) -> tuple[int, int]:
-        """(log start offset, log end offset). Raises KafkaError."""
+        """Return (log start offset, log end offset). Raises KafkaError."""
         ...
 
     def append(self, tp: TopicPartition, batch: bytes, done: WriteDone) -> None:
-        """Append one batch; `done` when all in-sync replicas have it, or when it failed.
+        """Append one batch; `done` runs when all in-sync replicas have it, or when it failed.
 
-        Calls are served in order; `done` may run before this returns.
+        Batches are appended in the order of the calls; `done` may run before this returns.
         """
         ...
 
     async def read(self, tp: TopicPartition, offset: int, max_bytes: int) -> bytes:
-        """Batches from the one that holds `offset`; the last may be cut, the first is whole."""
+        """Return batches from the one that holds `offset`: the first whole, the last perhaps cut.
+
+        Raises KafkaError.
+        """
         ...
 
     def uncompacted(self, tp: TopicPartition) -> AbstractContextManager[None]:
-        """Inside, no cleaning of the log begins, and one that is in work changes nothing more.
+        """Keep the cleaner from the log: no cleaning begins, and one in work changes nothing more.
 
-        Who reads all of it must find each tombstone, marker and last value of a key, or whatever
-        is older than that; `delete.retention.ms` promises it to whoever takes less time.
+        A reader of the whole log must see each tombstone, marker and last value of a key if it saw
+        an older record of it; `delete.retention.ms` ensures that only for a reader that is faster.
         """
         ...
 
 
 class _DelayedWrite(DelayedOperation):
-    """A coordinator's batch that waits for its followers."""
+    """A coordinator's batch that waits for the followers."""
 
     __slots__ = ("_code", "_done", "_first_offset", "_partition", "_required")
 
@@ -73,16 +76,16 @@ class _DelayedWrite(DelayedOperation):
         self._code = ErrorCode.NONE
 
     def try_complete(self, key: Hashable | None = None) -> bool:
-        """Replicated, or the partition is led elsewhere now."""
+        """Complete when the batch is replicated, or another broker leads the partition."""
         settled, self._code = self._partition.reached(self._required)
         return self.force_complete() if settled else False
 
     def on_expire(self) -> None:
-        """offsets.commit.timeout.ms is over."""
+        """The writer's timeout is over: REQUEST_TIMED_OUT."""
         self._code = ErrorCode.REQUEST_TIMED_OUT
 
     def on_complete(self) -> None:
-        """Tell the coordinator."""
+        """Call the coordinator's `done`."""
         self._done(self._code, -1 if self._code else self._first_offset)
 
 
@@ -93,7 +96,7 @@ def when_replicated(
     timeout_s: float,
     done: WriteDone,
 ) -> None:
-    """Call `done` when all in-sync replicas have what was appended: at once if we are alone."""
+    """Call `done` when all in-sync replicas have the append: at once if this is the only one."""
     if partition.alone:
         done(ErrorCode.NONE, info.first_offset)
         return
@@ -134,13 +137,13 @@ class ReplicaPartitionWriter:
             done(error.code, -1)
             return
         except (CorruptBatch, InvalidRecord, UnsupportedCompression):
-            # Our own batch was refused: not the client's fault, and nothing was written.
+            # The coordinator's own batch was refused: a bug here, and nothing was written.
             done(ErrorCode.UNKNOWN_SERVER_ERROR, -1)
             raise
         when_replicated(self._replicas, partition, info, self._timeout_s, done)
 
     async def read(self, tp: TopicPartition, offset: int, max_bytes: int) -> bytes:
-        """See `PartitionWriter`; the disk is read by a worker."""
+        """See `PartitionWriter`; a worker thread reads the disk."""
         while True:
             try:
                 found = self._replicas.partition(tp).read(offset, max_bytes, FetchIsolation.LOG_END)

@@ -1,9 +1,9 @@
-"""TxnOffsetCommit: offsets of a group within a transaction, the one request that concerns both.
+"""TxnOffsetCommit: a group's offsets within a transaction, which concerns both coordinators.
 
-The group's partition of `__consumer_offsets` must belong to the transaction (KIP-890). A client of
-transactions of version 2 has it added by its commit, which goes on when that is durable; one of
-version 1 has added it by AddOffsetsToTxn, which is verified in the same turn of the loop in which
-the offsets are appended. The two coordinators do not know each other.
+The group's partition of `__consumer_offsets` must belong to the transaction (KIP-890). For a client
+with transactions of version 2, the commit itself first adds the partition, and goes on when that is
+durable. An older client has added it by AddOffsetsToTxn; this is verified without a checkpoint
+before the offsets are appended.
 """
 
 from broker.coordinator.group.coordinator import GroupCoordinator
@@ -18,11 +18,11 @@ from protocol.types import TopicPartition
 
 
 class TransactionRefused(KafkaError):
-    """The transaction coordinator refused, not the group."""
+    """The transaction coordinator refused the request, not the group coordinator."""
 
 
 class TransactionalCommits:
-    """Into the transaction, then into the group."""
+    """Adds the group's partition to the transaction, or verifies it; then commits to the group."""
 
     def __init__(self, groups: GroupCoordinator, transactions: TransactionCoordinator) -> None:
         self._groups = groups
@@ -41,9 +41,10 @@ class TransactionalCommits:
         *,
         version: int,
     ) -> None:
-        """`version`: of the client's transactions; `done` when the offsets are durable, or why not.
+        """Commit offsets; `done` gets NONE when they are durable, or an error.
 
-        Raises TransactionRefused, or KafkaError with what the group refuses.
+        `version` is the client's transaction.version. Raises TransactionRefused, or KafkaError when
+        the group refuses.
         """
         producer = Producer(request.producer_id, request.producer_epoch)
         tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.commit.group_id))

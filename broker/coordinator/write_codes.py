@@ -1,4 +1,4 @@
-"""What a client is told when its coordinator could not write: the cause is not its business."""
+"""The codes for clients whose coordinator could not write: they say what to do, not the cause."""
 
 from typing import Final
 
@@ -19,12 +19,12 @@ _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARG
 
 
 def response_code(code: ErrorCode) -> ErrorCode:
-    """The code for the client, when the write of its group or transaction ended with `code`."""
+    """Return the code for the client whose group's or transaction's write ended with `code`."""
     return _TOLD.get(code, code)
 
 
 def commit_code(code: ErrorCode) -> ErrorCode:
-    """The same for OffsetCommit, which knows a code for records that are too large."""
+    """The same for OffsetCommit, which has a code of its own for records that are too large."""
     if code in _TOO_LARGE:
         return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     return response_code(code)

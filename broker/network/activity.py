@@ -1,6 +1,6 @@
-"""What a connection is doing, and since when: written by its parts, read by who may end it.
+"""What a connection is doing, and since when: written by its parts, read by those that may end it.
 
-The server's sweeper and its shutdown look here, so no read needs a timer and no request a cancel
+The server's sweeper and its shutdown read it, so a receive needs no timer and a request no cancel
 scope.
 """
 
@@ -8,7 +8,7 @@ import enum
 
 
 class State(enum.Enum):
-    """What a connection is doing, for whoever wants to end it."""
+    """What a connection is doing."""
 
     IDLE = "waits for the client's next bytes"
     BUSY = "handles requests"
@@ -36,16 +36,16 @@ _BLIND = frozenset((State.PARKED_BLIND, State.MUTED))
 
 
 class Activity:
-    """Shared by the parts of one connection."""
+    """The activity of one connection, shared by its parts."""
 
     __slots__ = ("ending", "last", "state")
 
     def __init__(self, now: float) -> None:
         self.state = State.BUSY
         self.last = now
-        """Monotonic seconds at which bytes came, a request was done or a reply left, lately."""
+        """Monotonic seconds of the last progress: bytes came, a request was done, a reply left."""
         self.ending: Ending | None = None
-        """No further request is handled, for this reason. The first one stays."""
+        """Why no further request is handled; None while they are. The first reason stays."""
 
     def end(self, reason: Ending) -> None:
         """Handle no further request."""
@@ -54,14 +54,14 @@ class Activity:
 
     @property
     def may_be_cut(self) -> bool:
-        """No request is in work, or it is only parked."""
+        """Whether the connection may end at once: no request is in work, or it is only parked."""
         return self.state not in _IN_WORK
 
     @property
     def is_blind(self) -> bool:
-        """A disconnect does not show by itself: bytes that nobody reads hide it."""
+        """Whether a disconnect goes unnoticed, because unread bytes keep the stream readable."""
         return self.state in _BLIND
 
     def is_stuck(self, now: float, max_idle_s: float) -> bool:
-        """Nothing happened for so long; a parked or working request is not stuck."""
+        """Whether nothing happened for `max_idle_s`; a parked or working request is not stuck."""
         return now - self.last > max_idle_s and self.state in _MAY_BE_STUCK

@@ -1,17 +1,17 @@
 """Work that is done aside: by a task of its own instead of a handler worker.
 
-A request that waits for others, or goes in turns, would occupy one of the few workers meanwhile, so
-that appends wait for it. Rules
+A request that waits for others, or goes in turns, would occupy one of the few workers, and appends
+would wait for it. Rules
 
-* A connection has one request in work, so there are never more tasks than connections, except for
-  tasks that must be finished although their client has gone.
-* Each task begins behind all other long work (`wait_for_turn`), and a step that holds the loop is
-  attributed to it.
-* The work of the reply `Aside` ends with its client: its task is cancelled where it waits. What
-  must be finished once it was begun (an append) shields itself. The coroutine of a handler is
-  finished, whatever becomes of its client (`broker.request` has both).
-* The stop closes connections first, so nobody waits for the work that is left: `close` cancels it,
-  and waits for what is shielded. The parts that it uses are stopped afterwards.
+* A connection has one request in work, so there are at most as many tasks as connections, plus
+  those that must be finished although their client is gone.
+* Each task begins behind all other long work (`wait_for_turn`), and a step that blocks the loop is
+  logged with its name.
+* The work of an `Aside` ends with its client: its task is cancelled at its next checkpoint. A step
+  that must be finished once begun (an append) shields itself. A handler's coroutine is finished
+  even if its client is gone (`broker.request` describes both).
+* The broker's stop closes connections first, so no client waits for the remaining work: `close`
+  cancels it and waits for shielded steps. The components that it uses are stopped afterwards.
 """
 
 from collections.abc import Callable, Coroutine
@@ -38,11 +38,11 @@ class Asides:
 
     @property
     def working(self) -> int:
-        """How many are begun and not done."""
+        """How many tasks are begun and not done."""
         return self._working
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Where the tasks live, until cancelled or closed. Run once."""
+        """Run the tasks until cancelled or closed. Called once."""
         try:
             async with trio.open_nursery() as self._nursery:
                 self._nursery.start_soon(trio.sleep_forever)
@@ -58,7 +58,10 @@ class Asides:
             await self._ended.wait()
 
     def begin(self, aside: Aside, what: Callable[[], str]) -> Work:
-        """Have it done unless its client goes before that. Raises ClosedResourceError."""
+        """Begin the work of `aside`; it ends when its client is gone. Raises ClosedResourceError.
+
+        `what` names it for the log.
+        """
         self._check_open()
         work = Work(aside.work(), what)
         scope = trio.CancelScope()
@@ -66,9 +69,9 @@ class Asides:
         return self._begin(work, scope)
 
     async def finish(self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]) -> Work:
-        """Have it done and wait for it; it is finished even if the waiting is cancelled.
+        """Run `coroutine` and wait for it; it is finished even if the waiting is cancelled.
 
-        Raises ClosedResourceError.
+        `what` names it for the log. Raises ClosedResourceError.
         """
         try:
             self._check_open()
@@ -95,5 +98,5 @@ class Asides:
                 await wait_for_turn()
                 await work.perform(self._clock, self._watch)
         finally:
-            work.coroutine.close()  # nothing, unless it was never begun
+            work.coroutine.close()  # has an effect only if the coroutine was never begun
             self._working -= 1

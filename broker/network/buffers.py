@@ -1,20 +1,20 @@
-"""Receive buffers: how much memory connections may cost, and who pays for page faults.
+"""Receive buffers: how much memory connections take, and how page faults are avoided.
 
-* A connection that waits for its next request holds no buffer at all: it takes one when bytes have
-  arrived and gives it back when it is idle. So ten thousand idle connections cost ten thousand
-  small objects, and a few busy ones always work on memory that is warm in the cache.
-* A frame's announced size is only a claim. A large buffer is anonymous memory of the frame's size,
-  of which the kernel provides the pages that bytes have arrived for; it costs no copying while it
-  fills, and goes back to the system at once when it is let go. (A `bytearray` is filled with zeros
-  when it is made: 100 MB that were announced would be there, after a stall of 40 ms.)
+* A connection that waits for its next request holds no buffer: it takes one before it receives and
+  gives it back when it is idle. So ten thousand idle connections cost ten thousand small objects,
+  and a few busy ones always work on memory that is warm in the cache.
+* A client may announce a large frame and never send it. So a large buffer is anonymous memory of
+  the frame's size, for which the kernel provides pages only where bytes have arrived; it is not
+  copied while it fills, and its release returns the memory to the system at once. (A `bytearray`
+  is filled with zeros when it is made: an announced 100 MB would cost 100 MB and a stall of 40 ms.)
 * When many connections hold a standard buffer at the same time, incomplete frames are moved to
   buffers of their own size (`crowded`).
-* Buffers are powers of two; free ones are kept up to `RETAINED_BYTES`: a fresh megabyte costs 256
-  page faults, which is more than handling the request.
+* Sizes are powers of two; free buffers are kept up to `RETAINED_BYTES`, because a fresh megabyte
+  costs 256 page faults, which is more than handling the request.
 
-A buffer is a `bytearray`, or `mmap` where it is large, that is never resized, so views of it stay
+A buffer is a `bytearray`, or an `mmap` if it is large, and is never resized, so views of it stay
 valid; but they show other bytes as soon as it is used again. With `check=True` (Python's
-development mode) `release` logs an error when somebody still holds a view.
+development mode) `release` logs an error if a view of the buffer still exists.
 """
 
 import logging
@@ -25,12 +25,12 @@ from typing import cast
 logger = logging.getLogger(__name__)
 
 STANDARD_BYTES = 128 * 1024
-"""What one receive call may fill: measured, larger ones gain nothing."""
+"""The most that one receive call fills: measurements show no gain from larger buffers."""
 SMALL_BYTES = 1024
 GROWTH = 4
 RETAINED_BYTES = 32 * 1024 * 1024
 CROWDED = 64
-"""Standard buffers in use from which on incomplete frames are packed tightly: 8 MB."""
+"""With more standard buffers in use than this (8 MB), incomplete frames are packed tightly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +38,11 @@ class BufferStatistics:
     """Numbers for metrics and tests."""
 
     in_use: int
-    """Buffers that connections hold now, packed ones not counted."""
+    """Buffers that connections hold now, except packed ones."""
     bytes_in_use: int
-    """Of standard size; what large ones hold is `FrameMemoryStatistics.held`."""
+    """In buffers of standard size; bytes in large ones are in `FrameMemoryStatistics.held`."""
     bytes_free: int
-    """Kept for the next taker."""
+    """In free buffers that are kept."""
 
 
 def _size_class(size: int) -> int:
@@ -63,11 +63,11 @@ class BufferPool:
 
     @property
     def crowded(self) -> bool:
-        """Many connections hold a buffer: pack what is incomplete."""
+        """Whether so many connections hold a buffer that incomplete frames are packed."""
         return self._in_use > CROWDED
 
     def acquire(self, wanted: int = 0) -> bytearray:
-        """A standard buffer; a larger one if `wanted` says so and one is free."""
+        """Take a standard buffer, or a free one that holds `wanted` bytes if that is larger."""
         self._in_use += 1
         if wanted > STANDARD_BYTES:
             free = self._large.get(_size_class(wanted))
@@ -79,7 +79,7 @@ class BufferPool:
         return bytearray(STANDARD_BYTES)
 
     def free_large(self, frame: int) -> bytearray | None:
-        """A free buffer that holds a frame of this size; None when none lies here."""
+        """Take a free large buffer that holds `frame` bytes; None when there is none."""
         free = self._large.get(_size_class(frame))
         if not free:
             return None
@@ -87,9 +87,9 @@ class BufferPool:
         return self._taken(free.pop())
 
     def grown(self, frame: int, arrived: int) -> bytearray:
-        """A buffer larger than `arrived` bytes, on the way to one that holds `frame` bytes.
+        """Take a buffer larger than `arrived` bytes, for a frame of `frame` bytes.
 
-        Raises OSError when the system has no more memory to promise.
+        Raises OSError when the system grants no more memory.
         """
         large = self.free_large(frame)
         if large is not None:
@@ -104,16 +104,16 @@ class BufferPool:
         return large
 
     def packed(self, content: memoryview) -> bytearray:
-        """A small buffer of its own for an incomplete frame, with room to go on."""
+        """Copy an incomplete frame to a small buffer of its own, with room for more bytes."""
         buffer = bytearray(max(_size_class(len(content) * 2), SMALL_BYTES))
         buffer[: len(content)] = content
         return buffer
 
     def release(self, buffer: bytearray) -> None:
-        """Give a buffer back. Nobody may hold a view of it."""
+        """Give a buffer back. No view of it may exist."""
         size = len(buffer)
         if size < STANDARD_BYTES:
-            return  # a packed one: was never the pool's
+            return  # a packed one, which is not counted here
         self._in_use -= 1
         if size == STANDARD_BYTES:
             self._bytes_in_use -= size
@@ -129,9 +129,10 @@ class BufferPool:
             self._large.setdefault(size, []).append(buffer)
 
     def release_parked(self, buffer: bytearray) -> None:
-        """Give a buffer back while its request is parked: views exist, but nobody may use them.
+        """Give a buffer back while its request is parked: views exist, but must not be used.
 
-        With `check` their users read nonsense at once instead of another client's bytes some day.
+        With `check` the bytes are overwritten, so that a user of a view reads nonsense at once
+        instead of, some day, another client's bytes.
         """
         if self._check and len(buffer) >= STANDARD_BYTES:
             buffer[:] = b"\xdd" * len(buffer)
@@ -140,7 +141,7 @@ class BufferPool:
             self.release(buffer)
 
     def forget(self, buffer: bytearray) -> None:
-        """The holder ended while somebody may still write to it: never use it again."""
+        """Never use this buffer again: its connection ended while a task may still write to it."""
         if len(buffer) >= STANDARD_BYTES:
             self._in_use -= 1
             if len(buffer) == STANDARD_BYTES:
@@ -160,13 +161,13 @@ class BufferPool:
 
 
 def _anonymous(size: int) -> bytearray:
-    """Memory without pages, which is used as a bytearray is: by index, by slice, through views."""
+    """Return memory without pages, to be used like a bytearray: index, slices and views."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     return cast("bytearray", mmap.mmap(-1, size, flags=flags))
 
 
 def _is_viewed(buffer: bytearray | mmap.mmap) -> bool:
-    """Either kind refuses to change its size while views of it exist."""
+    """Whether views of the buffer exist: if so, both kinds refuse to be resized."""
     try:
         if isinstance(buffer, mmap.mmap):
             buffer.resize(len(buffer))

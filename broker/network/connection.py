@@ -1,21 +1,21 @@
 """One client connection: the hot loop of the broker.
 
-`ConnectionState` decides what is done next, without a stream; here it is done, on a stream.
+`ConnectionState` decides the next step, without a stream; `Connection` takes it, on a stream.
 
-What measurements decided (each is worth microseconds on a request that costs fifteen):
+Decided by measurements (each saves microseconds of the fifteen that a request costs):
 
-* Receive first, wait only when there is nothing (`broker.world.transport`).
-* All complete frames of one receive are handled in a row, and all their replies leave in one send.
+* Try to receive first, and wait only if nothing has come (`broker.world.transport`).
+* Handle all complete frames of one receive in a row, and send all their replies in one call.
 * No task, channel or cancel scope per request. A handler that answers at once runs right here.
-* The clock is asked three times per request: bytes arrived, handler done, reply sent.
+* Read the clock three times per request: bytes arrived, handler done, reply sent.
 
 The buffer belongs to the request in work until its handler has returned (for a coroutine: until it
-is done): handlers patch batches in place. While a request is parked, or its reply made aside, the
-buffer is given back. Bad bytes end the connection, with one line in the log.
+is done), because handlers patch batches in place. While a request is parked, or its reply made
+aside, the buffer is given back. Bad bytes end the connection, with one line in the log.
 
-Its parts: what comes next (`connection_state`), what has come (`receive_buffer`), what becomes of a
-frame (`request_handling`), how a reply that is not there is waited for (`finishing`, `parking`),
-what is sent (`replies`), what all that amounts to (`activity`).
+Its parts: `connection_state` (the next step), `receive_buffer` (bytes received), `request_handling`
+(from a frame to its reply), `finishing` and `parking` (waiting for a reply), `replies` (sending),
+`activity` (what it is doing, for the sweeper and the shutdown).
 """
 
 import logging
@@ -53,7 +53,7 @@ from protocol.errors import ProtocolError
 logger = logging.getLogger(__name__)
 
 INCOMPLETE_BYTES: Final = 160 * 1024 * 1024
-"""`incomplete.request.max.bytes`, where nobody says otherwise."""
+"""The default of `incomplete.request.max.bytes`."""
 
 
 class ConnectionServices:
@@ -80,7 +80,7 @@ class ConnectionServices:
 
 
 class Connection:
-    """Reads requests, has them answered, sends the replies. Owns its stream."""
+    """Receives requests, has them handled and sends the replies. Owns its stream."""
 
     __slots__ = (
         "_channel",
@@ -113,12 +113,12 @@ class Connection:
         self._finishing = Finishing(self._state, self._handling, self._replies, channel, stream)
 
     async def run(self) -> None:
-        """Serve until the client ends, breaks the rules, or the server closes it."""
+        """Serve until the client disconnects or sends bad bytes, or the server closes it."""
         state = self._state
         ended_well = False
         try:
-            # A traceback may keep views of the buffer, a worker may still write to it: unless all
-            # goes well nobody else gets it.
+            # After an error the buffer is not reused: a traceback may keep views of it, and a
+            # worker may still write to it.
             with self._scope:
                 await self._serve()
                 ended_well = True
@@ -140,7 +140,7 @@ class Connection:
             state.incoming.close(reusable=ended_well)
 
     def use(self, routes: RouteTable, principal: str | None = None) -> None:
-        """From the next request on serve it from this table, as this principal if one is named.
+        """Use another table of routes, and principal if given, from the next request on.
 
         A connection begins with the table of its request channel.
         """
@@ -148,10 +148,10 @@ class Connection:
             self.info = replace(self.info, principal=principal)
         self._handling.use(routes, self.info)
 
-    # ---- what the server does to it
+    # ---- for the server
 
     def close(self) -> None:
-        """End it after the request in work; at once when none is, or it is only parked."""
+        """End it after the request in work; at once if there is none or it is only parked."""
         if self._state.close():
             self._scope.cancel()
 
@@ -166,19 +166,25 @@ class Connection:
 
     @property
     def ending(self) -> Ending | None:
-        """Why it handles no further request; None: it does, or it was cut."""
+        """Why it handles no further request; None if it does, or was aborted."""
         return self._state.activity.ending
 
     def check_idle(self, now: float, max_idle_s: float) -> bool:
-        """Close it when nothing happened for so long; a parked or working request is not idle."""
+        """Close it if nothing happened for `max_idle_s`; return whether it was.
+
+        A connection whose request is parked or in work is not idle.
+        """
         return self._end_if(self._state.is_stuck(now, max_idle_s), Ending.IDLE)
 
     def check_overdue(self, now: float) -> bool:
-        """Close it when it holds memory that others wait for, and its client does not hurry."""
+        """Close it if others wait for the memory of its unfinished request; return whether it was.
+
+        A client that keeps sending has `LONGEST_S` for its request (`frame_memory`, rule 4).
+        """
         return self._end_if(self._state.is_overdue(now), Ending.OVERDUE)
 
     def check_parked(self) -> None:
-        """Notice a disconnect that hides behind bytes sent ahead, or that are not read."""
+        """Close it if its client has gone and unread bytes hide that (`Activity.is_blind`)."""
         if self._state.activity.is_blind:
             self._end_if(self._stream.peer_has_closed(), Ending.GONE)
 
@@ -201,7 +207,7 @@ class Connection:
                 try:
                     count = receive(incoming.view[incoming.have : state.end])
                 except BlockingIOError:
-                    count = -1  # told below: the exception may hold a view of the buffer
+                    count = -1  # handled below, because the exception may hold a view of the buffer
                 if count < 0:
                     state.nothing_came()
                     await self._stream.wait_readable()
@@ -236,7 +242,7 @@ class Connection:
             await hold.wait(self._channel.clock.monotonic)
 
     def _note_turn(self) -> None:
-        """Also where the handlers were quick and encoding their replies was not."""
+        """Note a long turn for the loop watch, which includes the encoding of replies."""
         began, ended = self._state.began, self._state.activity.last
         if ended - began >= NOTED_S:
             self._channel.watch.note(

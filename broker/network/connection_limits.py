@@ -1,9 +1,9 @@
-"""How many connections there may be: of the broker, of each listener, of each address.
+"""Limits on the number of connections: of the broker, of each listener, of each address.
 
 `max.connections`, `listener.name.<listener>.max.connections`, `max.connections.per.ip`, and the
-share of the process's descriptors that is for connections. A connection over a limit is accepted
-and closed at once, so its client sees an end and not a hang (Kafka does so for addresses, and lets
-the others wait unaccepted). Every decision has its reason (decision 6).
+share of the process's descriptors that connections may use. A connection over a limit is accepted
+and closed at once, so its client gets a disconnect and does not hang (Kafka does so for addresses;
+over its other limits clients wait unaccepted). Every refusal has its reason (decision 6).
 """
 
 import enum
@@ -16,7 +16,7 @@ class Refusal(enum.Enum):
     """Why a connection was closed right after it was accepted."""
 
     DESCRIPTORS = "open files"
-    """What is left of the process's descriptors is for files (`broker.world.descriptors`)."""
+    """The process's remaining descriptors are reserved for files (`broker.world.descriptors`)."""
     BROKER_LIMIT = "max.connections"
     LISTENER_LIMIT = "listener.name.*.max.connections"
     IP_LIMIT = "max.connections.per.ip"
@@ -27,14 +27,14 @@ NO_LIMIT = 2147483647
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Connections at the same time."""
+    """Maximum numbers of simultaneous connections."""
 
     total: int = NO_LIMIT
     by_listener: Mapping[str, int] = field(default_factory=dict)
-    """Listener name to its own limit; those that are not named have none."""
+    """Listener name to its limit; other listeners have none."""
     per_ip: int = NO_LIMIT
     ip_overrides: Mapping[str, int] = field(default_factory=dict)
-    """Limits of single addresses."""
+    """Address to its limit, which replaces `per_ip`."""
 
 
 UNLIMITED = Limits()
@@ -44,9 +44,9 @@ class ConnectionLimits:
     """Counts connections. Event loop only."""
 
     def __init__(self, limits: Limits, *, descriptors: int = NO_LIMIT) -> None:
-        """`descriptors`: connections that the process has descriptors for."""
+        """`descriptors` is the number of connections that the process has descriptors for."""
         self.limits = limits
-        """May be replaced at any time: connections that are there stay."""
+        """May be replaced at any time; open connections stay."""
         self._descriptors = descriptors
         self._by_host: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
@@ -54,11 +54,11 @@ class ConnectionLimits:
 
     @property
     def count(self) -> int:
-        """Connections now."""
+        """The number of open connections."""
         return self._count
 
     def admit(self, host: str, listener: str = "") -> Refusal | None:
-        """Count one more connection of this address, unless there is a reason not to."""
+        """Count a new connection and return None, or return why it is refused."""
         limits = self.limits
         if self._count >= self._descriptors:
             return Refusal.DESCRIPTORS
@@ -74,7 +74,7 @@ class ConnectionLimits:
         return None
 
     def leave(self, host: str, listener: str = "") -> None:
-        """An admitted connection of this address has ended."""
+        """Count an admitted connection as ended."""
         self._count -= 1
         self._by_listener[listener] -= 1
         self._by_host[host] -= 1

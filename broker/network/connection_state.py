@@ -1,13 +1,13 @@
 """What a connection does next: its rules, without a stream, a task or a clock.
 
-As h11's `Connection`, bytes go in and it says what follows; unlike h11's it never holds a copy of
-them. Whoever drives it does what `Step` says and tells the outcome by the event named there; the
-answer is the next step. `broker.network.connection` does that on a stream, tests do it by hand.
+Like h11's `Connection` it takes bytes and returns what follows; unlike h11's it never copies them.
+The driver carries out a `Step` and calls the event named there with the outcome; the event returns
+the next step. `broker.network.connection` drives it on a stream, tests do so by hand (decision 76).
 
     received  ──►  whole frames are handed to `handle`, one after the other
-                     │ the turn's replies: SEND             a reply that is not there: FINISH
+                     │ replies are ready: SEND              a reply must be waited for: FINISH
                      ▼
-    sent      ──►  what is left moves to the front; then, first of these:
+    sent      ──►  an incomplete frame moves to the front; then, the first that applies of
                      CLOSE, WAIT_FOR_MEMORY, YIELD, WAIT_FOR_WINDOW, RECEIVE
 
 Rules
@@ -16,11 +16,11 @@ Rules
   is waited for, no further frame is handed out.
 * All whole frames of one receive are handled in a row, and their replies leave in one send.
 * After `TURN_S` of work the replies are sent and the other connections get their turn.
-* A length that is no request's ends the connection (S-NET-1), and so does whatever `handle` finds.
-* Nothing is received while requests hold too much memory (`request_memory`, `frame_memory`), but
-  what holds memory itself may come to its end.
+* An invalid frame length ends the connection (S-NET-1), and so does a ProtocolError of `handle`.
+* Nothing is received while requests hold too much memory (`request_memory`, `frame_memory`), except
+  that a frame which holds memory itself may be received to its end.
 * After the connection has ended (`Activity.ending`) no frame is handed out; replies that are ready
-  are sent first.
+  are still sent.
 
 The buffer belongs to the request in work until `finished`, or until its reply is `parked`.
 """
@@ -38,18 +38,18 @@ from protocol.errors import ProtocolError
 from protocol.framing import MIN_REQUEST_SIZE, SIZE_BYTES, frame_size
 
 TURN_S: Final = 0.0005
-"""Work between two yields. A yield costs as much as appending two batches, so it is paid by the
-time that others had to wait, and not after each 64 KB as it once was."""
+"""Seconds of work between two yields. A yield costs as much as appending two batches, so it depends
+on how long the others had to wait, and not on the bytes handled."""
 
 _SIZE: Final = struct.Struct(">i").unpack_from
 
 Handle = Callable[[bytearray, memoryview, int, int, float], Any]
-"""Takes the frame in `start .. end` of a buffer, of which there is a view, that came at a time in
-monotonic seconds. None: its reply is ready, or it has none. What must be waited for is returned."""
+"""(buffer, view of it, start, end, monotonic seconds at which the frame came): handles the frame in
+`start .. end`. Returns None if its reply is ready or it has none, else what must be waited for."""
 
 
 class Step(enum.Enum):
-    """What is to be done, and the event by which to say that it is."""
+    """What the driver does next, and the event that reports the outcome."""
 
     RECEIVE = "receive into `room`: `received`, `nothing_came` or `client_ended`"
     SEND = "send the replies of this turn, which came at `came_at`: `sent`"
@@ -62,7 +62,7 @@ class Step(enum.Enum):
 
 
 _BUSY: Final = State.BUSY
-# As globals: an attribute of the enum costs a call.
+# Globals, because looking up an attribute of an enum costs a call.
 RECEIVE, SEND, WAIT_READABLE, FINISH = (
     Step.RECEIVE,
     Step.SEND,
@@ -78,7 +78,7 @@ YIELD, WAIT_FOR_MEMORY, WAIT_FOR_WINDOW, CLOSE = (
 
 
 class ConnectionState:
-    """One connection's. Times are monotonic seconds."""
+    """The state of one connection. Times are monotonic seconds."""
 
     __slots__ = (
         "_handle",
@@ -108,52 +108,52 @@ class ConnectionState:
         max_request_bytes: int,
         claim: Claim | None = None,
     ) -> None:
-        """`ready` holds something while there are replies to be sent."""
+        """`ready` is not empty while there are replies to be sent."""
         self.activity = activity
         self.incoming = incoming
         self.claim = claim
-        """What it holds of the memory for requests; None: that is not limited."""
+        """What it holds of the memory for requests; None if that is not limited."""
         self._handle = handle
         self._ready = ready
         self._most_bytes = max_request_bytes
         self.end: int | None = None
         """Up to where the buffer may be filled; None: all of it."""
         self.came_at = activity.last
-        """When bytes came, lately."""
+        """When bytes last came."""
         self.since = activity.last
-        """When the last frame came of which FINISH or YIELD is the outcome: `came_at`, or when the
-        request before it was `finished`."""
+        """When the frame came that led to the last FINISH or YIELD: `came_at`, or when the request
+        before it was `finished`."""
         self.began = 0.0
-        """When this turn began; 0: with the next bytes."""
+        """When this turn began; 0 if it begins with the next bytes."""
         self.waiting: Any = None
         """What `handle` returned, for FINISH."""
         self.is_cut = False
-        """The turn was over with a frame, behind which there may be others."""
+        """Whether the turn ended after a frame while more bytes may follow in the buffer."""
         self._position = 0
-        """Behind the last frame that was handed out."""
+        """End of the last frame that was handed out."""
         self._wanted = 0
-        """Size of the incomplete frame there, 0 when it is not known yet."""
+        """Size of the incomplete frame there; 0 while it is not known."""
         self._large = 0
-        """Size of the last large frame of this receive, if there was one."""
+        """Size of the last large frame of this receive; 0 if there was none."""
 
     # ---- events
 
     def begin(self) -> Step:
-        """The first step."""
+        """Return the first step."""
         return self._next()
 
     @property
     def room(self) -> memoryview:
-        """Where to receive to. Let go of it before the next event."""
+        """The memory to receive into. Release the view before the next event."""
         incoming = self.incoming
         return incoming.view[incoming.have : self.end]
 
     def received(self, count: int, now: float) -> Step:  # noqa: C901 - a call each would cost more
-        """`count` bytes more are in the buffer, since `now`. Has every whole frame handled, until
+        """At `now`, `count` more bytes came into the buffer. Handle every whole frame until
 
-        (a) the connection ends, by the frame before or by bad bytes;
-        (b) the next frame is not whole, or its size not here;
-        (c) a reply is to be waited for;
+        (a) the connection has ended, by the frame before or by bad bytes;
+        (b) the next frame, or its size, is incomplete;
+        (c) a reply must be waited for;
         (d) the turn is over.
 
         Raises ProtocolError when the bytes are no request.
@@ -204,19 +204,19 @@ class ConnectionState:
         return SEND if self._ready else self.sent()
 
     def nothing_came(self) -> Step:
-        """There is nothing to be received, so the buffer may be somebody else's meanwhile."""
+        """There is nothing to receive: give the buffer back, or shrink it, while waiting."""
         self.began = 0.0
         self.incoming.shrink_idle()
         self.activity.state = State.IDLE
         return WAIT_READABLE
 
     def client_ended(self) -> Step:
-        """The client sends no more: its last, incomplete frame is nobody's."""
+        """The client sends no more: drop its last, incomplete frame."""
         self.activity.end(Ending.CLIENT)
         return CLOSE
 
     def resumed(self) -> Step:
-        """What was waited for has happened, or may have."""
+        """The awaited condition holds, or may hold."""
         self.activity.state = _BUSY
         incoming = self.incoming
         if self.claim is None and incoming.hold is None:  # nothing limits it: `_next` (e)
@@ -225,7 +225,7 @@ class ConnectionState:
         return self._next()
 
     def sent(self) -> Step:
-        """No reply of this turn is left. Raises OSError when there is no memory for a frame."""
+        """All replies of this turn were sent. Raises OSError if there is no memory for a frame."""
         activity, incoming, claim = self.activity, self.incoming, self.claim
         if incoming.have:
             if self.is_cut:
@@ -244,7 +244,7 @@ class ConnectionState:
         return self._next()
 
     def yielded(self, now: float) -> Step:
-        """The others had their turn. Raises ProtocolError, as `received` does."""
+        """The other connections had their turn. Raises ProtocolError, as `received` does."""
         incoming = self.incoming
         if self.is_cut:
             self.is_cut = False
@@ -257,7 +257,7 @@ class ConnectionState:
         return self._next()
 
     def parked(self) -> None:
-        """The reply of the request in work comes later: its bytes and its memory are not needed."""
+        """The reply of the request in work comes later: free the request's bytes and memory."""
         self.incoming.shrink_parked(self._position)
         self._position = 0
         if self.claim is not None:
@@ -265,28 +265,28 @@ class ConnectionState:
         self.activity.state = State.PARKED
 
     def finished(self) -> Step:
-        """The reply of the request in work stands behind the others, as of `activity.last`.
+        """The reply of the request in work was appended to the others, at `activity.last`.
 
-        Raises ProtocolError when what came next is no request.
+        Raises ProtocolError when the next bytes are no request.
         """
         self.began = now = self.activity.last
         return self.received(0, now)
 
     def close(self) -> bool:
-        """The server wants it to end after the request in work; whether that may be at once."""
+        """End after the request in work; return whether the driver may end it at once."""
         self.activity.end(Ending.SERVER)
         return self.activity.may_be_cut
 
     # ---- decisions
 
     def _next(self) -> Step:
-        """What follows where no frame is whole, the first of these:
+        """Return the step when no whole frame is left, the first of these that applies:
 
-        (a) it has ended: CLOSE;
-        (b) it holds no memory of requests, and none is left: WAIT_FOR_MEMORY;
+        (a) the connection has ended: CLOSE;
+        (b) it has claimed no request memory, and none is left: WAIT_FOR_MEMORY;
         (c) its turn is over: YIELD;
         (d) its large frame may not take more memory now: WAIT_FOR_WINDOW;
-        (e) RECEIVE.
+        (e) otherwise: RECEIVE.
         """
         activity, incoming, claim = self.activity, self.incoming, self.claim
         if activity.ending is not None:  # (a)
@@ -311,12 +311,12 @@ class ConnectionState:
                 return WAIT_FOR_WINDOW
         return RECEIVE  # (e)
 
-    # ---- what the sweeper asks
+    # ---- for the sweeper
 
     def is_stuck(self, now: float, max_idle_s: float) -> bool:
-        """Nothing happened for so long; a parked or working request is not stuck.
+        """Whether nothing happened for `max_idle_s`; a parked or working request is not stuck.
 
-        A request that comes all too slowly is nothing.
+        A frame that comes too slowly counts as nothing (`FrameHold.is_too_slow`).
         """
         activity, hold = self.activity, self.incoming.hold
         if activity.is_stuck(now, max_idle_s):
@@ -325,6 +325,6 @@ class ConnectionState:
         return slow and hold.is_too_slow(now, max_idle_s)  # type: ignore[union-attr]
 
     def is_overdue(self, now: float) -> bool:
-        """It holds memory that others wait for, and its client does not hurry."""
+        """Whether others wait for the memory of its frame, which comes too slowly."""
         hold = self.incoming.hold
         return hold is not None and self.activity.state is State.IDLE and hold.is_overdue(now)

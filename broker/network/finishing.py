@@ -1,7 +1,7 @@
-"""A request whose reply is not there yet: waited for, and its reply put behind the others.
+"""Waits for a reply that is not ready, and appends it to the replies of the connection.
 
-It may be with a worker or a task aside, parked, or yet to be parsed in turns (`broker.request` has
-the kinds of reply). The connection reads nothing meanwhile (S-NET-1).
+The request may be with a worker or a task aside, parked, or still to be parsed in turns
+(`broker.request` lists the kinds of reply). The connection receives nothing meanwhile (S-NET-1).
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from broker.world.transport import Stream
 
 
 class Finishing:
-    """One connection's."""
+    """Finishes the requests of one connection."""
 
     __slots__ = ("_channel", "_handling", "_replies", "_state", "_stream")
 
@@ -39,10 +39,10 @@ class Finishing:
         self._stream = stream
 
     async def finish(self, abort: Callable[[], None]) -> None:
-        """Returns when the reply to what is `waiting` stands behind the others.
+        """Wait for the reply to `ConnectionState.waiting` and append it; send it if it is large.
 
-        If it is large it has left. `abort` ends the connection. Raises ConnectionResetError when
-        the client went first, OSError, and ProtocolError.
+        `abort` ends the connection. Raises ConnectionResetError if the client disconnected first,
+        OSError, and ProtocolError.
         """
         state, replies = self._state, self._replies
         waiting: Waiting = state.waiting
@@ -67,7 +67,8 @@ class Finishing:
         await self._answer(waiting, abort, None)
 
     async def _answer(self, waiting: Waiting, abort: Callable[[], None], room: Room | None) -> None:
-        """`room` is what a large request takes; while its reply is parked it takes none."""
+        """Wait for the reply and append it. `room` is that of a large request, given back while it
+        is parked."""
         route, context, request, reply = waiting[:4]
         if reply.__class__ in WAITS:
             reply = await self._outcome(waiting, room)
@@ -78,7 +79,7 @@ class Finishing:
         if context.large or reply.__class__ is LargeReply:
             with self._channel.large.reply_room(abort) as reply_room:
                 await self._handling.answer_in_turns(route, context, request, reply, reply_room)
-                # All that was parsed may go now: who knows how slowly the client reads.
+                # Free the parsed request and reply: the client may be slow to take the bytes.
                 del waiting, request, reply
                 if room is not None:
                     room.shrink(0)
@@ -89,9 +90,9 @@ class Finishing:
             self._handling.answer(route, context, request, reply)
 
     async def _outcome(self, waiting: Waiting, room: Room | None) -> Any:
-        """What the reply comes to that is to be waited for.
+        """Return the final reply of a request that must be waited for.
 
-        What is done or completed may have to be waited for again (`broker.request`).
+        Each wait may end in a reply that must be waited for again (`broker.request`).
         """
         route, context, request, reply, since, queue, local = waiting
         metrics, monotonic = route.metrics, self._channel.clock.monotonic
@@ -108,7 +109,7 @@ class Finishing:
             else:
                 pending = reply if kind is Pending else self._channel.begin(reply, what)
                 if not pending.done:
-                    # The buffer, the request's memory and its room are somebody else's meanwhile.
+                    # While the request is parked, others may use its buffer, memory and room.
                     self._state.parked()
                     if room is not None:
                         room.shrink(0)

@@ -1,27 +1,27 @@
-"""How many bytes of requests that have not come whole yet may be in memory.
+"""How many bytes of incomplete requests may be in memory.
 
 A client may announce a request of 100 MB and never finish it, a thousand times over. Kafka bounds
-that only where `queued.max.request.bytes` is set, by what is announced. Here the bytes that have
-really arrived are bounded, always, by `incomplete.request.max.bytes`:
+that only if `queued.max.request.bytes` is set, and then by the announced sizes. Here
+`incomplete.request.max.bytes` always bounds the bytes that have arrived:
 
 1. A frame of more than `SMALL_FRAME` bytes is counted from its first bytes until its request was
-   handled or is parked. Smaller frames are never held up: the number of connections bounds them.
+   handled or is parked. Smaller frames never wait: the number of connections bounds them.
 2. Before a connection receives more of a counted frame it takes a window of memory
    (`FrameHold.take_window`). So many connections can receive at the same time within the limit.
-3. When no memory is left, connections with counted frames stop reading, so TCP stops their clients.
-   One connection may always go on; when it is done, the one that has waited longest follows. So
-   frames get finished however much is held, and the total exceeds the limit by one request and a
-   window at most. A connection that had no frame under way receives a few kilobytes at first.
-4. While a connection waits for memory, those that hold it have to hurry: a client that sends
+3. When no memory is left, connections with counted frames stop receiving, so TCP stops their
+   clients. One connection may always go on; when it is done, the one that has waited longest
+   follows. So frames get finished however much is held, and the total exceeds the limit by at most
+   one request and a window. A connection without an incomplete frame first receives a few kilobytes
+   only.
+4. While a connection waits for memory, those that hold it have a time limit: a client that sends
    nothing for `STALLED_S`, or needs longer than `LONGEST_S` for its frame, loses its connection
    (`is_overdue`).
-5. At most `LANES` connections receive windows in one round of the event loop. So a thousand clients
-   that send large requests at the same time delay the small requests of others by a few receive
-   calls, not by a thousand.
+5. At most `LANES` connections hold windows at the same time. So a thousand clients that send large
+   requests at once delay the small requests of others by a few receive calls, not by a thousand.
 
-Whether memory is short or not, a frame that comes more slowly than `SLOWEST` bytes a second counts
-as idle time, of which a connection has `connections.max.idle.ms`: a byte now and then does not keep
-it open. Event loop only.
+Even if memory is not short, a frame that comes more slowly than `SLOWEST` bytes a second counts as
+idle time, which `connections.max.idle.ms` limits: a byte now and then does not keep a connection
+open. Event loop only.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ import trio
 
 SMALL_FRAME: Final = 16 * 1024
 WINDOW: Final = 1024 * 1024
-"""What one receive call may add to a counted frame."""
+"""The most that one receive call adds to a counted frame."""
 STALLED_S: Final = 5.0
 LONGEST_S: Final = 30.0
 LANES: Final = 8
@@ -47,7 +47,7 @@ class FrameMemoryStatistics:
     held: int
     """Bytes of counted frames."""
     waiting: int
-    """Connections that do not read, because no memory is left."""
+    """Connections that wait for memory or a lane, and do not receive."""
 
 
 class FrameMemory:
@@ -59,20 +59,20 @@ class FrameMemory:
         self.limit = limit
         self.held = 0
         self._ahead: FrameHold | None = None
-        """The one that goes on although no memory is left."""
+        """The connection's hold that may go on although no memory is left."""
         self._lanes = LANES
-        """Lanes that are free."""
+        """Free lanes."""
         self._queue = trio.lowlevel.ParkingLot()
 
     @property
     def waited_for(self) -> bool:
-        """Whether a connection does not read because no memory is left."""
+        """Whether a connection waits because no memory is left."""
         return self.held >= self.limit and bool(self._queue)
 
     def may_take(self, hold: "FrameHold") -> bool:
-        """Whether `hold` may have a window now.
+        """Whether `hold` may have a window now; if so it takes a lane.
 
-        It takes a lane with it, unless it is the one that goes on without memory.
+        The one that goes on without memory needs no lane.
         """
         if self._ahead is hold or hold.in_lane:
             return self._ahead is hold or self.held < self.limit or self._go_ahead(hold)
@@ -90,16 +90,16 @@ class FrameMemory:
         return self._ahead is hold
 
     def give_lane_back(self) -> None:
-        """A connection leaves its lane to another one."""
+        """Free a connection's lane and wake the next one."""
         self._lanes += 1
         self.wake_next()
 
     async def wait(self) -> None:
-        """Returns when it is worth asking again."""
+        """Wait until it is worth calling `may_take` again."""
         await self._queue.park()
 
     def change(self, bytes_more: int) -> None:
-        """`bytes_more` bytes more are held, or less if negative."""
+        """Add `bytes_more`, which may be negative, to the bytes held."""
         self.held += bytes_more
         if bytes_more < 0:
             self.wake_next()
@@ -110,7 +110,7 @@ class FrameMemory:
             self._queue.unpark()
 
     def leave(self, hold: "FrameHold") -> None:
-        """`hold` has no frame under way any more."""
+        """`hold` no longer has a frame under way."""
         if self._ahead is hold:
             self._ahead = None
         self.wake_next()
@@ -121,14 +121,14 @@ class FrameMemory:
 
 
 class FrameHold:
-    """The incomplete frame of one connection, if there is one. Times are monotonic seconds."""
+    """The memory of one connection's incomplete frame, if any. Times are monotonic seconds."""
 
     __slots__ = ("_began", "_counted", "_memory", "_progressed", "arrived", "in_lane", "wanted")
 
     def __init__(self, memory: FrameMemory) -> None:
         self._memory = memory
         self.wanted = 0
-        """Size of the frame; 0: none is under way."""
+        """Size of the frame; 0 if none is under way."""
         self.arrived = 0
         self.in_lane = False
         self._counted = 0
@@ -137,11 +137,11 @@ class FrameHold:
 
     @property
     def is_counted(self) -> bool:
-        """A frame is under way that is not small."""
+        """Whether a frame is under way that is not small (rule 1)."""
         return self.wanted > SMALL_FRAME
 
     def note(self, wanted: int, arrived: int, now: float) -> None:
-        """`arrived` of the frame's `wanted` bytes are here, the last of them came at `now`."""
+        """Note that `arrived` of the frame's `wanted` bytes have come, the last one at `now`."""
         if not self.wanted:
             self._began = now
         self._progressed = now
@@ -150,18 +150,18 @@ class FrameHold:
             self._count(arrived)
 
     def received(self, have: int) -> None:
-        """The buffer holds `have` bytes; once the frame is whole its lane is free for others."""
+        """Free the lane if the buffer, with its `have` bytes, holds the whole frame."""
         if have >= self.wanted:
             self._leave_lane()
 
     def settle(self) -> None:
-        """Give window and lane back: nothing more has come, or the connection's turn is over."""
+        """Give window and lane back, because nothing more has come or the turn is over."""
         self._leave_lane()
         if self._counted > self.arrived:
             self._count(self.arrived)
 
     def take_window(self) -> int:
-        """How many bytes of the frame the buffer may hold now; 0: none more yet (`wait`)."""
+        """Take a window: return up to where the buffer may be filled, or 0 if it must `wait`."""
         if not self._memory.may_take(self):
             self._leave_lane()
             return 0
@@ -171,7 +171,7 @@ class FrameHold:
         return end
 
     async def wait(self, monotonic: Callable[[], float]) -> None:
-        """Returns when `take_window` is worth a try. The time does not count as the client's."""
+        """Wait until `take_window` is worth a try. The wait does not count as the client's time."""
         since = monotonic()
         await self._memory.wait()
         waited = monotonic() - since
@@ -179,7 +179,7 @@ class FrameHold:
         self._progressed += waited
 
     def end(self) -> None:
-        """The request was handled, or is parked without its bytes, or will never come whole."""
+        """Give all memory back: the request was handled or parked, or will never come whole."""
         if self.wanted:
             self.wanted = self.arrived = 0
             self._leave_lane()
@@ -187,7 +187,7 @@ class FrameHold:
             self._memory.leave(self)
 
     def is_overdue(self, now: float) -> bool:
-        """Whether it holds memory that others wait for, and its client does not hurry (rule 4)."""
+        """Whether it holds memory that others wait for, and is over a time limit (rule 4)."""
         return (
             self._counted > 0
             and self._memory.waited_for

@@ -1,9 +1,9 @@
-"""The handler workers: `num.io.threads` tasks that run what may wait.
+"""The handler workers: `num.io.threads` tasks that run the coroutines of handlers.
 
-A request whose handler returned a coroutine is put into one bounded queue (`queued.max.requests`)
-and run by the next free worker. When the queue is full the connection waits, and so stops reading:
-that is the back pressure on clients. A connection that ends does not cancel its work: what a
-client asked for and a worker began is finished (an append half done is nobody's wish).
+A coroutine of an API that producers and consumers wait for (`routes`) is put into one bounded queue
+(`queued.max.requests`) and run by the next free worker. When the queue is full the connection
+waits and does not receive: that is the back pressure on clients. The end of a connection does not
+cancel its work, because an append must not stay half done.
 """
 
 from collections.abc import Callable, Coroutine
@@ -25,9 +25,9 @@ class HandlerPoolStatistics:
     workers: int
     busy: int
     queued: int
-    """Requests that wait for a worker."""
+    """Requests waiting for a worker."""
     busy_s: float
-    """Working time of all workers since the start, with that of the requests in work."""
+    """Working time of all workers since the start, including requests in work."""
 
 
 class HandlerPool:
@@ -37,16 +37,16 @@ class HandlerPool:
         self._workers = workers
         self._watch = watch
         self._surplus = 0
-        """Workers to end when they are free."""
+        """How many workers must end when they are free."""
         self._nursery: trio.Nursery | None = None
         self._clock = clock
         self._send, self._receive = trio.open_memory_channel[Work](queued_max)
         self._at_work: dict[Work, None] = {}
         self._busy_s = 0.0
-        """Of finished work."""
+        """Seconds spent on finished work."""
 
     async def submit(self, coroutine: Coroutine[Any, Any, Any], what: Callable[[], str]) -> Work:
-        """Queue it (waits while the queue is full) and wait until it is finished."""
+        """Queue the coroutine, waiting while the queue is full, and wait until it is finished."""
         work = Work(coroutine, what)
         try:
             await self._send.send(work)
@@ -57,7 +57,7 @@ class HandlerPool:
         return work
 
     async def run(self) -> None:
-        """Serve until cancelled, or until `close` and everything queued is done."""
+        """Serve until cancelled, or until all queued work is done after `close`."""
         try:
             async with trio.open_nursery() as self._nursery:
                 for _ in range(self._workers):
@@ -66,13 +66,13 @@ class HandlerPool:
             self._drop_queued()
 
     def _drop_queued(self) -> None:
-        """Cancelled: what no worker has begun, none will."""
+        """Close the queued coroutines, which no worker will begin any more."""
         with suppress(trio.WouldBlock, trio.EndOfChannel):
             while True:
                 self._receive.receive_nowait().coroutine.close()
 
     def resize(self, workers: int) -> None:
-        """Have so many workers from now on; those too many end after their next request."""
+        """Change the number of workers; surplus ones end after their next request."""
         added = workers - self._workers
         self._workers = workers
         self._surplus -= added
@@ -82,7 +82,7 @@ class HandlerPool:
                 self._nursery.start_soon(self._worker)
 
     def close(self) -> None:
-        """No new work; workers end when the queue is empty."""
+        """Take no new work; the workers end when the queue is empty."""
         self._send.close()
 
     async def _worker(self) -> None:

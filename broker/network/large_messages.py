@@ -1,13 +1,14 @@
-"""Room for large messages: how many of their elements and bytes are in memory at the same time.
+"""Room for large messages: limits their elements and bytes in memory at the same time.
 
 A request of many elements is parsed in turns and becomes objects, some 250 bytes each; a reply of
-many elements is built in turns and becomes bytes. Neither may add up over connections.
+many elements is built in turns and becomes bytes. Over all connections both are limited:
 
-* A request claims `Room` for as many elements as its frame could hold, before it is parsed, and
+* A request claims `Room` for as many elements as its frame could hold before it is parsed, and
   gives back what it did not need. Requests wait until there is room; smaller ones may overtake.
 * Replies larger than `LARGE_REPLY_BYTES` are built one at a time, and only while the replies that
-  clients have not taken yet are `UNSENT_BYTES` at most. When a reply has to wait longer than
-  `PATIENCE_S` for that, the client that has not taken the oldest one loses its connection.
+  clients have not taken yet are at most `UNSENT_BYTES`. When a reply has waited `PATIENCE_S` for
+  that, the client whose large reply is unsent for the longest time, and at least so long, loses its
+  connection.
 
 Event loop only.
 """
@@ -22,23 +23,22 @@ from protocol.errors import ProtocolError
 from protocol.schema.parse_code import MAX_ELEMENTS
 
 ELEMENTS_AT_ONCE: Final = MAX_ELEMENTS * 7 // 5
-"""Of all requests in work: room for the largest one, and for some of ordinary size beside it."""
+"""Elements of all requests in work: the largest request, and some of ordinary size beside it."""
 LEAST_ELEMENT_BYTES: Final = 2
-"""What an element takes of a frame at least, except for empty strings and flags."""
+"""Least bytes of a frame per element, except for empty strings and flags."""
 LARGE_REPLY_BYTES: Final = 1 << 20
 MAX_REPLY_BYTES: Final = 100 << 20
-"""A larger reply costs its client the connection: only a request that names the same thing again
-and again has one."""
+"""A larger reply ends the connection: only a request that repeats the same names leads to one."""
 UNSENT_BYTES: Final = 64 << 20
 PATIENCE_S: Final = 10.0
 
 
 class ReplyTooLarge(ProtocolError):
-    """What was asked for is more than one reply may hold."""
+    """The reply would be larger than `MAX_REPLY_BYTES`."""
 
 
 class Room:
-    """The elements that one request has claimed; as a context manager it gives them back."""
+    """The elements that one request has claimed; a context manager that gives them back."""
 
     __slots__ = ("_all", "elements")
 
@@ -47,7 +47,7 @@ class Room:
         self.elements = elements
 
     def shrink(self, elements: int) -> None:
-        """Keep room for so many only, and give back the rest."""
+        """Keep room for `elements`, and give back the rest."""
         if elements < self.elements:
             self._all.give_back(self.elements - elements)
             self.elements = elements
@@ -60,7 +60,7 @@ class Room:
 
 
 class ReplyRoom:
-    """What one reply takes, from its first byte until its client has it; a context manager."""
+    """The room of one reply from its first byte until its client has it; a context manager."""
 
     __slots__ = ("_all", "_building", "abort", "since", "size")
 
@@ -68,12 +68,12 @@ class ReplyRoom:
         self._all = everything
         self._building = False
         self.abort = abort
-        """Ends the connection, if its client is slow to take the reply."""
+        """Called to end the connection if its client is too slow to take the reply."""
         self.size = 0
         self.since = 0.0
 
     async def grow(self, size: int) -> None:
-        """The reply has grown to `size` bytes: wait for room. Raises ReplyTooLarge."""
+        """Wait for room if the reply, now `size` bytes, has become large. Raises ReplyTooLarge."""
         if size > MAX_REPLY_BYTES:
             raise ReplyTooLarge(f"the reply would be larger than {MAX_REPLY_BYTES} bytes")
         if size > LARGE_REPLY_BYTES and not self._building:
@@ -81,7 +81,7 @@ class ReplyRoom:
             self._building = True
 
     def built(self, size: int) -> None:
-        """The reply is whole, `size` bytes, and is being sent from now on."""
+        """The reply is complete, with `size` bytes, and is sent from now on."""
         if self._building:
             self._building = False
             self.size = size
@@ -98,13 +98,13 @@ class ReplyRoom:
 
 
 class LargeMessages:
-    """What large messages take of a broker's memory, and who waits for room. One per broker."""
+    """The room that large messages take, and the requests that wait for some. One per broker."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._elements = 0
         self._waiting: list[tuple[int, trio.Event]] = []
-        """Requests that do not fit, oldest first."""
+        """(elements, event) of requests that do not fit, oldest first."""
         self._building = trio.Semaphore(1, max_value=1)
         self._unsent: list[ReplyRoom] = []
         self._sent = trio.Event()
@@ -112,7 +112,7 @@ class LargeMessages:
     # ---- requests
 
     async def room_for(self, frame_bytes: int, most: int = MAX_ELEMENTS) -> Room:
-        """Room for what a frame of this size may hold, `most` elements; waits until there is."""
+        """Wait for room for the elements that such a frame may hold, at most `most`; return it."""
         elements = min(frame_bytes // LEAST_ELEMENT_BYTES, most)
         while self._elements + elements > ELEMENTS_AT_ONCE:
             entry = (elements, trio.Event())
@@ -125,7 +125,7 @@ class LargeMessages:
         return Room(self, elements)
 
     def give_back(self, elements: int) -> None:
-        """Called by `Room`."""
+        """Give `elements` back and wake requests that fit now. Called by `Room`."""
         self._elements -= elements
         free = ELEMENTS_AT_ONCE - self._elements
         for wanted, event in self._waiting:
@@ -136,17 +136,17 @@ class LargeMessages:
     # ---- replies
 
     def reply_room(self, abort: Callable[[], None]) -> ReplyRoom:
-        """For one reply, which may become large."""
+        """Return the room of one reply, which may become large."""
         return ReplyRoom(self, abort)
 
     async def begin_reply(self) -> None:
-        """Called by `ReplyRoom`: a reply is large."""
+        """Wait until a large reply may be built. Called by `ReplyRoom`."""
         await self._building.acquire()
         try:
             while self._is_full():
                 with self._clock.timeout(PATIENCE_S):
                     await self._sent.wait()
-                if self._is_full():  # and not because one was taken just now
+                if self._is_full():  # the timeout was over, or too little was taken
                     self._end_slowest()
         except BaseException:
             self._building.release()
@@ -162,14 +162,14 @@ class LargeMessages:
             slow[0].abort()
 
     def end_reply(self, built: ReplyRoom | None) -> None:
-        """Called by `ReplyRoom`: the reply is whole (`built`), or was given up (None)."""
+        """The reply is complete (`built`), or was given up (None). Called by `ReplyRoom`."""
         self._building.release()
         if built is not None:
             built.since = self._clock.monotonic()
             self._unsent.append(built)
 
     def drop_reply(self, reply: ReplyRoom) -> None:
-        """Called by `ReplyRoom`: the client has the reply, or is gone."""
+        """The client has the reply, or is gone. Called by `ReplyRoom`."""
         if reply in self._unsent:
             self._unsent.remove(reply)
             self._sent.set()

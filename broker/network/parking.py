@@ -1,8 +1,8 @@
-"""Waiting for a parked reply, and meanwhile for its client's disconnect.
+"""Waits for a parked reply, or until its client disconnects.
 
-What the client sent ahead is not consumed: it is for later. But as long as such bytes are unread
-the stream is readable whatever else happens, so a disconnect behind them does not show; the
-connection is `PARKED_BLIND` then, and the server's sweeper asks (`Connection.check_parked`).
+Bytes that the client pipelined stay unread meanwhile. They keep the stream readable, so readability
+no longer reveals a disconnect: the connection becomes `PARKED_BLIND`, and the server's sweeper
+polls for the disconnect (`Connection.check_parked`).
 """
 
 import trio
@@ -13,7 +13,7 @@ from broker.world.transport import Stream
 
 
 async def wait_parked(pending: Pending, stream: Stream, activity: Activity) -> None:
-    """Until the reply is there. Raises ConnectionResetError when the client goes first."""
+    """Wait for the reply. Raises ConnectionResetError when the client disconnects first."""
     scope = trio.CancelScope()
     pending.notify(scope.cancel)
     if activity.ending is not None:

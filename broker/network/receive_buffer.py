@@ -1,8 +1,8 @@
-"""What a connection has received and not handled yet: a few frames and the begin of one.
+"""What a connection has received and not handled yet: whole frames and an incomplete one.
 
-The bytes lie in one buffer of the pool's, from its begin. It is taken when bytes may come, and
-given back or exchanged for a small one when none do; an incomplete frame moves to the front, of a
-larger buffer if it needs one (`broker.network.buffers` has the reasons and sizes).
+The bytes lie at the start of one buffer of the pool. It is taken before a receive, and given back
+or exchanged for a small one when nothing comes; an incomplete frame moves to the front, of a larger
+buffer if it needs one (`broker.network.buffers` has the reasons and sizes).
 """
 
 from typing import Final
@@ -15,12 +15,12 @@ _NO_BUFFER: Final = bytearray()
 _NOTHING: Final = memoryview(_NO_BUFFER)
 
 FIRST_BYTES: Final = 8192
-"""Received of a request before it is known whether it is counted."""
+"""The first receive if memory is short: enough to see whether a frame is counted."""
 
 
 class ReceiveBuffer:
-    """One connection's. The hot loop fills it through the fields: a call would cost as much as the
-    receive itself."""
+    """The receive buffer of one connection. The hot loop fills it through the fields, because a
+    call would cost as much as the receive itself."""
 
     __slots__ = ("_frames", "_pool", "buffer", "have", "hold", "view")
 
@@ -28,38 +28,39 @@ class ReceiveBuffer:
         self._pool = pool
         self._frames = frames
         self.hold: FrameHold | None = None
-        """What is known of the incomplete frame; None until there was one."""
+        """The memory of the incomplete frame; None until there was one."""
         self.buffer = _NO_BUFFER
         """Empty while none is held."""
         self.view = _NOTHING
-        """Of the whole buffer."""
+        """A view of the whole buffer."""
         self.have = 0
-        """Bytes in it, from its begin."""
+        """Bytes received, at the start of the buffer."""
 
     def acquire(self, wanted: int) -> None:
-        """Take one; a large one if a frame of `wanted` bytes is likely and one is free.
+        """Take a buffer; a large one if a frame of `wanted` bytes is likely and one is free.
 
-        A small one where unfinished requests hold much memory: a frame's size shows in it as well.
+        If incomplete requests hold much memory, take a small one, which is enough for the size of
+        the next frame.
         """
         short = self._frames.held >= self._frames.limit // 2
         self._use(bytearray(FIRST_BYTES) if short else self._pool.acquire(wanted))
 
     def clear(self) -> None:
-        """All that has come was handled."""
+        """All received bytes were handled."""
         self.have = 0
         if self.hold is not None:
             self.hold.end()
 
     def pause(self) -> None:
-        """Its turn is over."""
+        """The connection's turn is over: give the frame's window and lane back."""
         if self.hold is not None:
             self.hold.settle()
 
     def keep_rest(self, position: int, wanted: int, now: float) -> None:
-        """What is behind `position` moves to the front, of a larger buffer if need be.
+        """Move the bytes after `position` to the front, of a larger buffer if need be.
 
-        Something is there. `wanted` is the size of the frame that begins with it, 0 when it is not
-        known yet. Raises OSError when there is no memory for it.
+        There must be some. `wanted` is the size of the frame that begins there, 0 if it is not
+        known yet. Raises OSError if there is no memory for the frame.
         """
         rest = self.have - position
         self.have = rest
@@ -87,7 +88,7 @@ class ReceiveBuffer:
             view[:rest] = view[position : position + rest]
 
     def shrink_idle(self) -> None:
-        """Hold no buffer, or one of the right size, while nothing comes."""
+        """Give the buffer back while nothing comes; keep a fitting one for an incomplete frame."""
         pool = self._pool
         if self.have == 0:
             pool.release(self._detached())
@@ -97,17 +98,17 @@ class ReceiveBuffer:
             pool.release(self._packed(0))
 
     def shrink_parked(self, position: int) -> None:
-        """The request before `position` is parked: keep what is behind it, and let the rest go."""
+        """The request before `position` is parked: keep the bytes after it, release the rest."""
         self._pool.release_parked(self._packed(position))
         self.frame_is_done()
 
     def frame_is_done(self) -> None:
-        """The request that came in pieces was handled."""
+        """The request that came in pieces was handled, parked or dropped: free its memory."""
         if self.hold is not None:
             self.hold.end()
 
     def close(self, *, reusable: bool) -> None:
-        """Let go of the buffer. `reusable`: nobody has a view of it, or may still write to it."""
+        """Release the buffer. `reusable`: no view of it exists, and no task may write to it."""
         self.frame_is_done()
         buffer = self._detached()
         if reusable:
@@ -120,7 +121,7 @@ class ReceiveBuffer:
         self.view = memoryview(buffer)
 
     def _packed(self, position: int) -> bytearray:
-        """What is behind `position` moves to a small buffer; the old one is the caller's."""
+        """Move the bytes after `position` to a small buffer; return the old one to the caller."""
         rest = self.have - position
         packed = self._pool.packed(self.view[position : self.have]) if rest else None
         old = self._detached()

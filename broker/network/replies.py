@@ -1,7 +1,7 @@
-"""The replies of one turn: encoded one behind the other, sent together.
+"""The replies of one turn: encoded one after the other, sent together.
 
-A turn is what a connection handles between two sends. Its replies leave in one send as long as the
-peer takes them at once; `send` is for what needs waiting: a slow peer, slices of files.
+A turn is what a connection handles between two sends. Its replies leave in one send if the peer
+takes them at once; `send` handles what must wait: a slow peer, slices of files.
 """
 
 import struct
@@ -18,14 +18,14 @@ from broker.world.turns import Turns
 from storage.clock import Clock
 
 STEPS_PER_LOOK: Final = 4
-"""Elements between two looks at the clock. One may be a hundred configs."""
+"""Elements between two looks at the clock; one element may be a hundred configs."""
 
 _HEADER_V0: Final = struct.Struct(">ii").pack
 _HEADER_V1: Final = struct.Struct(">iiB").pack
 
 
 class Replies:
-    """One connection's. Sending raises OSError when the connection has ended."""
+    """The replies of one connection. Sending raises OSError if the connection has ended."""
 
     __slots__ = (
         "_activity",
@@ -48,14 +48,14 @@ class Replies:
         self._out: list[Any] = []  # pieces, in order
         self._slices = False  # some of them may be slices of files
         self.turn: list[RequestMetrics] = []
-        """Whose replies these are, also where there was nothing to reply."""
+        """The metrics of each request of the turn, also of those without a reply."""
         self._ready: list[float] = []
-        """When the handler of each was through, monotonic seconds."""
+        """When the handler of each was done, in monotonic seconds."""
 
     def append(self, route: Route, correlation_id: int, reply: Any) -> None:
-        """Encode a reply behind those of this turn; None is no reply.
+        """Encode a reply and append it to those of this turn; None if there is no reply.
 
-        Raises whatever encoding raises, with nothing appended.
+        If encoding raises, nothing is appended.
         """
         if reply is not None:
             out = self._out
@@ -81,9 +81,9 @@ class Replies:
     async def append_in_turns(
         self, route: Route, correlation_id: int, reply: Any, turns: Turns, room: ReplyRoom
     ) -> None:
-        """`append` for a reply of many elements, as others have their turns.
+        """`append` a reply of many elements, in turns.
 
-        Raises ReplyTooLarge, and whatever encoding raises, with nothing appended.
+        Raises ReplyTooLarge. If this or encoding raises, nothing is appended.
         """
         if reply is None or route.may_carry_files:
             self.append(route, correlation_id, reply)
@@ -103,7 +103,7 @@ class Replies:
         self._ready.append(ready)
 
     def send_nowait(self, received: float) -> bool:
-        """Send what the peer takes at once; False when `send` must go on.
+        """Send what the peer takes at once; return False if `send` must go on.
 
         `received` is when the requests of this turn came, in monotonic seconds.
         """
@@ -129,7 +129,7 @@ class Replies:
         return True
 
     async def send(self, received: float) -> None:
-        """Send what `send_nowait` has left. A checkpoint only if the peer or the disk is slow."""
+        """Send what `send_nowait` left. A checkpoint only if the peer or the disk is slow."""
         activity = self._activity
         done = activity.last
         activity.state = State.SENDING
@@ -150,7 +150,7 @@ class Replies:
 
 
 def _frame_head(route: Route, size: int, correlation_id: int) -> bytes:
-    """Size and response header before a body of `size` bytes."""
+    """Return frame size and response header for a body of `size` bytes."""
     if route.flexible_header:
         return _HEADER_V1(size + 5, correlation_id, 0)
     return _HEADER_V0(size + 4, correlation_id)

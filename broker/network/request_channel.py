@@ -1,8 +1,8 @@
-"""Between connections and handlers: the tables of routes, and who does the work that waits.
+"""Between connections and handlers: the tables of routes, and the tasks for work that waits.
 
-A handler that answers at once runs in the connection's own task (a task switch would cost more than
-the request); what it returns to be done goes to the `HandlerPool` or to the `Asides`. Either way it
-is counted here.
+A handler runs in the connection's own task, because a task switch would cost more than most
+requests. A coroutine that it returns goes to the `HandlerPool` or to the `Asides`, an `Aside` to
+the `Asides`.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
@@ -29,13 +29,13 @@ class RequestChannelStatistics:
 
     pool: HandlerPoolStatistics
     asides: int
-    """Requests that are worked on by tasks of their own, beside the workers."""
+    """Requests in work by tasks of their own, beside the workers."""
     requests: Mapping[str, RequestTimes]
-    """By API, those that were asked for at least once."""
+    """By API, of those that were requested at least once."""
 
 
 class RequestChannel:
-    """The tables of handlers and the pool of workers behind them."""
+    """The tables of handlers, the pool of workers, and the tasks aside."""
 
     def __init__(
         self,
@@ -48,18 +48,18 @@ class RequestChannel:
         unsupported_version_reply: Callable[[], Any] | None = None,
         watch: LoopWatch | None = None,
     ) -> None:
-        """`versions`: what is served, by API, inclusive.
+        """`versions`: lowest and highest served version, by API.
 
-        `unsupported_version_reply` makes the v0 ApiVersions body for a version we do not know.
+        `unsupported_version_reply` makes the v0 ApiVersions body for an unknown version.
         """
         self.clock = clock
         self.watch = watch or LoopWatch(clock)
-        """Hears of requests that hold the loop for long."""
+        """Notes requests that block the loop for long."""
         self._metrics: dict[int, RequestMetrics] = {}
         self.routes: Final = self.table(
             handlers, versions, unsupported_version_reply=unsupported_version_reply
         )
-        """The table of connections that are given no other."""
+        """The default table of a connection."""
         self.large = LargeMessages(clock)
         self.pool = HandlerPool(
             workers=workers, queued_max=queued_max, clock=clock, watch=self.watch
@@ -73,7 +73,7 @@ class RequestChannel:
         *,
         unsupported_version_reply: Callable[[], Any] | None = None,
     ) -> RouteTable:
-        """Another table, for connections that are served otherwise (`broker.network.routes`)."""
+        """Make another table, for connections that may use other APIs (`broker.network.routes`)."""
         return RouteTable(
             handlers,
             versions,
@@ -84,7 +84,7 @@ class RequestChannel:
     async def send(
         self, work: Coroutine[Any, Any, Any], route: Route, what: Callable[[], str]
     ) -> Work:
-        """Have a handler's coroutine done, by a worker or aside; returns when it is.
+        """Run a handler's coroutine, by a worker or aside, and wait until it is done.
 
         `what` names it for the log.
         """
@@ -93,18 +93,18 @@ class RequestChannel:
         return await self.asides.finish(work, what)
 
     def begin(self, aside: Aside, what: Callable[[], str]) -> Work:
-        """Have it done aside; the work is pending."""
+        """Begin the work of `aside`; the returned `Work` is pending."""
         return self.asides.begin(aside, what)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """The workers and what is done aside; until cancelled or closed."""
+        """Run the workers and the tasks aside until cancelled or closed."""
         async with trio.open_nursery() as nursery:
             await nursery.start(self.asides.run)
             nursery.start_soon(self.pool.run)
             task_status.started()
 
     async def close(self) -> None:
-        """No new work; returns when nothing is done aside any more."""
+        """Take no new work; wait until no task aside is left."""
         self.pool.close()
         await self.asides.close()
 

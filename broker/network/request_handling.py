@@ -1,8 +1,8 @@
 """From the bytes of one frame to its reply: header, route, codec, handler.
 
 A refusal (`KafkaError`) or a bug of a handler becomes that API's error response (decision 7); bad
-bytes raise ProtocolError, which ends the connection. What must be waited for comes back as
-`Waiting`: the waiting is the connection's.
+bytes raise ProtocolError, which ends the connection. A reply that is not ready is returned as
+`Waiting`; the connection waits for it.
 """
 
 import logging
@@ -26,14 +26,14 @@ logger = logging.getLogger(__name__)
 
 
 class LargeRequest(NamedTuple):
-    """Where the body of a request lies that has too many elements to be parsed in one go."""
+    """The position of a request body that has too many elements to be parsed in one go."""
 
     start: int
     end: int
 
 
 WAITS: Final = frozenset((Pending, Aside, CoroutineType))
-"""Kinds of reply that are not there yet (`broker.request`)."""
+"""Kinds of reply that must be waited for (`broker.request`)."""
 _NOT_READY: Final = WAITS | {LargeReply}
 
 STEPS_PER_LOOK: Final = 16
@@ -41,22 +41,23 @@ STEPS_PER_LOOK: Final = 16
 
 
 class Waiting(NamedTuple):
-    """A request whose reply is not there yet."""
+    """A request whose reply is not ready."""
 
     route: Route
     context: RequestContext
     request: Any
     reply: Any
-    """Any kind but a ready message, or a `LargeRequest`; of a large request anything."""
+    """A `LargeRequest`, or a kind of reply that is not a ready message; from `handle_large`, any
+    kind."""
     since: float
     """Monotonic seconds at which the handler returned it."""
     queue_s: float = 0.0
     """Seconds until the handler's turn came."""
     local_s: float = 0.0
-    """Seconds that the handler was at work so far."""
+    """Seconds that the handler has worked so far."""
 
     def discard(self) -> None:
-        """Nobody will wait for it."""
+        """Drop the request: its reply will not be waited for."""
         if isinstance(self.reply, Pending):
             self.reply.abandon()
         elif isinstance(self.reply, CoroutineType):
@@ -64,7 +65,7 @@ class Waiting(NamedTuple):
 
 
 def named(route: Route, context: RequestContext) -> str:
-    """A request as the log names it."""
+    """Name a request for the log."""
     return (
         f"{route.metrics.name} version {context.api_version} from "
         f"{context.connection.connection_id} (client id {context.client_id})"
@@ -72,7 +73,7 @@ def named(route: Route, context: RequestContext) -> str:
 
 
 class RequestHandling:
-    """One connection's. Replies that are ready go to `replies`."""
+    """Handles the frames of one connection. Replies that are ready go to `replies`."""
 
     __slots__ = ("_activity", "_channel", "_info", "_made", "_monotonic", "_replies", "_routes")
 
@@ -91,7 +92,7 @@ class RequestHandling:
         self._monotonic = channel.clock.monotonic
 
     def use(self, routes: RouteTable, info: ConnectionInfo) -> None:
-        """From the next request on it is served from this table, and for this client."""
+        """Use this table of routes, and this client's `info`, from the next request on."""
         self._routes = routes
         self._made = routes.made
         self._info = info
@@ -99,10 +100,10 @@ class RequestHandling:
     def handle(
         self, buffer: bytearray, view: memoryview, start: int, end: int, now: float
     ) -> Waiting | None:
-        """Answer the request in `start .. end`; what must be waited for is returned instead.
+        """Answer the request in `start .. end`, or return it if its reply must be waited for.
 
-        `view` is of all of `buffer`; `now` is when the frame came, in monotonic seconds. Raises
-        ProtocolError.
+        `view` is a view of the whole `buffer`; `now` is when the frame came, in monotonic seconds.
+        Raises ProtocolError.
         """
         try:
             key, version, correlation_id, client_id, body = parse_request_header(
@@ -145,7 +146,7 @@ class RequestHandling:
     async def handle_large(
         self, buffer: bytearray, view: memoryview, waiting: Waiting, room: Room
     ) -> Waiting:
-        """Parse a `LargeRequest` in turns and have it handled; whatever the handler returned.
+        """Parse a `LargeRequest` in turns and call its handler; return what that returned.
 
         Raises ProtocolError.
         """
@@ -187,7 +188,7 @@ class RequestHandling:
             self._activity.end(Ending.HANDLER)
 
     def answer(self, route: Route, context: RequestContext, request: Any, reply: Any) -> None:
-        """Append a reply that is there; None is no reply."""
+        """Append a reply that is ready; None if there is no reply."""
         try:
             self._replies.append(route, context.correlation_id, reply)
         except Exception as error:  # noqa: BLE001 - a reply that cannot be encoded is a handler's bug
@@ -199,7 +200,7 @@ class RequestHandling:
     def error_reply(
         self, route: Route, context: RequestContext, request: Any, error: Exception
     ) -> Any:
-        """The API's answer to what went wrong. Raises the error when it was about bad bytes."""
+        """Return the API's error response for `error`. Raises a ProtocolError on."""
         if isinstance(error, ProtocolError):
             raise error
         if isinstance(error, KafkaError):

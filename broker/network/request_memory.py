@@ -1,12 +1,12 @@
 """How many bytes of requests may be in memory: `queued.max.request.bytes`. Off unless it is set.
 
 A connection claims a frame's bytes when it knows the frame's size, and gives them back when the
-request has been handled (a parked request has given its buffer back already). When nothing is left
-connections are muted: they stop reading, so TCP stops their clients, until bytes come back.
+request was handled or is parked. When no memory is left, connections are muted: they stop
+receiving, so TCP stops their clients, until bytes are given back.
 
-As Kafka's `SimpleMemoryPool` (not strict): whoever finds any byte left may claim a whole frame, so
-the total exceeds the limit by one frame at most, and a frame that is claimed can always be read to
-its end: nobody who holds bytes ever waits for more. Event loop only.
+As in Kafka's `SimpleMemoryPool` (not strict), a connection may claim a whole frame if any byte is
+left. So the total exceeds the limit by at most one frame, and a claimed frame can always be
+received to its end: a connection that holds bytes never waits for more. Event loop only.
 """
 
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ class RequestMemoryStatistics:
     """Numbers for metrics and tests; bytes."""
 
     available: int
-    """Below 0 by what the last frame went over the limit."""
+    """Negative if the last frame went over the limit."""
     used: int
     muted: int
-    """Connections that wait."""
+    """Connections that wait for memory."""
 
 
 class RequestMemory:
-    """The bytes of one broker."""
+    """The request memory of one broker."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -35,26 +35,26 @@ class RequestMemory:
 
     @property
     def exhausted(self) -> bool:
-        """Nothing is left."""
+        """Whether no byte is left."""
         return self._available <= 0
 
     async def wait_available(self) -> None:
-        """Returns when there is anything left."""
+        """Wait until any byte is left."""
         while self._available <= 0:
             await self._muted.park()
         self._wake_next()
 
     def take(self, size: int) -> None:
-        """Claim, without asking whether there is so much."""
+        """Claim `size` bytes, even if fewer are left."""
         self._available -= size
 
     def give_back(self, size: int) -> None:
-        """Somebody else may have it."""
+        """Give `size` bytes back, and wake a waiter."""
         self._available += size
         self._wake_next()
 
     def _wake_next(self) -> None:
-        """One at a time: whom there is nothing left for is not woken."""
+        """Wake one waiter at a time, and only while memory is left."""
         if self._available > 0:
             self._muted.unpark()
 
@@ -68,7 +68,7 @@ class RequestMemory:
 
 
 class Claim:
-    """What one connection holds."""
+    """The request memory that one connection holds."""
 
     __slots__ = ("memory", "size")
 
@@ -77,13 +77,13 @@ class Claim:
         self.size = 0
 
     def hold(self, size: int) -> None:
-        """So many bytes have arrived, or will for a frame whose size is known."""
+        """Raise the claim to `size`: bytes that have come, or the known size of a frame."""
         if size > self.size:
             self.memory.take(size - self.size)
             self.size = size
 
     def release(self) -> None:
-        """What was held has been handled."""
+        """Give the claim back: the request was handled or parked."""
         if self.size:
             size, self.size = self.size, 0
             self.memory.give_back(size)

@@ -1,16 +1,16 @@
-"""What a request cost, by API: how many there were, and how long each phase of them took.
+"""The requests by API: how many there were, and how long each of their phases took.
 
 Kafka's RequestMetrics. The phases of one request, which add up to its total:
 
-* queue: from the arrival of the frame until its turn comes (behind others, or for a worker);
+* queue: from the arrival of the frame until its turn comes, after others or for a worker;
 * local: parsing and the handler at work;       * remote: parked until the reply was ready;
 * response queue: the reply waits for those of the other requests that came with it;
-* send: encoding and writing what leaves together.
+* send: encoding and writing the replies that leave together.
 
-The connection hands each phase's seconds to `note_…`, which is the `append` of a deque: counting
-them (`storage.distribution`) is left for a thousand at a time. Most requests are never parked, and
-most replies leave alone: only what took time there is noted, and `fold` counts a zero for each
-of the others.
+The connection passes each phase's seconds to `note_…`, which is the `append` of a deque; they are
+counted a thousand at a time (`storage.distribution`, decision 73). Most requests are never parked
+and most replies leave alone, so remote and response queue are noted only if they took time, and
+`fold` counts a zero for each of the other requests.
 """
 
 from collections.abc import Sequence
@@ -25,17 +25,17 @@ _OFTEN_ZERO: Final = ("remote", "response_queue")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTimes:
-    """One API's numbers since the start."""
+    """The numbers of one API since the start."""
 
     requests: int
-    """That were parsed, whatever became of them."""
+    """Requests that were parsed, whatever their outcome."""
     errors: int
     phases: dict[str, DistributionSnapshot]
-    """By the names of `PHASES`; of requests that were answered."""
+    """By the names of `PHASES`; of answered requests only."""
 
 
 class RequestMetrics:
-    """Counters of one API. Written by connections only."""
+    """The counters of one API. Only connections write them."""
 
     __slots__ = (
         "_distributions",
@@ -55,7 +55,7 @@ class RequestMetrics:
         self.name = name
         self.requests = 0
         self.errors = 0
-        """Requests that ended in an exception no handler foresaw, or in bad bytes."""
+        """Requests that ended in an unforeseen exception of their handler."""
         self._distributions = found = {phase: Distribution() for phase in PHASES}
         self.note_queue = found["queue"].note
         self.note_local = found["local"].note
@@ -64,17 +64,17 @@ class RequestMetrics:
         self.note_send = found["send"].note
         self.note_total = found["total"].note
         self.waiting = found["total"].waiting
-        """Totals that are not counted yet: at `FOLD` of them `fold` is due."""
+        """Totals that are not counted yet; with `FOLD` of them `fold` is due."""
 
     def note_many(self, total: float, sending: float, response_queue: list[float]) -> None:
-        """As many requests as there are in `response_queue`, at most `FOLD`."""
+        """Note one request per item of `response_queue`, at most `FOLD`; seconds each."""
         found, count = self._distributions, len(response_queue)
         found["total"].waiting.extend([total] * count)
         found["send"].waiting.extend([sending] * count)
         found["response_queue"].waiting.extend(response_queue)
 
     def fold(self, now: float) -> None:
-        """Count what was noted; `now` is in monotonic seconds."""
+        """Count the noted seconds; `now` is in monotonic seconds."""
         found = self._distributions
         for distribution in found.values():
             distribution.fold(now)
@@ -85,7 +85,7 @@ class RequestMetrics:
                 found[phase].note_many(0.0, zeros, now)
 
     def snapshot(self, now: float) -> RequestTimes:
-        """A frozen copy; `now` is in monotonic seconds."""
+        """Return a frozen copy; `now` is in monotonic seconds."""
         self.fold(now)
         return RequestTimes(
             requests=self.requests,
@@ -101,12 +101,11 @@ def note_sent(
     done: float,
     sent: float,
 ) -> None:
-    """The replies of one turn have left, all together: their requests arrived at `received`, the
-    handler of each was through at its `ready`, that of the last at `done`, and they were sent at
-    `sent`."""
+    """Note that the replies of one turn were sent together, at `sent`. The requests arrived at
+    `received`; the handler of each was done at its `ready`, that of the last at `done`."""
     total, sending = sent - received, sent - done
     count, first = len(turn), turn[0]
-    if 1 < count <= FOLD and turn.count(first) == count:  # sent ahead, as producers do
+    if 1 < count <= FOLD and turn.count(first) == count:  # pipelined, as producers do
         first.note_many(total, sending, [done - finished for finished in ready])
         if len(first.waiting) >= FOLD:
             first.fold(sent)
@@ -116,6 +115,6 @@ def note_sent(
         metrics.note_send(sending)
         if len(metrics.waiting) >= FOLD:
             metrics.fold(sent)
-    if ready[0] != done:  # they are in order: the first waited longest, the last not at all
+    if ready[0] != done:  # `ready` is in order: the first waited longest, the last not at all
         for metrics, finished in zip(turn, ready, strict=True):
             metrics.note_response_queue(done - finished)

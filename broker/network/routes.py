@@ -1,12 +1,11 @@
-"""Who answers which (API key, version): the tables that connections are given.
+"""Which handler answers which (API key, version): the route tables of connections.
 
 A `Route` is everything a connection needs for one API and version: handler, codecs, counters. It is
 made at the first request of that version and kept, so the hot path is one dictionary lookup.
 
-A `RouteTable` is a thing that a connection is given: most share that of the request channel. A
-connection whose client has still to say who it is would have another one, with fewer APIs; what is
-not in a connection's table it does not serve, and ends. The counters of an API are one for all
-tables.
+Every connection has a `RouteTable`; most share that of the request channel. A connection whose
+client must still authenticate would have another one, with fewer APIs: a request for an API that is
+not in the table ends the connection. All tables share the counters of an API.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,9 +35,9 @@ _IN_WORKERS = frozenset(
         ApiKey.HEARTBEAT,
     )
 )
-"""What producers and consumers wait for all day: its coroutines share the workers. Those of the
-others are finished aside, because they wait for each other (changes of topics are made one
-after the other) or go in turns: in a worker they would keep appends from running."""
+"""APIs of the daily work of producers and consumers, whose coroutines share the workers. Those of
+other APIs are run aside, because they wait for each other (changes of topics are made one after the
+other) or go in turns: in a worker they would keep appends from running."""
 
 MOST_ELEMENTS: Final[Mapping[int, int]] = {
     ApiKey.PRODUCE: 10_000,
@@ -62,8 +61,8 @@ MOST_ELEMENTS: Final[Mapping[int, int]] = {
     ApiKey.LIST_TRANSACTIONS: 20_000,
     ApiKey.UPDATE_FEATURES: 1_000,
 }
-"""Elements of a request, by API, where it is not `MAX_ELEMENTS`: what its handler goes through in
-one go, or keeps (docs/limits.md). More is a ProtocolError."""
+"""The most elements of a request by API, if not `MAX_ELEMENTS`: as many as its handler goes through
+in one go, or keeps (docs/limits.md). More raise ProtocolError."""
 
 
 class Route:
@@ -98,7 +97,7 @@ class Route:
 
 
 class RouteTable:
-    """Routes to some handlers, in some versions."""
+    """The routes of a connection, by API key and version."""
 
     def __init__(
         self,
@@ -108,9 +107,9 @@ class RouteTable:
         *,
         unsupported_version_reply: Callable[[], Any] | None = None,
     ) -> None:
-        """`versions`: what is served, by API, inclusive. `metrics`: by API, filled on demand.
+        """`versions`: lowest and highest served version, by API. `metrics`: by API, filled on use.
 
-        `unsupported_version_reply` makes the v0 ApiVersions body for a version we do not know.
+        `unsupported_version_reply` makes the v0 ApiVersions body for an unknown version.
         """
         self._handlers = handlers
         self._versions = versions
@@ -120,12 +119,12 @@ class RouteTable:
         """Routes made so far, by `key << 16 | version`: for the hot path only."""
 
     def route(self, key: int, version: int) -> Route | None:
-        """Who serves it; None when nobody does."""
+        """Return the route of an API and version; None if it is not served."""
         found = self.made.get((key << _VERSION_BITS) | version)
         return found if found is not None else self._make_route(key, version)
 
     def unsupported_version(self, key: int) -> tuple[Route, Any] | None:
-        """What to answer to an unknown version: only ApiVersions has an answer (KIP-511)."""
+        """Return route and reply for an unknown version; only ApiVersions has one (KIP-511)."""
         if key != _API_VERSIONS or self._unsupported_version_reply is None:
             return None
         route = self.route(_API_VERSIONS, 0)

@@ -1,11 +1,11 @@
 """Writing replies to a stream: joined bytes, and slices of files by sendfile.
 
-Measured: `sendfile` wins from about 64 KB on; below that reading the slice and joining it to its
-header is cheaper than two system calls. A header before a slice goes out with it (`send_part`). A
-stream that sends no files (in memory, encrypted) gets every slice read.
+Measurements: `sendfile` is faster from about 64 KB on; below that, reading the slice and joining it
+to its header is cheaper than two system calls. A header before a slice leaves in the same segments
+(`send_part`). For a stream that sends no files (in memory, encrypted) every slice is read.
 
-The loop must not wait for the disk: before a slice is sent it is asked whether it is in the page
-cache; when it is not, a thread reads it in, and only then it is sent.
+The event loop must not wait for the disk: a slice that is not in the page cache is first read in by
+a thread, and only then sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,9 +20,9 @@ from broker.world.workers import Workers
 SENDFILE_FROM: Final = 64 * 1024
 """Slices of at least this many bytes are sent by sendfile."""
 JOIN_UP_TO: Final = 256 * 1024
-"""Joined bytes leave at this size, so a reply of many small slices is never in memory whole."""
+"""Joined bytes are sent at this size, so a reply of many small slices is never whole in memory."""
 TURN_BYTES: Final = 1024 * 1024
-"""After this many bytes from files the other connections get their turn."""
+"""After this many bytes of a file the other connections get their turn."""
 _READERS: Final = 4
 _BYTES_LIKE: Final = (bytes, bytearray, memoryview)
 
@@ -39,24 +39,24 @@ class SliceOfFile(Protocol):
         ...
 
     def is_cached(self) -> bool:
-        """Whether `read` would not wait for the disk, as far as can be told."""
+        """Whether the bytes are probably in the page cache, so that `read` does not wait."""
         ...
 
     def load(self) -> None:
-        """Bring the bytes into the page cache; in a thread."""
+        """Read the bytes into the page cache; called in a thread."""
         ...
 
     def fileno(self) -> int:
-        """The file's descriptor; OSError when it has none."""
+        """Return the file's descriptor. Raises OSError when it has none."""
         ...
 
 
 class ShortFile(Exception):
-    """A file has fewer bytes than the reply announced: the connection cannot go on."""
+    """A file has fewer bytes than the reply announced, so the connection must end."""
 
 
 class DiskReader:
-    """Brings slices into the page cache without stalling the loop. One per broker."""
+    """Reads slices into the page cache without blocking the loop. One per broker."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -65,7 +65,7 @@ class DiskReader:
         """Slices that had to be read from the disk."""
 
     async def load(self, piece: SliceOfFile) -> None:
-        """Returns when the bytes can be read without waiting. Raises OSError."""
+        """Wait until the bytes are in the page cache. Raises OSError."""
         self.cold_reads += 1
         await self._workers.in_thread(piece.load, limiter=self._limiter)
 
@@ -73,9 +73,9 @@ class DiskReader:
 async def send_pieces(
     stream: Stream, pieces: Sequence[Any], disk: DiskReader, progress: Callable[[], object]
 ) -> None:
-    """Bytes and slices of files, in order. `progress` is called whenever the peer took something.
+    """Send bytes and slices of files, in order; call `progress` whenever the peer took something.
 
-    Raises OSError when the connection ended, ShortFile when a file was cut behind our back.
+    Raises OSError if the connection ended, ShortFile if a file was truncated meanwhile.
     """
     joined: list[Any] = []
     joined_bytes = 0

@@ -1,13 +1,13 @@
 """Listeners and the life of connections.
 
-In this order (S-START-3): `bind` before logs load (the port is known, clients queue up in the
-backlog), `serve` when everything stands, `close` first of all at the end: no new connections, idle
-and parked ones end at once, requests in work get a deadline.
+In this order (S-START-3): `bind` before the logs load, so that the port is known and clients queue
+in the backlog; `serve` when all other components run; `close` before they stop: it accepts no new
+connections, ends idle and parked ones at once, and gives requests in work a deadline.
 
-* One task per listener and per connection; one sweeper looks after idle and stuck connections, so
-  a read costs no timer (`connections.max.idle.ms`).
-* Connections are looked after in the order in which they came: in a simulation the same run gives
-  the same order again.
+* One task per listener and per connection; one sweeper ends idle and stuck connections, so that a
+  receive costs no timer (`connections.max.idle.ms`).
+* Connections are swept and closed in the order in which they came, so that a simulation is
+  repeatable.
 """
 
 import logging
@@ -49,9 +49,9 @@ _SHORTEST_SWEEP_S = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketServerSettings:
-    """What the configuration says about connections; sizes in bytes.
+    """The configuration of connections; sizes in bytes.
 
-    Those of the send and receive buffer may be `SYSTEM_DEFAULT`.
+    `send_buffer` and `receive_buffer` may be `SYSTEM_DEFAULT`.
     """
 
     listeners: tuple[Listener, ...]
@@ -60,14 +60,14 @@ class SocketServerSettings:
     receive_buffer: int = SYSTEM_DEFAULT
     max_request_bytes: int = 104857600
     queued_bytes: int = -1
-    """Of requests in memory; 0 or less: no limit."""
+    """Limit for requests in memory; 0 or less: none."""
     incomplete_bytes: int = INCOMPLETE_BYTES
-    """Of requests that have not come whole."""
+    """Limit for incomplete requests."""
     limits: Limits = UNLIMITED
     max_descriptors: int = NO_LIMIT
     """Connections that the process has descriptors for."""
     max_idle_s: float | None = 600.0
-    """None: never."""
+    """None: connections are never closed as idle."""
     check_buffers: bool = False
 
 
@@ -76,29 +76,29 @@ class SocketServerStatistics:
     """Numbers for metrics and tests."""
 
     connections: Mapping[str, int]
-    """Now, by listener."""
+    """Open connections, by listener."""
     replying: int
     """Connections whose replies wait for a slow client, or for the disk."""
     accepted: Mapping[str, int]
     """Since the start, by listener."""
     closed: Mapping[str, int]
-    """Of those, the ones that have ended."""
+    """Those of `accepted` that have ended."""
     refused: Mapping[Refusal, int]
     idle_closed: int
     accept_errors: int
     cold_reads: int
-    """Replies that had to wait for the disk."""
+    """Slices that had to be read from the disk before they were sent."""
     buffers: BufferStatistics
     memory: RequestMemoryStatistics | None
-    """None: no limit is set."""
+    """None if no limit is set."""
     frames: FrameMemoryStatistics
     overdue_closed: int
     """Connections closed because others waited for the memory of their unfinished requests."""
 
 
 class SocketServer:
-    """Owns the ports and connections of a broker. The name is Kafka's: a broker in memory has no
-    sockets, but one of these."""
+    """Owns the ports and connections of a broker. Named after Kafka's; a broker in memory has one
+    too, without sockets."""
 
     def __init__(
         self,
@@ -109,10 +109,10 @@ class SocketServer:
         *,
         entrance: Callable[[Connection], object] | None = None,
     ) -> None:
-        """`workers` read what is not in the page cache.
+        """`workers` read file slices that are not in the page cache.
 
-        `entrance` is shown every connection before it is served: it may give it another table of
-        routes (`Connection.use`), by the listener that the client came in on.
+        `entrance` is called with every connection before it is served; it may give it another table
+        of routes (`Connection.use`), depending on the listener.
         """
         self._entrance = entrance
         self._settings = settings
@@ -142,16 +142,16 @@ class SocketServer:
 
     @property
     def limits(self) -> ConnectionLimits:
-        """How many connections there may be."""
+        """The limits on the number of connections, and the count."""
         return self._limits
 
     @property
     def bound(self) -> list[BoundListener]:
-        """Where it listens, in the order of the configuration."""
+        """The bound listeners, in the order of the configuration."""
         return [listening.bound for listening in self._listening]
 
     def bind(self) -> list[BoundListener]:
-        """Take the ports. Raises BindError; then none is taken."""
+        """Bind all listeners. Raises BindError, with none bound."""
         try:
             for listener in self._settings.listeners:
                 self._listening.append(self._listen(listener))
@@ -176,7 +176,7 @@ class SocketServer:
             ) from error
 
     def unbind(self) -> None:
-        """Give the ports back; for a server that never served. Safe to call twice."""
+        """Close the listeners; also for a server that never served. Safe to call twice."""
         for listening in self._listening:
             listening.close()
 
@@ -196,7 +196,7 @@ class SocketServer:
                     connection.close()
 
     async def close(self, deadline_s: float) -> None:
-        """Stop accepting, let requests in work finish for so long, then cut what is left."""
+        """Stop accepting, let requests in work finish for `deadline_s`, then abort the rest."""
         self._accepting.cancel()
         self.unbind()
         for connection in list(self._connections):
@@ -295,7 +295,7 @@ class SocketServer:
             if not self._connections:
                 self._last_one_gone.set()
 
-    # ---- looking after connections
+    # ---- sweeping
 
     async def _sweep(self) -> None:
         idle_s = self._settings.max_idle_s

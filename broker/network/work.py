@@ -1,6 +1,6 @@
-"""A coroutine whose result becomes a reply: what workers and tasks aside are given.
+"""A coroutine whose result becomes a reply; run by workers and tasks aside.
 
-It is a `Pending` with a beginning: the connection waits for it, and may go before it is done.
+The connection waits for it as for any `Pending`, and may end before it is done.
 """
 
 import logging
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class Work(Pending):
-    """A coroutine to be performed, and its reply, or the `error` that the connection answers
+    """A coroutine to be run, and its reply, or the `error` that the connection answers
     (decision 7)."""
 
     __slots__ = ("coroutine", "error", "started", "what")
@@ -25,13 +25,13 @@ class Work(Pending):
         super().__init__()
         self.coroutine = coroutine
         self.what = what
-        """Names it for the log, when it holds the loop."""
+        """Names it for the log if it blocks the loop."""
         self.error: Exception | None = None
         self.started = 0.0
-        """Monotonic seconds at which it was begun."""
+        """Monotonic seconds at which it began; 0 before."""
 
     async def perform(self, clock: Clock, watch: LoopWatch) -> None:
-        """Run the coroutine and complete the reply. Cancelled in here, it stays unfinished."""
+        """Run the coroutine and complete the reply; if cancelled, it is never completed."""
         reply = None
         self.started = clock.monotonic()
         try:

@@ -1,12 +1,11 @@
-"""Looking into batches of the log beside the event loop: for old formats, and for a record's time.
+"""Runs functions over batches of the log in a child process: for old formats and timestamp lookups.
 
-In a thread, a loop over records takes the event loop's time, so it is done in a child process. The
-child reads the batches itself: pickling a hundred megabytes for it would hold the interpreter's
-lock.
+A loop over records in a thread would take time from the event loop, so it runs in a child process.
+The child reads the batches itself, because pickling a hundred megabytes would hold the
+interpreter's lock.
 
-There is one look at a time, and `batch_opening` has a line of its own before the same child
-process. The lines are kept apart so that the process serves them in turn: in a common line, one
-client's heavy batches would stand before everybody's looks.
+One look runs at a time. `batch_opening` queues separately for the same child process, which serves
+the two queues in turn: in a common queue one client's heavy batches would delay all looks.
 """
 
 from collections.abc import Callable
@@ -31,7 +30,7 @@ class BatchLooker:
     async def look(
         self, batches: FileSlice | bytes, look: Callable[..., Result], *values: Any
     ) -> Result:
-        """`look(bytes, *values)` in a child process; `look` is a function of a module.
+        """Return `look(bytes, *values)`, run in a child process; `look` is a module's function.
 
         Raises OSError, WorkerDied and what `look` raises.
         """
@@ -45,6 +44,6 @@ class BatchLooker:
                     if found:
                         answer: Result = result
                         return answer
-                # In memory, or renamed since: deleted, moved.
+                # The file is in memory, or was renamed since (deleted or moved).
                 batches = await self._workers.in_thread(batches.read)
             return await self._workers.in_process(look, batches, *values)

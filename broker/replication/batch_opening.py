@@ -1,17 +1,17 @@
-"""Where produced batches are opened that are more than a look (`storage.log.opening`).
+"""Opens produced batches that cannot be checked at a glance (`storage.log.opening`).
 
 Rules
 
-* What a batch takes is not known before: nineteen kilobytes of zstd may hold thirty million
-  records. So each is tried in a thread first, with an `Effort` of some ten milliseconds, most of
+* The effort for a batch is not known in advance: nineteen kilobytes of zstd may hold thirty million
+  records. So each is first tried in a thread, with an `Effort` of some ten milliseconds, most of
   which numpy and the codecs spend without the interpreter's lock. An honest batch never needs more.
-* A batch that does (`EffortSpent`) is opened in a child process, at low priority, with bounded
-  memory (`protocol.records.opened`): in a thread, a loop in Python takes the event loop's time.
-* The child process opens one batch at a time, so a client that sends such batches all day delays
-  its like only. Looks at what the log holds wait in a line of their own (`batch_looker`); when both
-  lines wait for the child process, it serves them in turn. No handler worker waits in either:
-  Produce goes on aside.
-* Nothing of the log is touched. The append comes afterwards, in turn, with what was found.
+* A batch that needs more (`EffortSpent`) is opened in a child process, at low priority and with
+  bounded memory (`protocol.records.opened`), because a Python loop in a thread takes time from the
+  event loop.
+* The child process opens one batch at a time, so clients that send such batches delay only each
+  other. `batch_looker` has a queue of its own for the child process, which serves the two in turn.
+  No handler worker waits in either queue: Produce goes on aside.
+* Opening does not touch the log. The append follows, in its turn, with the result.
 """
 
 import logging
@@ -29,12 +29,12 @@ log = logging.getLogger(__name__)
 
 THREADS: Final = 2
 THREAD_BYTES: Final = 16 << 20
-"""Uncompressed: fifteen times the largest batch by default."""
+"""Uncompressed bytes: fifteen times the default limit of a batch."""
 THREAD_STEPS: Final = 20_000
-"""Records of odd sizes, gone through in Python: ten milliseconds."""
+"""Steps in Python, one per record of odd size: ten milliseconds."""
 
 THREAD_MESSAGES: Final = 4_000
-"""The same of messages of formats 0 and 1, each of which is Python."""
+"""The same for formats 0 and 1, where every message takes a step."""
 PROCESS_STEPS: Final = 2_000_000
 """Steps after which a batch is rejected as too large: some seconds of Python. No honest batch needs
 them: records of one size, or with few headers, take no steps."""
@@ -42,20 +42,20 @@ them: records of one size, or with few headers, take no steps."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningStatistics:
-    """Numbers for metrics and tests. Batches that turned out to be wrong count as opened."""
+    """Numbers for metrics and tests. Batches that were found to be invalid count as opened."""
 
     in_threads: int
     """Batches that were opened in a thread since the start."""
     in_processes: int
     """Batches for which a thread was not enough, opened in a child process."""
     too_much: int
-    """Batches that were rejected because a child process gave up, too."""
+    """Batches that were rejected because the child process gave up too."""
     waiting: int
-    """Batches that wait for a child process, or are in one."""
+    """Batches that wait for the child process, or are in it."""
 
 
 class BatchOpener:
-    """Opens produced batches in threads, and where that is not enough in a child process.
+    """Opens produced batches in threads, and in a child process if that is not enough.
 
     One for all partitions. Event loop only.
     """
@@ -67,7 +67,7 @@ class BatchOpener:
         self._in_threads = self._in_processes = self._too_much = 0
 
     async def open(self, opening: Opening) -> Opened:
-        """In a thread. Raises KafkaError; EffortSpent when it is for `open_heavy`."""
+        """Open a batch in a thread. Raises KafkaError; EffortSpent if it needs `open_heavy`."""
         steps = THREAD_MESSAGES if opening.is_old else THREAD_STEPS
         effort = Effort(bytes=THREAD_BYTES, steps=steps)
         found = await self._workers.in_thread(opening.attempt, effort, limiter=self._threads)
@@ -77,7 +77,7 @@ class BatchOpener:
         return _opened(found)
 
     async def open_heavy(self, opening: Opening) -> Opened:
-        """In a child process, when it is this batch's turn. Raises KafkaError."""
+        """Open a batch in the child process when its turn comes. Raises KafkaError."""
         try:
             async with self._process:
                 found = await self._workers.in_process(
@@ -110,7 +110,7 @@ class BatchOpener:
 
 
 def _opened(found: Opened | KafkaError) -> Opened:
-    """Raises KafkaError."""
+    """Return the result, or raise it if it is a KafkaError."""
     if isinstance(found, KafkaError):
         raise found
     return found

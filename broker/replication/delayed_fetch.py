@@ -2,20 +2,20 @@
 
 It ends, and reads again, when one of its partitions
 
-  A. is no longer served from here: deleted, led elsewhere, or its log directory failed;
-  B. has another leader epoch than the client knows (fenced, or we are behind);
+  A. is no longer served by this broker: deleted, led elsewhere, or its log directory failed;
+  B. has another leader epoch than the client knows (the client is fenced, or this broker behind);
   C. no longer holds the fetch offset: records were deleted or the log was truncated;
-  D. received so much that the answer now has `min.bytes`: appended for a follower, passed by the
-     high watermark for a consumer, by the last stable offset for one that reads committed data;
+  D. received so much that the answer now has `min.bytes`: appended for a follower, below the high
+     watermark for a consumer, below the last stable offset for one that reads committed data;
 
-or when `max.wait.ms` is over, with whatever there is.
+or when `max.wait.ms` is over, with what is available.
 
-How much has arrived is not read but computed: bytes appended since the fetch was parked
+The bytes that arrived are not read but computed: the bytes appended since the fetch was parked
 (`Partition.appended_bytes` against `FetchTarget.mark`), capped by the partition's limit. With
-followers in sync this may count what the watermark has not passed yet, and what did not fit at
-first (`FetchRead.withheld`) may count again; then the fetch ends a little early, never late. Only
-the partition that changed is looked at, so an append wakes a consumer of a thousand idle partitions
-as cheaply as one of a single partition.
+followers in sync this may count bytes above the watermark, and bytes that did not fit at first
+(`FetchRead.withheld`) may count twice; then the fetch ends a little early, never late. Only the
+partition that changed is checked, so an append wakes a consumer of a thousand idle partitions as
+cheaply as one of a single partition.
 
 Made by `broker.api.fetch`. After `kafka.server.DelayedFetch`.
 """
@@ -27,7 +27,7 @@ from broker.replication.read_plan import FetchParams, FetchRead, FetchTarget
 
 
 class DelayedFetch(DelayedOperation):
-    """A parked fetch: done when enough bytes are there, when something changed, or in time."""
+    """A parked fetch: ends when it has enough bytes, when a partition changed, or by timeout."""
 
     __slots__ = ("_answer", "_counted", "_isolation", "_min_bytes", "_targets", "_total")
 
@@ -64,7 +64,7 @@ class DelayedFetch(DelayedOperation):
         return self._targets.keys()
 
     def try_complete(self, key: Hashable | None = None) -> bool:
-        """Look at the partition that changed (or at all), case by case."""
+        """Check the partition that changed, or all of them, for cases A to D."""
         if key is not None:
             return self._is_due(key) and self.force_complete()
         return any(map(self._is_due, self._targets)) and self.force_complete()
@@ -83,7 +83,7 @@ class DelayedFetch(DelayedOperation):
         if log.visible_end(self._isolation) <= offset:
             return False
         arrived = partition.appended_bytes - target.mark
-        # The watermark may have passed what had been appended before the fetch was parked.
+        # At least 1: the watermark may have passed bytes appended before the fetch was parked.
         arrived = min(max(arrived, 1), target.max_bytes)
         self._total += arrived - self._counted.get(key, 0)
         self._counted[key] = arrived

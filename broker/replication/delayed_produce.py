@@ -3,13 +3,13 @@
 Each partition that was appended to waits until the watermark passes its last offset. A partition
 is settled when
 
-  A. it is no longer led from here, or its disk failed: that error;
-  B. the watermark passed, and enough replicas are in sync: success;
-  C. the watermark passed, but the ISR has shrunk below the minimum meanwhile:
+  A. this broker no longer leads it, or its disk failed: with that error;
+  B. the watermark passed, and enough replicas are in sync: with success;
+  C. the watermark passed, but the ISR has shrunk below the minimum: with
      NOT_ENOUGH_REPLICAS_AFTER_APPEND.
 
-The request is answered when all are settled, or when `timeout.ms` is over: the rest then says
-REQUEST_TIMED_OUT, and the data stays.
+The request is answered when all are settled, or when `timeout.ms` is over: partitions that are not
+settled then get REQUEST_TIMED_OUT, and the data stays.
 
 Only parked for partitions with followers in sync; made by `broker.api.produce`.
 After `kafka.server.DelayedProduce`.
@@ -36,8 +36,7 @@ class Awaited:
 
 
 class DelayedProduce(DelayedOperation):
-    """A parked produce: done when all of its partitions' high watermarks have passed it, or in
-    time."""
+    """A parked produce: ends when all of its partitions are settled, or by timeout."""
 
     __slots__ = ("_answer", "_waiting")
 
@@ -59,7 +58,7 @@ class DelayedProduce(DelayedOperation):
         return self.force_complete() if not left else False
 
     def on_expire(self) -> None:
-        """Whoever has not settled by now says REQUEST_TIMED_OUT."""
+        """Answer the partitions that are not settled with REQUEST_TIMED_OUT."""
         for awaited in self._waiting:
             awaited.reply.error_code = ErrorCode.REQUEST_TIMED_OUT
 

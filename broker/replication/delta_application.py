@@ -1,14 +1,13 @@
-"""Carries out the delta of a topic: its logs are deleted, made and opened, led or resigned.
+"""Carries out the delta of a topic: deletes, makes and opens logs, leads or resigns partitions.
 
-New partitions are opened all or none, and what is wrong with the first that cannot be opened is
-the refusal, whatever it is: whoever had the topic made takes that back, and raises it. But not when
-a disk failed: what was made on it cannot be taken away, and a second directory of the same
-partition, on another disk, would keep the next start from knowing which is the partition. So the
-topic stays, as it would if the disk failed a moment later.
+New partitions are opened all or none. The error of the first that cannot be opened is the refusal:
+the controller undoes the creation and raises it. A failed disk is no refusal: a log that was made
+on it cannot be deleted, and if the partition were created again on another disk, the next start
+would find two directories of it. So the topic stays, as it would if the disk failed a moment later.
 
-A partition that was there before and cannot be opened has no leader; the rest serves on.
+A known partition that cannot be opened has no leader; the others are served.
 
-`ReplicaManager.apply` is this, with its own partitions.
+`ReplicaManager.apply` calls this with its own partitions.
 """
 
 import logging
@@ -30,7 +29,7 @@ _LOST: Final = PartitionImage(leader=NO_LEADER, leader_epoch=-1, replicas=(), is
 
 
 class PartitionTable(Protocol):
-    """What is asked of `broker.replication.replica_manager.ReplicaManager`."""
+    """The part of `broker.replication.replica_manager.ReplicaManager` that is used here."""
 
     broker_id: int
 
@@ -46,7 +45,7 @@ class PartitionTable(Protocol):
         ...
 
     def resign(self, tp: TopicPartition, partition: PartitionImage) -> None:
-        """Serve it no more: another broker leads it, or none. No error when it is not here."""
+        """Stop serving it: another broker leads it, or none. No error when it is not here."""
         ...
 
     def delete_partition(self, tp: TopicPartition) -> None:
@@ -63,9 +62,9 @@ async def apply_delta(
 ) -> Outcome:
     """Bring `table` from one image of a topic to the next.
 
-    `config` is that of logs that are opened; None when none is. Gives way to others after each
-    partition. Raises what is wrong, unless it is foreseen, while logs of the last run are opened or
-    deleted.
+    `config` is for logs that are opened; None when none is. Has a checkpoint after each partition.
+    Known logs that cannot be opened are foreseen only with a KafkaError; any other error is raised,
+    and so are errors of deletions.
     """
     if delta.deleted is not None:
         await _delete(table, delta.deleted)
@@ -92,11 +91,11 @@ async def _open_new(
     config: TopicConfig,
     failed: dict[int, Exception],
 ) -> Exception | None:
-    """Why none of them is there, or None."""
+    """Open all new partitions, or none and return why."""
     for index in indexes:
         try:
             _lead(table, topic, index, config, is_new=True)
-        except Exception as error:  # noqa: BLE001 - raised by who asked for them
+        except Exception as error:  # noqa: BLE001 - raised by the controller that made the topic
             if not _is_failed_disk(error):
                 log.error("Topic %s could not be opened, and is not made: %s", topic.name, error)
                 _close_new(table, topic.name, indexes)
@@ -144,7 +143,7 @@ def _is_failed_disk(error: Exception) -> bool:
 
 
 def _close_new(table: PartitionTable, name: str, indexes: Iterable[int]) -> None:
-    """What was opened of a creation that fails: closed, and its logs deleted."""
+    """Close the partitions of a creation that failed, and delete their logs."""
     for index in indexes:
         try:
             table.delete_partition(TopicPartition(name, index))

@@ -1,13 +1,13 @@
-"""Message sets for the clients of Fetch v0-3, made beside the event loop and within bounds.
+"""Converts records to message sets for the clients of Fetch v0-3, outside the loop and bounded.
 
-A fetch is answered in slices of files; old clients need them opened, converted and put together
-again (`protocol.records.down_conversion`). Here that is
+A fetch is answered with slices of files; for old clients these are decompressed, converted and
+built again (`protocol.records.down_conversion`). This is
 
 * done in a child process (`batch_looker`);
-* limited: a reply bears `REPLY_BYTES`, or one message if that is larger, and what follows comes
-  with the client's next fetch. Partitions share them, each at least `LEAST_SHARE`;
-* budgeted: unlike slices of files, converted records take memory until they are sent. While many
-  of them wait for slow readers, replies become smaller (`HELD_BYTES`).
+* limited: a reply holds `REPLY_BYTES`, or one message if that is larger; the client gets the rest
+  with its next fetch. Partitions share the bytes, each at least `LEAST_SHARE`;
+* budgeted: unlike slices of files, converted records take memory until they are sent. While much
+  of it is held for slow readers, replies become smaller (`HELD_BYTES`).
 
 Kafka converts while it sends, batch by batch, up to the size of what was read, or of the first
 batch (`LazyDownConversionRecords`).
@@ -32,10 +32,10 @@ from storage.errors import StorageError
 from storage.log.results import FileSlice
 
 REPLY_BYTES: Final = 4 << 20
-"""Of converted records: about 0.2 s of a child process for records of 100 bytes."""
+"""Converted records of a reply: about 0.2 s of a child process for records of 100 bytes."""
 LEAST_SHARE: Final = 64 << 10
 HELD_BYTES: Final = 64 << 20
-"""Converted records that wait to be sent; then replies have `LEAST_SHARE`."""
+"""With this many converted bytes waiting to be sent, replies have only `LEAST_SHARE`."""
 
 _TOO_LARGE: Final = struct.pack(">qi", 0, 0x7FFF_FFFF)
 """The head of a message that never ends: tells a v0-2 client that its limit is below one batch."""
@@ -48,7 +48,7 @@ Entry = tuple[FetchTarget, PartitionData]
 
 
 class HeldRecords:
-    """Converted records on their way to a client; `released` is called when they are gone."""
+    """Converted records on their way to a client; calls `released` when they are freed."""
 
     __slots__ = ("_records", "_released")
 
@@ -81,13 +81,13 @@ class HeldRecords:
 
 
 class DownConverter:
-    """One per broker. Event loop only."""
+    """Converts the records of fetch replies. One per broker; event loop only."""
 
     def __init__(self, looker: BatchLooker, storage_failed: StorageFailed) -> None:
         self._looker = looker
         self._storage_failed = storage_failed
         self.held = 0
-        """Bytes of converted records that were not sent yet."""
+        """Bytes of converted records that are not sent yet."""
 
     async def convert(self, entries: Sequence[Entry], magic: int, max_bytes: int) -> None:
         """Replace each entry's records by a message set, or its answer by an error."""
@@ -117,7 +117,7 @@ class DownConverter:
         except RecordsError as error:
             code = refusal_of(error).code
         except OSError as error:
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # what these versions know of a failed disk
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # these versions have no code for failed disks
             if target.partition is not None:
                 failure = StorageError(target.partition.log.dir, error)
                 self._storage_failed(target.partition, failure)
@@ -147,7 +147,7 @@ class DownConverter:
     async def _converted(
         self, raw: FileSlice | bytes, magic: int, first_offset: int, limit: int
     ) -> Converted:
-        """Of as much of `raw` as is needed for an answer, or of all of it.
+        """Convert as much of `raw` as is needed for an answer, or all of it.
 
         Raises RecordsError, OSError, WorkerDied.
         """
@@ -162,7 +162,7 @@ class DownConverter:
                 window = _first_size(batches)
                 if not len(batches) < window <= len(raw) - position:
                     break
-            # Else: control batches, or records that compaction took.
+            # Else: only control batches, or batches without a record from the fetch offset on.
             position += converted.read
         return converted._replace(read=position + converted.read)
 
@@ -174,7 +174,7 @@ def _part(raw: FileSlice | bytes, position: int, window: int) -> FileSlice | byt
 
 
 def _first_size(batches: FileSlice | bytes) -> int:
-    """Bytes of the first batch, which was read a moment ago; 0 when its head is not there."""
+    """Return the size of the first batch, which was read a moment ago; 0 if its head is cut."""
     if not isinstance(batches, bytes):
         batches = batches.file.pread(HEADER_UP_TO_MAGIC, batches.position)
     if len(batches) < HEADER_UP_TO_MAGIC:

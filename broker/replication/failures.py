@@ -1,8 +1,8 @@
-"""How a failed append or read is told to a client.
+"""The error codes and messages for a failed append or read.
 
-Complaints about record data come from `protocol.records`, which knows no Kafka codes
-(`storage.log.opening.code_of` has them); every other refusal is a `KafkaError`. Whatever is neither
-is a bug and travels on as an exception.
+Errors in record data come from `protocol.records`, which knows no Kafka codes
+(`storage.log.opening.code_of` maps them); every other refusal is a `KafkaError`. Any other
+exception is a bug and is not caught.
 """
 
 from typing import Final, NamedTuple
@@ -12,20 +12,20 @@ from protocol.records.errors import RecordsError
 from storage.log.opening import code_of
 
 REFUSALS: Final = (KafkaError, RecordsError)
-"""What an append or a read may foreseeably raise; for `except` clauses."""
+"""Foreseen errors of an append or a read; for `except` clauses."""
 
 
 class Refusal(NamedTuple):
-    """One partition's failure, as Produce v8+ can say it."""
+    """The failure of one partition, with all fields that Produce v8+ has for it."""
 
     code: ErrorCode
     message: str | None
     record_errors: list[tuple[int, str | None]]
-    """(index in the batch, why): the records that made the whole batch fail (KIP-467)."""
+    """(index in the batch, message) of the records that made the whole batch fail (KIP-467)."""
 
 
 def refusal_of(error: KafkaError | RecordsError) -> Refusal:
-    """The code, sentence and record errors for one of `REFUSALS`."""
+    """Return code, message and record errors for one of `REFUSALS`."""
     message = str(error) or None
     record_errors = list(getattr(error, "record_errors", ()))
     code = error.code if isinstance(error, KafkaError) else code_of(error)

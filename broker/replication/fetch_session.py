@@ -1,25 +1,26 @@
 """Incremental fetch sessions (KIP-227, S-READ-11).
 
-A consumer with many partitions says once what it wants (a full fetch, epoch 0) and gets a session
-id; from then on it sends changes only, and is told of partitions with data, an error, or another
-high watermark or log start offset.
+A consumer with many partitions lists them once (a full fetch, epoch 0) and gets a session id; from
+then on it sends only changes, and gets only partitions with data, an error, or a new high watermark
+or log start offset.
 
-    session id, epoch      what it means
+    session id, epoch      meaning
     any, 0                 full fetch; close the session named, make a new one
     any, -1                full fetch; close the session named, make none
-    id, n > 0              incremental: the session's partitions, changed by what the request lists
+    id, n > 0              incremental: the session's partitions, with the changes of the request
 
-Epochs rise by one per request; any other one is INVALID_FETCH_SESSION_EPOCH, an id that is not
-cached FETCH_SESSION_ID_NOT_FOUND, and a session that was made with topic names but is used with
-ids (or the other way) FETCH_SESSION_TOPIC_ID_ERROR: the client then starts over with a full fetch.
+The epoch rises by one per request; any other epoch is INVALID_FETCH_SESSION_EPOCH, an unknown id
+FETCH_SESSION_ID_NOT_FOUND, and a session made with topic names but used with ids (or vice versa)
+FETCH_SESSION_TOPIC_ID_ERROR: the client then starts over with a full fetch.
 
-There are `max.incremental.fetch.session.cache.slots`; when all are taken a newcomer gets one by
-pushing out a session unused for two minutes, or else one of less value that is itself older than
-that (a consumer's before a follower's, a small one before a large one; a follower pushes out any
-consumer's). Otherwise it gets id 0 and goes on with full fetches.
+There are `max.incremental.fetch.session.cache.slots`. When all are taken, a new session evicts the
+one that was unused for longest, if that is over two minutes; else the least valuable one made more
+than two minutes ago, if it is worth less than the new one (a consumer's less than a follower's, a
+small one less than a large one; a follower may evict a younger one of a consumer). If none can be
+evicted, the client gets id 0 and goes on with full fetches.
 
-Partitions that gave data move to the end of the session, so that a tight byte budget is shared out
-fairly. Belongs to the event loop; used by `broker.api.fetch` only.
+Partitions that gave data move to the end of the session, so that a tight byte budget is shared
+fairly. Event loop only; used by `broker.api.fetch`.
 After `kafka.server.FetchSession`.
 """
 
@@ -37,7 +38,7 @@ NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EVICTION_S: Final = 120.0
-"""`KafkaServer` gives FetchSessionCache 120000 ms."""
+"""Seconds after which an unused session may be evicted, as in Kafka's `KafkaServer`."""
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 _MAX_INT: Final = 0x7FFFFFFF
 _TELL_AGAIN: Final = -1
@@ -50,7 +51,7 @@ Entries = list[Entry]
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch of the request after one with `epoch`: wraps to 1, as 0 means a full fetch."""
+    """Return the epoch that follows `epoch`; it wraps to 1, because 0 means a full fetch."""
     if epoch < 0:
         return FINAL_EPOCH
     return 1 if epoch == _MAX_INT else epoch + 1
@@ -66,7 +67,7 @@ class FetchSessionStatistics:
 
 
 class FetchSession:
-    """What one client follows."""
+    """The partitions that one client fetches."""
 
     __slots__ = ("by_id", "created", "epoch", "id", "last_used", "privileged", "targets")
 
@@ -75,22 +76,22 @@ class FetchSession:
     ) -> None:
         self.id = session_id
         self.privileged = privileged
-        """A follower's."""
+        """Whether it is a follower's."""
         self.by_id = by_id
         self.targets = targets
         """By (topic name or id, partition), in the order in which they are read."""
         self.created = 0.0
         self.last_used = 0.0
         self.epoch = next_epoch(INITIAL_EPOCH)
-        """The epoch that the next request must bear."""
+        """The epoch that the next request must have."""
 
     @property
     def worth(self) -> tuple[bool, int, int]:
-        """Sessions are pushed out in this order, the least first."""
+        """The order of eviction, the least first."""
         return self.privileged, len(self.targets), self.id
 
     def update(self, request: FetchRequest) -> None:
-        """Take over what an incremental request adds, changes and forgets."""
+        """Add, change and remove the partitions that an incremental request names."""
         targets = self.targets
         by_id = self.by_id
         for topic in request.topics:
@@ -113,7 +114,7 @@ class FetchSession:
 
 
 def make_targets(request: FetchRequest, by_id: bool) -> Iterator[tuple[Key, FetchTarget]]:
-    """What a full fetch asks for, one by one: for who goes through very many in turns."""
+    """Yield the targets of a full fetch; a caller with very many takes them in turns."""
     for topic in request.topics:
         name = topic.topic_id if by_id else topic.topic
         for asked in topic.partitions:
@@ -121,7 +122,7 @@ def make_targets(request: FetchRequest, by_id: bool) -> Iterator[tuple[Key, Fetc
 
 
 def make_target(topic: FetchTopic, asked: FetchPartition, by_id: bool) -> FetchTarget:
-    """A `FetchTarget` for one `FetchPartition` of a `FetchTopic`."""
+    """Make the `FetchTarget` of one `FetchPartition` of a `FetchTopic`."""
     target = FetchTarget()
     if by_id:
         target.topic_id = topic.topic_id
@@ -161,7 +162,7 @@ class FetchSessionCache:
     def maybe_create(
         self, *, privileged: bool, by_id: bool, targets: dict[Key, FetchTarget]
     ) -> int:
-        """The id of a new session, or 0 when there is no room for one of its worth."""
+        """Make a session and return its id, or 0 if no other can be evicted for it."""
         now = self._clock.monotonic()
         if len(self._sessions) >= self.slots and not self._evict(privileged, len(targets), now):
             return NO_SESSION
@@ -176,7 +177,7 @@ class FetchSessionCache:
         return session_id
 
     def _evict(self, privileged: bool, size: int, now: float) -> bool:
-        """Make room for a session of this worth; False when all others are worth more."""
+        """Evict a session for one of this worth; return whether one could be evicted."""
         victim = self._victim(privileged, size, now)
         if victim is None:
             return False
@@ -189,7 +190,7 @@ class FetchSessionCache:
         oldest = min(sessions, key=lambda session: session.last_used, default=None)
         if oldest is not None and now - oldest.last_used > EVICTION_S:
             return oldest
-        # Young sessions are safe, save consumers' from followers.
+        # Young sessions are not evicted, except those of consumers by followers.
         exposed = [
             session
             for session in sessions
@@ -215,9 +216,9 @@ class FetchSessionCache:
         privileged: bool,
         targets: dict[Key, FetchTarget] | None = None,
     ) -> "FetchContext":
-        """What a request asks for, seen through its session.
+        """Return the context of a request: its targets, and its session if it has one.
 
-        `targets` are those of a full fetch, where they were made already (`make_targets`). Raises
+        `targets` are those of a full fetch if the caller has made them (`make_targets`). Raises
         KafkaError for the whole request: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
         FETCH_SESSION_TOPIC_ID_ERROR.
         """
@@ -249,7 +250,7 @@ class FetchSessionCache:
 
 
 class FetchContext:
-    """A fetch without a session. A partition that is named twice counts once, the last time."""
+    """A fetch without a session. Of a partition that is named twice only the last entry counts."""
 
     __slots__ = ("_targets", "by_id")
 
@@ -259,13 +260,13 @@ class FetchContext:
 
     @property
     def targets(self) -> Collection[FetchTarget]:
-        """What to read, in order."""
+        """The targets to read, in order."""
         return self._targets.values()
 
     def answer(self, entries: Entries) -> tuple[int, Entries]:
-        """(session id, what the response contains) for what was read.
+        """Return (session id, entries of the response) for the entries that were read.
 
-        Raises KafkaError INVALID_FETCH_SESSION_EPOCH when the session went on without us.
+        Raises KafkaError INVALID_FETCH_SESSION_EPOCH if another request has used the session since.
         """
         return NO_SESSION, entries
 
@@ -287,7 +288,7 @@ class FullContext(FetchContext):
         self._privileged = privileged
 
     def answer(self, entries: Entries) -> tuple[int, Entries]:
-        """All entries, and the new session's id (0 when there is no room for it)."""
+        """Return all entries and the new session's id (0 if there is no room for it)."""
         session_id = self._cache.maybe_create(
             privileged=self._privileged, by_id=self.by_id, targets=self._targets
         )
@@ -308,7 +309,7 @@ class IncrementalContext(FetchContext):
         self._expected_epoch = session.epoch
 
     def answer(self, entries: Entries) -> tuple[int, Entries]:
-        """Only what is news to the client."""
+        """Return only the entries that are news to the client."""
         session = self._session
         if session.epoch != self._expected_epoch:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
@@ -334,6 +335,6 @@ class IncrementalContext(FetchContext):
 
 
 def _remember(target: FetchTarget, data: PartitionData) -> None:
-    """What the client is told now. After an error it is told again once that is over."""
+    """Note what the client gets. After an error, its next entry is sent even if nothing changed."""
     target.known_high_watermark = _TELL_AGAIN if data.error_code else data.high_watermark
     target.known_log_start_offset = data.log_start_offset

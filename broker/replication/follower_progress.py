@@ -1,6 +1,6 @@
-"""How far the followers of a partition have come, as their fetches tell its leader.
+"""The log end offsets of a partition's followers, which the leader learns from their fetches.
 
-Who of them is in sync is not decided here. A leader that is the only replica needs none of this.
+Which of them are in sync is not decided here. A leader that is the only replica does not need this.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ class FollowerProgress:
     __slots__ = ("_ends",)
 
     def __init__(self, followers: Iterable[int], before: "FollowerProgress | None" = None) -> None:
-        """`before`: who stays a follower is as far as it was."""
+        """`before`: the progress so far, kept for those that stay followers."""
         known: dict[int, int] = {} if before is None else before._ends
         self._ends: dict[int, int] = {
             replica: known.get(replica, UNDEFINED_OFFSET) for replica in followers
@@ -24,11 +24,11 @@ class FollowerProgress:
         return replica in self._ends
 
     def note(self, replica: int, end_offset: int) -> None:
-        """A follower has everything below `end_offset`."""
+        """Note that a follower has everything below `end_offset`."""
         self._ends[replica] = end_offset
 
     def lowest(self, isr: Iterable[int], own_end: int) -> int:
-        """The least log end offset of the leader (`own_end`) and of the followers in `isr`."""
+        """Return the least log end offset of the leader (`own_end`) and the followers in `isr`."""
         lowest = own_end
         for replica in isr:
             end = self._ends.get(replica)

@@ -10,10 +10,10 @@ READ_COMMITTED: Final = 1
 
 
 def isolation_of(*, is_replica: bool, isolation_level: int) -> FetchIsolation:
-    """A replica sees up to the log end offset, a consumer as its isolation level says (S-READ-5).
+    """A replica sees up to the log end offset, a consumer up to its isolation level (S-READ-5).
 
-    Which replica ids are replicas' depends on the API: Fetch takes all but negative ones for such,
-    ListOffsets all but -1, so that -2, a tool that debugs, is told the log end offset.
+    Which ids count as replicas depends on the API: in Fetch all but negative ones, in ListOffsets
+    all but -1, so that -2, a debugging tool, gets the log end offset.
     """
     if is_replica:
         return FetchIsolation.LOG_END

@@ -1,21 +1,21 @@
 """Moves partitions between log directories while they are written to and read.
 
 For every move there is a future log (`storage.manager.log_moves`). One task copies batches, as a
-follower appends them, in slices of `SLICE_BYTES` and in turn, so that many moves go on side by side
-and none of them keeps the event loop: reading, checking, writing and syncing are jobs
-(`broker.replication.slice_copy`, `Log.begin_flush`). Nobody else changes a future log.
+follower appends them, in slices of `SLICE_BYTES`, taking turns between moves. No move blocks the
+event loop: reading, checking, writing and syncing are jobs (`broker.replication.slice_copy`,
+`Log.begin_flush`). Only this task changes a future log.
 
-When a copy has caught up, it is synced, and then, with appends held back, given the rest and put
-in the place of the log it was made from. Appends queue for that long (a few milliseconds); reads go
-on. Coordinators cannot queue, so their partitions are switched without a pause in the event loop.
+When a copy has caught up it is synced. Then, with appends held back, it gets the rest and replaces
+the log it was made from. Appends wait for a few milliseconds; reads go on. Coordinators' appends
+cannot wait, so their partitions are switched without a checkpoint.
 
-What the copy follows: log start offset, truncations (by leader epoch), high watermark,
-configuration. Producer state and transaction index grow from the batches.
+The copy follows the log's start offset, truncations (by leader epoch), high watermark and
+configuration. Its producer state and transaction index are built from the batches.
 
-A move that fails because a disk does ends with that directory; because of a damaged batch, it stays
-where it is until it is asked for again or the broker is started again. A move survives a restart.
+If a disk fails, the moves from and to its directory end. After a damaged batch a move stops until
+it is requested again or the broker is restarted. A move survives a restart.
 
-Belongs to the event loop. `broker.api.alter_replica_log_dirs` calls it, `broker.server` runs it.
+Event loop only. `broker.api.alter_replica_log_dirs` calls it, `broker.server` runs it.
 After `kafka.server.ReplicaAlterLogDirsThread`.
 """
 
@@ -45,18 +45,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SLICE_BYTES: Final = 512 * 1024
-"""Copied per job: a few milliseconds in a thread."""
+"""Bytes copied per job: a few milliseconds in a thread."""
 
 NEARLY_THERE_BYTES: Final = SLICE_BYTES
-"""With no more than this left to copy, the copy is synced and put in place."""
+"""With at most this left to copy, the copy is synced and put in place."""
 
 
 class _Abandoned(Exception):
-    """The partition was closed, or the move given up, while something was waited for."""
+    """The partition was closed, or the move cancelled, during a checkpoint."""
 
 
 class LogMover:
-    """Copies partitions into other log directories, and puts the copy in the original's place."""
+    """Copies partitions into other log directories, and replaces the original by the copy."""
 
     def __init__(
         self, replicas: "ReplicaManager", log_manager: "LogManager", workers: Workers
@@ -70,7 +70,10 @@ class LogMover:
     # ------------------------------------------------------------------ what is to be moved
 
     def move(self, tp: TopicPartition, directory: str) -> None:
-        """Let `tp` lie in `directory` soon; where it lies now: cancel a move. Raises KafkaError."""
+        """Begin to move `tp` to `directory`; if it lies there now, cancel a move of it.
+
+        Raises KafkaError.
+        """
         self._logs.moves.check(tp, directory)
         partition = self._replicas.find(tp)
         if partition is None:
@@ -92,7 +95,7 @@ class LogMover:
         self._begin(tp, future)
 
     def resume(self) -> None:
-        """Go on with what the last run left unfinished."""
+        """Go on with the moves that the last run left unfinished."""
         for future in self._logs.future_logs():
             if self._replicas.find(future.topic_partition) is not None:
                 self._begin(future.topic_partition, future)
@@ -106,7 +109,7 @@ class LogMover:
     # ------------------------------------------------------------------ copying
 
     async def run(self) -> None:
-        """Copy for ever."""
+        """Copy until cancelled."""
         while True:
             if not self._moving:
                 self._wake = trio.Event()
@@ -134,7 +137,7 @@ class LogMover:
             del self._moving[tp]
 
     async def _advance(self, tp: TopicPartition, future: Log) -> bool:
-        """Copy one slice, or finish the move: then True."""
+        """Copy one slice, or finish the move; return whether it is finished."""
         partition = self._check(tp, future)
         await trio.lowlevel.checkpoint()
         partition = self._check(tp, future)
@@ -155,14 +158,14 @@ class LogMover:
         return True
 
     def _check(self, tp: TopicPartition, future: Log) -> Partition:
-        """The partition, if the move is still wanted. Raises _Abandoned."""
+        """Return the partition. Raises _Abandoned if the move is no longer wanted."""
         partition = self._replicas.find(tp)
         if partition is None or partition.unavailable or self._logs.future_log(tp) is not future:
             raise _Abandoned
         return partition
 
     def _next_slice(self, source: Log, future: Log) -> ReadInfo | None:
-        """At most `SLICE_BYTES` that the copy has not; None when it has all there is."""
+        """Read the next slice that the copy lacks, at most `SLICE_BYTES`; None if it lacks none."""
         self._follow_ends(source, future)
         future.update_high_watermark(source.high_watermark)
         start = future.log_end_offset
@@ -186,14 +189,14 @@ class LogMover:
         )
 
     def _flush(self, tp: TopicPartition, future: Log) -> jobs.Steps:
-        """All that the copy holds is synced."""
+        """Sync all that the copy holds."""
         while (job := future.begin_flush()) is not None:
             yield job
             self._check(tp, future)
         return None
 
     def _follow_ends(self, source: Log, future: Log) -> None:
-        """Drop from the copy what the source has no more, at either end."""
+        """Drop from either end of the copy what the source no longer has."""
         found = truncation_between(source, future, replicated=source.log_end_offset)
         if found.starts_anew:
             future.truncate_fully_and_start_at(found.offset)
@@ -209,7 +212,10 @@ class LogMover:
     # ------------------------------------------------------------------ the end of a move
 
     def _put_in_place(self, partition: Partition, future: Log) -> jobs.Steps:
-        """Nobody appends meanwhile. See `storage.manager.log_moves` for the order."""
+        """Replace the source by the copy, while appends are held back.
+
+        See `storage.manager.log_moves` for the order.
+        """
         tp, moves = partition.topic_partition, self._logs.moves
         source = partition.log
         while (found := self._next_slice(source, future)) is not None:
@@ -231,7 +237,7 @@ class LogMover:
 
 
 def _far_from_the_end(source: Log, copied: ReadInfo) -> bool:
-    """Whether more than `NEARLY_THERE_BYTES` are left behind what was copied last."""
+    """Whether more than `NEARLY_THERE_BYTES` follow the slice that was copied last."""
     active = source.segments.active
     if copied.segment_base != active.base_offset:
         return True

@@ -1,4 +1,4 @@
-"""ListOffsets' questions to one partition: from a time, or a word for one, to an offset.
+"""ListOffsets for one partition: from a timestamp, or a special one, to an offset.
 
 Special timestamps (S-TS-1): -1 latest, -2 earliest, -3 the record with the greatest timestamp, -4
 earliest on local disk, -5 latest tiered, -6 earliest pending upload. Without tiered storage -4 is
@@ -7,8 +7,8 @@ offset, that is not older (S-TS-2, S-TS-3); the log searches it.
 
 A lookup is a generator, as the log's searches are (`storage.log.times`): most end at once.
 
-What the asker may not see yet is never an answer. Used by `broker.api.list_offsets`; may also serve
-whoever needs an offset for a time. After `Partition.fetchOffsetForTimestamp`.
+The answer is never an offset that the client may not see yet. Used by `broker.api.list_offsets`.
+After `Partition.fetchOffsetForTimestamp`.
 """
 
 from typing import Final
@@ -36,11 +36,11 @@ def look_up_offset(
     isolation: FetchIsolation,
     current_leader_epoch: int = UNDEFINED_EPOCH,
 ) -> Search:
-    """ListOffsets v1+; returns None when nothing below what `isolation` shows is an answer.
+    """ListOffsets v1+; return None if no offset that `isolation` shows is an answer.
 
     Raises KafkaError: fenced or unknown leader epoch, a partition that is not served, StorageError;
-    OFFSET_NOT_AVAILABLE when a new leader's high watermark has not caught up with the start of its
-    epoch, so that "latest" could go back.
+    OFFSET_NOT_AVAILABLE while a new leader's high watermark is below the start of its epoch,
+    because "latest" could then go back.
     """
     partition.check_leader_epoch(current_leader_epoch)
     log = partition.log
@@ -86,10 +86,10 @@ def _require_caught_up(partition: Partition, isolation: FetchIsolation) -> None:
 
 
 def offsets_before(partition: Partition, timestamp: int, limit: int) -> list[int]:
-    """ListOffsets v0 (S-TS-5): at most `limit` segment starts, the newest first.
+    """ListOffsets v0 (S-TS-5): return at most `limit` segment starts, the newest first.
 
-    -1: from the high watermark on; -2: the oldest only; else of segments last written at or before
-    `timestamp`. Raises KafkaError.
+    For -1 the high watermark comes first; for -2 only the oldest; else only segments last written
+    at or before `timestamp`. Raises KafkaError.
     """
     partition.check_leader_epoch(UNDEFINED_EPOCH)
     return partition.log.offsets_before(timestamp, max(limit, 0))

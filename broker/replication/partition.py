@@ -1,19 +1,18 @@
-"""One partition as its leader serves it: the `Log`, who replicates it, and what may be seen of it.
+"""One partition as its leader serves it: its `Log`, replicas, appends, reads and high watermark.
 
 Rules
 
-* Offsets below the high watermark are what consumers see. It is the least log end offset of the
-  in-sync replicas; a leader that is alone in its ISR moves it with every append.
-* A batch that is more than a look is opened before its append and beside it (`batch_opening`),
-  without the lock: until then it is in nobody's way. Its place in the log is that of its append.
+* Consumers see offsets below the high watermark. It is the least log end offset of the in-sync
+  replicas; a leader that is alone in its ISR moves it with every append.
+* A batch that cannot be checked at a glance is opened before its append (`batch_opening`), without
+  the lock, so that it delays no other append. Its offsets are assigned at its append.
 * An append is a plain function call and cannot be interrupted. Batches of `threaded_append_bytes`
   and more are checked and written in one thread hop, under this partition's lock, so that a
-  dirty-page stall does not stop the event loop. While that goes on nothing else may append to,
-  truncate or roll the log: `appending` is non-zero and everybody queues on the lock (and so becomes
-  a coroutine, too). Appends to internal topics are never threaded, so that the coordinators can
-  always append at once.
-* A partition that cannot be served says why in `unavailable`; a caller that keeps a `Partition`
-  over time (a fetch session, a parked fetch) looks at it before each use.
+  dirty-page stall does not block the event loop. Meanwhile nothing else may append to, truncate or
+  roll the log: `appending` is non-zero, and other appends queue on the lock, as coroutines. Appends
+  to internal topics are never threaded, so that the coordinators can always append at once.
+* A partition that cannot be served has the reason in `unavailable`; a caller that keeps a
+  `Partition` over time (a fetch session, a parked fetch) checks it before each use.
 * Every refusal is a `KafkaError` (or a `RecordsError` about the bytes): see `failures`.
 
 Called by `replica_manager`, `read_plan`, the delayed operations and the handlers in `broker.api`.
@@ -62,7 +61,8 @@ LATEST_PRODUCE_VERSION: Final = 13
 
 
 class Partition:
-    """A partition this broker leads. Attributes are read freely; only methods change them."""
+    """A partition that this broker leads, or led. Attributes are public to read; only methods
+    change them."""
 
     __slots__ = (
         "_followers",
@@ -106,7 +106,7 @@ class Partition:
         self.opener = opener or BatchOpener(workers)
         self.threaded_append_bytes = threaded_append_bytes
         self.appended_bytes = 0
-        """Bytes appended since it was opened: parked fetches measure what arrived by it."""
+        """Bytes appended since it was opened, by which parked fetches measure what arrived."""
         self.appending = 0
         """Appends that hold or wait for the lock."""
         self._lock: trio.Lock | None = None
@@ -117,14 +117,14 @@ class Partition:
         self._swap(leading(broker_id, leader_epoch, own, own))
 
     def _swap(self, state: PartitionState) -> None:
-        """The one place that changes what this broker is for the partition."""
+        """Replace the state; the only method that does."""
         self.state = state
-        # What each request asks for, without the step through `state`.
+        # Copied from `state`, because every request reads them.
         self.leader_epoch = state.leader_epoch
         self.unavailable = state.error
-        """Why it cannot be served; NONE (falsy) while it is led from here."""
+        """Why it cannot be served; NONE (falsy) while this broker leads it."""
         self.alone = state.replicas == (self.broker_id,)
-        """There are no other replicas: the high watermark is the log end offset."""
+        """Whether there are no other replicas: then the high watermark is the log end offset."""
 
     @property
     def replicas(self) -> tuple[int, ...]:
@@ -143,7 +143,7 @@ class Partition:
     # ------------------------------------------------------------------ leadership
 
     def lead(self, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> bool:
-        """Take over (or go on) with this epoch and these replicas. True: the watermark moved."""
+        """Lead with this epoch and these replicas; return whether the high watermark moved."""
         if leader_epoch != self.leader_epoch:
             self.epoch_start_offset = self.log.log_end_offset
         self._swap(leading(self.broker_id, leader_epoch, replicas, isr))
@@ -157,19 +157,19 @@ class Partition:
     def follow(
         self, leader_id: int, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...]
     ) -> None:
-        """Another broker leads from now on, or none (-1): requests are told so."""
+        """Another broker leads from now on, or none (-1): answer NOT_LEADER_OR_FOLLOWER."""
         self._swap(following(leader_id, leader_epoch, replicas, isr))
         self._followers = None
 
     def close(self, reason: ErrorCode) -> None:
-        """Serve no more; `reason` is what requests are told from now on."""
+        """Stop serving; requests get `reason` from now on."""
         self._swap(self.state.offline(reason))
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
-        """Compare the epoch a client knows with ours (S-READ-12); -1 means it knows none.
+        """Check the leader epoch that a client knows (S-READ-12); -1 means it knows none.
 
-        Raises KafkaError: FENCED_LEADER_EPOCH when the client is behind, UNKNOWN_LEADER_EPOCH when
-        we are, or why the partition is not served.
+        Raises KafkaError: FENCED_LEADER_EPOCH if the client is behind, UNKNOWN_LEADER_EPOCH if this
+        broker is, or why the partition is not served.
         """
         if self.unavailable:
             raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
@@ -197,9 +197,9 @@ class Partition:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         request_version: int = LATEST_PRODUCE_VERSION,
     ) -> AppendInfo | Coroutine[Any, Any, AppendInfo]:
-        """Append one batch: the result, or a coroutine when it has to wait (see the module).
+        """Append one batch; return the result, or a coroutine if it must be opened or must wait.
 
-        The caller tells the purgatories afterwards (`ReplicaManager.wake`). Raises KafkaError
+        The caller wakes parked requests afterwards (`ReplicaManager.wake`). Raises KafkaError
         (NOT_ENOUGH_REPLICAS before anything is written, S-APP-8) and RecordsError.
         """
         how: Any = {
@@ -216,7 +216,7 @@ class Partition:
         return self.wait_append_as_leader(records, **how, spent=spent)
 
     def must_wait(self, size: int) -> bool:
-        """True when an append of `size` bytes goes to a thread, or has to queue behind one."""
+        """Whether an append of `size` bytes goes to a thread, or must queue behind another."""
         return self.appending > 0 or size >= self.threaded_append_bytes
 
     def append_as_leader_nowait(
@@ -228,10 +228,10 @@ class Partition:
         request_version: int = LATEST_PRODUCE_VERSION,
         opened: "Opened | None" = None,
     ) -> AppendInfo:
-        """Append here and now, whatever the size. Not while `appending`. Raises as above.
+        """Append now, whatever the size. Not while `appending`. Raises as `append_as_leader`.
 
-        `opened` is what was found in the batch elsewhere. Raises EffortSpent, with nothing changed,
-        when that is missing.
+        `opened` is the result of opening the batch. Raises EffortSpent, with nothing changed, if
+        the batch must be opened first.
         """
         if self.unavailable:
             raise KafkaError(self.unavailable, f"{self.topic_partition} is not served here.")
@@ -259,12 +259,12 @@ class Partition:
         spent: bool = False,
         heavy: bool | None = None,
     ) -> AppendInfo:
-        """Append in turn, the CRC and the write of a big batch in a thread.
+        """Append in turn; a thread does the CRC and the write of a big batch.
 
-        A batch that must be opened first (`spent`: that is known) is opened in a thread, and
-        in a child process if that is not enough; with `heavy` False EffortSpent is raised instead,
-        with True the thread is passed over. `admit` is asked when it is this append's turn, and may
-        raise KafkaError. Cancellation is only heeded before that: what was begun is finished.
+        A batch that must be opened first (`spent`: that is known already) is opened in a thread,
+        and in a child process if that is not enough; if `heavy` is False EffortSpent is raised
+        instead, if True the thread is skipped. When its turn comes, `admit` is called and may raise
+        KafkaError. Can be cancelled only before that; an append that has begun is finished.
         """
         append = WaitingAppend(
             self,
@@ -278,7 +278,7 @@ class Partition:
 
     @asynccontextmanager
     async def appends_held_back(self) -> AsyncIterator[None]:
-        """Nobody appends in here: those who want to queue. Not for internal topics."""
+        """Hold appends back in this context; they queue meanwhile. Not for internal topics."""
         self.appending += 1
         try:
             async with self.append_lock():
@@ -287,17 +287,17 @@ class Partition:
             self.appending -= 1
 
     def replace_log(self, log: "Log") -> None:
-        """The partition was moved: `log` holds the same. Not while anybody appends."""
+        """Use `log`, which holds the same records, after a move. Not while anything appends."""
         self.log = log
 
     def append_lock(self) -> trio.Lock:
-        """Who appends in a thread holds it, and who has to queue behind that."""
+        """Return the lock that appends in a thread hold and other appends queue on."""
         if self._lock is None:
             self._lock = trio.Lock()
         return self._lock
 
     def appended(self, info: AppendInfo) -> None:
-        """A batch is in the log: the watermark and the counters follow."""
+        """A batch was appended to the log: update the high watermark and the counters."""
         log = self.log
         if self.alone:
             log.update_high_watermark(log.log_end_offset)
@@ -327,7 +327,7 @@ class Partition:
     # ------------------------------------------------------------------ watermarks
 
     def maybe_increment_high_watermark(self) -> bool:
-        """Move the high watermark to the least log end offset of the ISR; True when it moved."""
+        """Move the high watermark to the least log end offset of the ISR; return if it moved."""
         log = self.log
         lowest = log.log_end_offset
         if self._followers is not None:
@@ -339,10 +339,11 @@ class Partition:
     def record_follower_fetch(
         self, replica_id: int, fetch_offset: int, *, knows_epoch: bool
     ) -> bool:
-        """A follower has everything below `fetch_offset`. True: the high watermark moved.
+        """Note that a follower has everything below `fetch_offset`; return if the watermark moved.
 
-        Raises KafkaError for a broker that is no replica: UNKNOWN_LEADER_EPOCH when it sent the
-        current epoch (we may learn of it yet), else NOT_LEADER_OR_FOLLOWER; both make it retry.
+        Raises KafkaError for a broker that is no replica: UNKNOWN_LEADER_EPOCH if it sent the
+        current epoch (this broker may still learn of it), else NOT_LEADER_OR_FOLLOWER; after either
+        it retries.
         """
         followers = self._followers
         if followers is None or replica_id not in followers:
@@ -354,9 +355,10 @@ class Partition:
         return self.maybe_increment_high_watermark()
 
     def reached(self, required_offset: int) -> tuple[bool, ErrorCode]:
-        """Is everything below `required_offset` replicated (acks=all)? And with what outcome.
+        """Return whether an acks=all append below `required_offset` is settled, and its code.
 
-        (True, NOT_ENOUGH_REPLICAS_AFTER_APPEND) when it is, but the ISR shrank below the minimum.
+        (True, NOT_ENOUGH_REPLICAS_AFTER_APPEND) if it is replicated but the ISR shrank below the
+        minimum; (True, error) if the partition is no longer served.
         """
         if self.unavailable:
             return True, self.unavailable
@@ -377,14 +379,14 @@ class Partition:
         min_one_message: bool = True,
         current_leader_epoch: int = UNDEFINED_EPOCH,
     ) -> ReadInfo:
-        """Batches from the one that holds `offset`. Raises KafkaError (OffsetOutOfRange, …)."""
+        """Read batches from the one that holds `offset`. Raises KafkaError (OffsetOutOfRange…)."""
         self.check_leader_epoch(current_leader_epoch)
         return self.log.read(offset, max_bytes, isolation, min_one_message)
 
     def diverging_epoch(self, last_fetched_epoch: int, offset: int) -> EpochEnd | None:
-        """(epoch, end offset) after which the asking replica's log differs from ours, or None.
+        """Return (epoch, end offset) after which a replica's log differs from this one, or None.
 
-        Raises KafkaError OFFSET_OUT_OF_RANGE when its epoch is older than all we know (KIP-595).
+        Raises KafkaError OFFSET_OUT_OF_RANGE if its epoch is older than all known ones (KIP-595).
         """
         answer = self.end_offset_for_epoch(last_fetched_epoch)
         return divergence(answer, last_fetched_epoch, offset)
@@ -394,15 +396,15 @@ class Partition:
     def end_offset_for_epoch(
         self, leader_epoch: int, current_leader_epoch: int = UNDEFINED_EPOCH
     ) -> EpochEnd:
-        """OffsetForLeaderEpoch (S-READ-12): (largest epoch not above it, where that one ends).
+        """OffsetForLeaderEpoch (S-READ-12): return (largest epoch not above it, its end offset).
 
-        (-1, -1) when nothing is known. Raises KafkaError for a wrong `current_leader_epoch`.
+        (-1, -1) if none is known. Raises KafkaError for a wrong `current_leader_epoch`.
         """
         self.check_leader_epoch(current_leader_epoch)
         return end_of_epoch(self.log, self.leader_epoch, leader_epoch)
 
     def delete_records(self, offset: int) -> int:
-        """Make everything below `offset` (-1: the high watermark) invisible; the low watermark.
+        """Delete everything below `offset` (-1: the high watermark); return the log start offset.
 
         Raises KafkaError: POLICY_VIOLATION unless `cleanup.policy` has delete, OFFSET_OUT_OF_RANGE
         above the high watermark (S-RET-6).

@@ -1,7 +1,8 @@
-"""What this broker is for a partition at one moment: leader, follower, or neither, and since when.
+"""The role of this broker for a partition: leader, follower or offline, with epoch and replicas.
 
-A value: a change makes a new one, and the `Partition` swaps it whole, so nobody ever sees the epoch
-of one leader with the replicas of another. After `PartitionState` and `LeaderAndIsr` of Kafka.
+A frozen value: a change makes a new one, which the `Partition` swaps in whole, so no reader sees
+the epoch of one leader with the replicas of another. After Kafka's `PartitionState` and
+`LeaderAndIsr`.
 """
 
 from dataclasses import dataclass, replace
@@ -16,15 +17,15 @@ class Role(Enum):
     LEADER = auto()
     """Takes appends and answers reads."""
     FOLLOWER = auto()
-    """Has a replica that another broker leads."""
+    """Another broker leads, or none."""
     OFFLINE = auto()
-    """Neither: the partition was deleted or its disk failed, as `error` says."""
+    """The partition was deleted or its disk failed, as `error` says."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """A partition's leadership, as far as this broker has been told. Made by `leading`, `following`
-    and `offline`."""
+    """A partition's leadership as this broker knows it. Made by `leading`, `following` and
+    `offline`."""
 
     role: Role
     leader_id: int
@@ -34,23 +35,23 @@ class PartitionState:
     isr: tuple[int, ...]
     """The replicas whose log ends bound the high watermark."""
     error: ErrorCode
-    """What a request is told instead of being served; NONE (falsy) for a leader only."""
+    """The answer to requests, which are not served; NONE (falsy) for a leader only."""
 
     def offline(self, error: ErrorCode) -> "PartitionState":
-        """The same partition, served no more; requests are told `error`."""
+        """The same partition, no longer served; requests get `error`."""
         return replace(self, role=Role.OFFLINE, error=error)
 
 
 def leading(
     broker_id: int, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...]
 ) -> PartitionState:
-    """This broker leads."""
+    """The state in which this broker leads."""
     return PartitionState(Role.LEADER, broker_id, leader_epoch, replicas, isr, ErrorCode.NONE)
 
 
 def following(
     leader_id: int, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...]
 ) -> PartitionState:
-    """Another broker leads, or none (-1)."""
+    """The state in which another broker leads, or none (-1)."""
     error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     return PartitionState(Role.FOLLOWER, leader_id, leader_epoch, replicas, isr, error)

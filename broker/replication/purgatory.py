@@ -1,19 +1,19 @@
-"""Where requests wait for something to happen to a partition, without holding a handler.
+"""Parks requests until a partition changes, without holding a handler.
 
-A `DelayedOperation` is one parked request. It is watched under one or more keys (a
-`TopicPartition`); whoever changes a partition calls `Purgatory.check(key)` and every operation
-watched under that key looks whether it may end now. An operation ends exactly once, in one of
-three ways:
+A `DelayedOperation` is one parked request, watched under one or more keys (each a
+`TopicPartition`). Code that changes a partition calls `Purgatory.check(key)`, and every operation
+watched under that key checks whether it may end. An operation ends exactly once, in one of three
+ways:
 
 * completed: its condition holds (`force_complete`, normally from within `try_complete`);
 * expired: its time is up; `on_expire` runs first, then `on_complete`;
-* abandoned: the client is gone (`Pending.on_abandon`); nothing runs, nothing is answered.
+* abandoned: the client is gone (`Pending.on_abandon`); nothing runs and there is no answer.
 
-In every case its watchers and its deadline are gone at once, so nothing accumulates under keys
-that nobody checks (Kafka purges such watchers from time to time instead).
+In every case its watchers and its deadline are removed at once, so none accumulate under keys that
+are never checked (Kafka purges them from time to time instead).
 
-Everything here is synchronous and belongs to the event loop. Used by `broker.replication` and the
-handlers in `broker.api`. After Kafka's `DelayedOperation` and `DelayedOperationPurgatory`.
+Synchronous; event loop only. Used by `broker.replication`, the coordinators' partition writer and
+the handlers in `broker.api`. After Kafka's `DelayedOperation` and `DelayedOperationPurgatory`.
 """
 
 from collections.abc import Hashable, Iterable
@@ -27,7 +27,7 @@ class PurgatoryStatistics:
     """Kafka's `DelayedOperationPurgatory` metrics, and how parked requests ended."""
 
     parked: int
-    """Operations that wait now (`NumDelayedOperations`)."""
+    """Operations that are parked now (`NumDelayedOperations`)."""
     watched_keys: int
     watchers: int
     """(operation, key) pairs (`PurgatorySize`)."""
@@ -37,7 +37,7 @@ class PurgatoryStatistics:
 
 
 class DelayedOperation:
-    """One parked request. Subclasses say when it may end and what happens then."""
+    """One parked request. Subclasses define when it may end and what happens then."""
 
     __slots__ = ("_handle", "_keys", "_purgatory", "ended")
 
@@ -48,9 +48,9 @@ class DelayedOperation:
         self._handle: Handle | None = None
 
     def try_complete(self, key: Hashable | None = None) -> bool:
-        """End the operation if its condition holds; True when it has ended.
+        """End the operation if its condition holds; return whether it has ended.
 
-        `key` is what has just changed, None for "look at everything".
+        `key` is what has changed; None: check everything.
         """
         raise NotImplementedError
 
@@ -59,10 +59,10 @@ class DelayedOperation:
         raise NotImplementedError
 
     def on_expire(self) -> None:
-        """The time is up: runs before `on_complete`."""
+        """Called before `on_complete` when the time is up."""
 
     def force_complete(self) -> bool:
-        """End it now, whatever its condition says; False when it had ended before."""
+        """End it now, whatever its condition; return False if it had ended before."""
         if self.ended:
             return False
         purgatory = self._purgatory
@@ -73,7 +73,7 @@ class DelayedOperation:
         return True
 
     def abandon(self) -> None:
-        """The client is gone: forget the operation without an answer."""
+        """The client is gone: end the operation without an answer."""
         if self.ended:
             return
         purgatory = self._purgatory
@@ -120,8 +120,8 @@ class Purgatory:
     ) -> None:
         """Park `operation` under `keys` for at most `timeout_s` seconds.
 
-        The caller has seen that its condition does not hold yet; nothing can have happened since,
-        for there is no checkpoint in between. An operation is parked once in its life.
+        The caller has checked, without a checkpoint since, that its condition does not hold yet. An
+        operation may be parked only once.
         """
         watchers = self._watchers
         operation._purgatory = self
@@ -138,14 +138,14 @@ class Purgatory:
     def try_complete_else_watch(
         self, operation: DelayedOperation, keys: Iterable[Hashable], timeout_s: float
     ) -> bool:
-        """End `operation` at once if it can be, else park it; True when it has ended."""
+        """End `operation` if its condition holds, else park it; return whether it has ended."""
         if operation.try_complete():
             return True
         self.watch(operation, keys, timeout_s)
         return False
 
     def check(self, key: Hashable) -> int:
-        """Something happened to `key`: ask everyone who waits for it. How many ended."""
+        """Have all operations watched under `key` try to end; return how many ended."""
         waiting = self._watchers.get(key)
         if waiting is None:
             return 0

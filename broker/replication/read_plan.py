@@ -1,17 +1,17 @@
-"""What a fetch reads: a byte budget spent on the asked partitions, in the order asked.
+"""What a fetch reads: a byte budget spent on the requested partitions, in the order requested.
 
 Rules (S-READ-4, S-READ-6, S-READ-9; `ReplicaManager.readFromLocalLog` and KIP-74)
 
 * No partition gives more than its own limit, nor more than what is left of the request's.
 * The first partition that has data gives at least one whole batch, however large it is, so that a
-  consumer always gets on; for all later ones the limits hold, and they may give nothing.
-* Fetch v0-2 (`hard_limit`) knows no such favour: a batch that does not fit comes cut, and the
-  client asks again with a larger limit. Later versions get nothing rather than half a batch.
+  consumer always makes progress; later ones keep to the limits, and may give nothing.
+* In Fetch v0-2 (`hard_limit`) the first batch has no such exception: if it does not fit it comes
+  cut, and the client asks again with a larger limit. Later versions never get a part of a batch.
 * A consumer reads below the high watermark, with read_committed below the last stable offset and
   with the aborted transactions; a follower reads to the log end (S-READ-5).
 
-The data is given as a `FileSlice`: nothing is read here but the index. A partition of a fetch
-session that has nothing new to say costs a few comparisons and makes no response at all.
+The data is returned as a `FileSlice`: only the index is read here. A partition of a fetch session
+without news costs a few comparisons and has no entry in the response.
 
 Called by `broker.api.fetch` when a fetch comes in and when a parked one ends.
 """
@@ -30,8 +30,8 @@ from storage.log.results import MOST_ABORTED, FetchIsolation
 if TYPE_CHECKING:
     from storage.log.log import Log
 
-# Unknown partitions do not cut a long poll short (KafkaApis answers them beside the wait): a
-# consumer that still asks for a deleted topic would otherwise spin.
+# Unknown partitions do not end a long poll early (KafkaApis leaves them out of the wait);
+# otherwise a consumer that still asks for a deleted topic would poll without pause.
 _PATIENT = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 
 _LOG_END = FetchIsolation.LOG_END
@@ -42,32 +42,32 @@ _Aborted = AbortedTransaction
 
 
 class FetchTarget:
-    """One partition of a fetch: what the client asked, and in a session what it was told last.
+    """One partition of a fetch: what the client asked for and, in a session, what it last got.
 
-    A plain class with defaults on the class: hundreds are made per second on the fetch path.
+    A plain class with defaults on the class, because hundreds are made per second.
     """
 
     topic: str | None = None
-    """None while a topic id is not (yet) known here."""
+    """None while the topic id is unknown to this broker."""
     topic_id: bytes = ZERO_UUID
     index: int = 0
     fetch_offset: int = 0
     max_bytes: int = 0
     leader_epoch: int = -1
-    """The epoch the client knows; -1 when it knows none."""
+    """The leader epoch that the client knows; -1 if none."""
     last_fetched_epoch: int = -1
     """Followers: epoch of their last record, to detect divergence."""
     partition: Partition | None = None
-    """Where it was found last; looked up again when that is not available any more."""
+    """The `Partition` found last; looked up again when it is unavailable."""
     known_high_watermark: int = -2
-    """Sessions: what the client was told last (-1: tell it again); -2 outside of sessions."""
+    """Sessions: what the client last got (-1: send it again); -2 outside of sessions."""
     known_log_start_offset: int = -2
     mark: int = 0
     """Parked fetches: `Partition.appended_bytes` at which there was nothing to read yet."""
 
 
 class FetchParams:
-    """What holds for all partitions of a fetch."""
+    """The parameters of a fetch that hold for all of its partitions."""
 
     __slots__ = ("hard_limit", "isolation", "max_bytes", "min_bytes", "replica_id")
 
@@ -81,7 +81,7 @@ class FetchParams:
         hard_limit: bool,
     ) -> None:
         self.replica_id = replica_id
-        """-1 a consumer, -2 a debugging consumer, else the follower that asks."""
+        """-1: a consumer; -2: a debugging consumer; else the follower's broker id."""
         self.isolation = isolation
         self.min_bytes = min_bytes
         self.max_bytes = max_bytes
@@ -90,7 +90,7 @@ class FetchParams:
 
 
 Lookup = Callable[[FetchTarget], Partition]
-"""Finds a target's partition; raises KafkaError with what the client is told instead."""
+"""Finds a target's partition; raises KafkaError with the code for the client."""
 
 StorageFailed = Callable[[Partition, StorageError], None]
 
@@ -100,7 +100,7 @@ Entry = tuple[FetchTarget, PartitionData, int]
 
 
 class FetchRead:
-    """One reading of all targets: what is left of the budget, and what the partitions gave."""
+    """One read of all targets: the budget that is left, and the entries read."""
 
     __slots__ = (
         "_aborted",
@@ -122,21 +122,21 @@ class FetchRead:
         self._min_one = not params.hard_limit
         self._isolation = params.isolation
         self.entries: list[Entry] = []
-        """In the order asked."""
+        """In the order requested."""
         self.size = 0
-        """Bytes of records in all."""
+        """Bytes of records in all entries."""
         self.withheld = 0
-        """Bytes that are there but did not fit, as far as a partition's limit goes: they count
-        towards `min.bytes` as in Kafka, for waiting longer would not bring them."""
+        """Bytes that are available but did not fit, up to the limit of a partition. They count
+        towards `min.bytes` as in Kafka, because waiting longer would not make them fit."""
         self.served = 0
-        """How many of the partitions are here: a wait makes sense for these only."""
+        """How many of the partitions this broker serves: a fetch of none must not wait."""
         self.urgent = False
-        """Something that the client must hear now: an error, a diverging epoch."""
+        """Whether the answer must not wait: it has an error or a diverging epoch."""
 
     def run(
         self, targets: Iterable[FetchTarget], lookup: Lookup, storage_failed: StorageFailed
     ) -> None:
-        """Read every target. Errors end up in the entries, per partition."""
+        """Read every target. Errors become entries, per partition."""
         add = self.entries.append
         read = self._read
         for target in targets:
@@ -150,7 +150,7 @@ class FetchRead:
                 if data is not None:
                     add((target, data, self.size - before))
             except BeingRepaired:
-                # No records for the moment; who can wait is woken when they can be read.
+                # No records for now; a parked fetch is woken when the index was rebuilt.
                 assert partition is not None
                 add((target, _nothing(target, partition), 0))
             except KafkaError as error:
@@ -162,7 +162,7 @@ class FetchRead:
                     self.urgent = True
 
     def _read(self, target: FetchTarget, partition: Partition) -> PartitionData | None:
-        """The partition's `PartitionData`; None when a session's client knows it all."""
+        """Return the partition's `PartitionData`; None if it has no news for the session."""
         partition.statistics.total_fetch_requests += 1
         if 0 <= target.leader_epoch != partition.leader_epoch:
             partition.check_leader_epoch(target.leader_epoch)
@@ -200,7 +200,7 @@ class FetchRead:
         return data
 
     def _read_records(self, log: "Log", offset: int, max_bytes: int) -> PartitionData:
-        """A `PartitionData` with what the budget allows from `offset` on."""
+        """Return a `PartitionData` with the records from `offset` on that the budget allows."""
         left = self._left
         if left < max_bytes:
             max_bytes = left
@@ -213,7 +213,7 @@ class FetchRead:
         if aborted:
             self._aborted += len(aborted)
             if self._aborted > MOST_ABORTED:
-                left = self._left = 0  # the other partitions come next time
+                left = self._left = 0  # the client gets the other partitions next time
         if info.first_entry_incomplete and not self._hard_limit:
             data.records = b""
             self.withheld += max_bytes
@@ -240,7 +240,7 @@ def read_targets(
 
 
 def _diverging(partition: Partition, target: FetchTarget, log_start: int) -> EpochEndOffset | None:
-    """The tagged `EpochEndOffset` for a follower whose log differs from ours, else None."""
+    """Return the `EpochEndOffset` for a follower whose log diverges from this one, else None."""
     found = partition.diverging_epoch(target.last_fetched_epoch, target.fetch_offset)
     if target.fetch_offset < log_start:
         log = partition.log
@@ -275,7 +275,7 @@ def _nothing(target: FetchTarget, partition: Partition) -> PartitionData:
 
 
 def _refused(target: FetchTarget, error: KafkaError) -> PartitionData:
-    """An entry that says why; out of range it also says what the range is (S-READ-1)."""
+    """Return the data for an error; an offset out of range also gets the range (S-READ-1)."""
     data = _Reply()
     data.partition_index = target.index
     data.error_code = error.code

@@ -1,19 +1,19 @@
 """All partitions of this broker: finds them, appends to them, opens and closes them.
 
-What a request may do with a partition is decided by `Partition`; how much a fetch reads by
-`read_plan`; who waits by the purgatories. This class keeps the table of partitions and knows what
-a request is told when a partition is not in it:
+`Partition` decides what a request may do with a partition, `read_plan` how much a fetch reads; the
+purgatories hold parked requests. This class keeps the table of partitions, and knows the error for
+a partition that is not served:
 
 * the metadata does not know it            UNKNOWN_TOPIC_OR_PARTITION (by id: UNKNOWN_TOPIC_ID)
 * it lies on a failed log directory        KAFKA_STORAGE_ERROR
-* it exists, but is led elsewhere          NOT_LEADER_OR_FOLLOWER
+* it exists, but another broker leads it   NOT_LEADER_OR_FOLLOWER
 
 A failing disk (`StorageError`) takes its whole log directory offline (S-REC-11): `storage_failed`
-tells the LogManager, every partition on it answers KAFKA_STORAGE_ERROR from then on, and whoever
-waits there is woken.
+reports it to the LogManager, every partition on it answers KAFKA_STORAGE_ERROR from then on, and
+its parked requests are woken.
 
-Belongs to the event loop. Used by `broker.api`, `broker.coordinator` (through its partition
-writer), `broker.cluster` (which says what to lead) and wired by `broker.server`.
+Event loop only. Used by `broker.api`, `broker.coordinator` (through its writers of partitions and
+markers) and `broker.cluster` (which says what to lead); made by `broker.components`.
 After `kafka.server.ReplicaManager`.
 """
 
@@ -51,20 +51,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NEVER_THREADED: Final = 1 << 62
-"""Append size for internal topics: a coordinator's append can never be made to wait."""
+"""`threaded_append_bytes` of internal topics: a coordinator's append never goes to a thread."""
 
 
 _PARTITIONS_A_TURN: Final = 2000
-"""Asked for their high watermark before others have their turn: about half a millisecond."""
+"""Partitions gone through between two steps: about half a millisecond."""
 
 
 class Purgatories(NamedTuple):
-    """Where requests wait for a partition."""
+    """The purgatories of requests that wait for a partition."""
 
     produce: Purgatory
-    """For the high watermark (acks=all)."""
+    """For requests that wait for the high watermark (acks=all)."""
     fetch: Purgatory
-    """For data."""
+    """For fetches that wait for data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class ReplicaManagerStatistics:
     under_min_isr_partition_count: int
     at_min_isr_partition_count: int
     producer_id_count: int
-    """Producers that partitions led here remember, each as often as there are partitions."""
+    """Sum over partitions led here of the producers that each remembers."""
     partitions_with_late_transactions_count: int
     all_topics: TopicStatistics
     topics: dict[str, TopicStatistics]
@@ -107,28 +107,28 @@ class ReplicaManager:
         self.purgatories = purgatories
         self._workers = workers
         self.opener = BatchOpener(workers)
-        """Opens what producers send, where it is more than a look."""
+        """Opens produced batches that cannot be checked at a glance."""
         self._shortages = Seldom(clock)
         self.topic_statistics = BrokerTopicStatistics()
         self._partitions: dict[tuple[str, int], Partition] = {}
         self.find = self._partitions.get
-        """(topic, index) -> Partition or None, at the price of one dict lookup. What it returns
-        may be `unavailable`."""
+        """(topic, index) -> Partition or None: one dict lookup. The partition may be
+        `unavailable`."""
         self._repaired = trio.Event()
         self._checkpointed: dict[TopicPartition, int] | None = None
-        """High watermarks as they were read or written last."""
+        """High watermarks as last read or written; None before."""
 
     # ------------------------------------------------------------------ find
 
     def partition(self, tp: TopicPartition) -> Partition:
-        """The partition, led from here. Raises KafkaError with the code a request is told."""
+        """Return a partition that this broker leads. Raises KafkaError with the client's code."""
         found = self._partitions.get(tp)
         if found is not None and not found.unavailable:
             return found
         raise self.refusal(tp)
 
     def refusal(self, tp: TopicPartition) -> KafkaError:
-        """Why `tp` cannot be served here."""
+        """Return why this broker cannot serve `tp`."""
         found = self._partitions.get(tp)
         if found is not None and found.unavailable:
             return KafkaError(found.unavailable, f"Partition {tp} is not available.")
@@ -150,11 +150,11 @@ class ReplicaManager:
         return found
 
     def partitions(self) -> Iterator[Partition]:
-        """All of them, offline ones too."""
+        """All partitions, offline ones too."""
         return iter(list(self._partitions.values()))
 
     def high_watermark_of(self, topic: str, index: int) -> int | None:
-        """Of a partition that is led from here; None for others."""
+        """Return the high watermark of a partition led here; None for others."""
         found = self._partitions.get((topic, index))
         return None if found is None or found.unavailable else found.log.high_watermark
 
@@ -169,9 +169,10 @@ class ReplicaManager:
         origin: AppendOrigin = AppendOrigin.COORDINATOR,
         request_version: int = LATEST_PRODUCE_VERSION,
     ) -> AppendInfo:
-        """Append for the broker's own coordinators: never waits, wakes who waits for the data.
+        """Append for the broker's own coordinators and markers, without waiting; wake fetches.
 
-        Only for internal topics (their appends are never threaded). Raises KafkaError.
+        Raises KafkaError: COORDINATOR_NOT_AVAILABLE if the append would have to wait, which it
+        never has to in an internal topic.
         """
         partition = self.partition(tp)
         if partition.must_wait(len(records)):
@@ -187,20 +188,20 @@ class ReplicaManager:
         return info
 
     def wake(self, partition: Partition) -> None:
-        """Data arrived in, or something else changed about `partition`: ask who waits for it."""
+        """Have parked requests for `partition` check it, after an append or another change."""
         tp = partition.topic_partition
         if not partition.alone:
             self.purgatories.produce.check(tp)
         self.purgatories.fetch.check(tp)
 
     def records_repaired(self, tp: TopicPartition) -> None:
-        """A damaged index of `tp` was rebuilt: who waits for its records may read them."""
+        """A damaged index of `tp` was rebuilt: wake the requests that wait for its records."""
         repaired, self._repaired = self._repaired, trio.Event()
         repaired.set()
         self.purgatories.fetch.check(tp)
 
     async def wait_repaired(self) -> None:
-        """Returns when the next index was rebuilt, of whichever partition."""
+        """Wait until the next index is rebuilt, of any partition."""
         await self._repaired.wait()
 
     # ------------------------------------------------------------------ open and close
@@ -208,7 +209,7 @@ class ReplicaManager:
     async def apply(self, delta: TopicDelta, config: "TopicConfig | None") -> Outcome:
         """Make, open, lead, resign and delete what `delta` says. Raises KafkaError.
 
-        `config` is that of logs that are opened; None when none is.
+        `config` is for logs that are opened; None when none is.
         """
         return await apply_delta(self, delta, config)
 
@@ -223,10 +224,11 @@ class ReplicaManager:
         replicas: tuple[int, ...] = (),
         isr: tuple[int, ...] = (),
     ) -> Partition:
-        """Lead `tp` from here, with its log opened or (`is_new`) made.
+        """Open the log of `tp`, or make it (`is_new`), and lead it.
 
-        Alone in the ISR, the high watermark is the log end offset at once; otherwise it starts at
-        the checkpointed one. Raises KafkaError (StorageError when the log cannot be made).
+        If this broker is alone in the ISR the high watermark is the log end offset at once;
+        otherwise it starts at the checkpointed one. Raises KafkaError (StorageError when the log
+        cannot be made).
         """
         partition = self._partitions.get(tp)
         if partition is None or partition.topic_id != topic_id or partition.unavailable:
@@ -239,8 +241,8 @@ class ReplicaManager:
         return partition
 
     def _start_epoch(self, partition: Partition, leader_epoch: int) -> None:
-        """Write down where this epoch begins. An empty log waits for its first append to do so:
-        that saves a sync per partition when a topic is made."""
+        """Record where this epoch begins. For an empty log the first append does so, which saves a
+        sync per partition when a topic is made."""
         data = partition.log
         if data.log_end_offset == data.log_start_offset and data.leader_epochs.is_empty:
             return
@@ -280,7 +282,7 @@ class ReplicaManager:
         )
 
     def resign(self, tp: TopicPartition, partition: PartitionImage) -> None:
-        """Serve `tp` no more, because another broker leads it, or none. No error if it is not here.
+        """Stop serving `tp`: another broker leads it, or none. No error if it is not here.
 
         Its log stays open.
         """
@@ -312,9 +314,9 @@ class ReplicaManager:
     # ------------------------------------------------------------------ failing disks
 
     def storage_failed(self, partition: Partition, error: StorageError) -> None:
-        """The disk under `partition` failed: its log directory goes offline (S-REC-11).
+        """The disk of `partition` failed: take its log directory offline (S-REC-11).
 
-        Not when the process had no descriptor left: then the next request may succeed.
+        If the process only ran out of descriptors, log it: the next request may succeed.
         """
         if isinstance(error, OutOfResources):
             untold = self._shortages.untold()
@@ -333,9 +335,9 @@ class ReplicaManager:
         self._wake_all_of(partition)
 
     def directory_offline(self, directory: str) -> None:
-        """Mark every partition on `directory` offline and wake who waits there. Idempotent.
+        """Mark every partition on `directory` offline and wake its parked requests. Idempotent.
 
-        What the LogManager's `on_offline` must call, on the event loop.
+        The LogManager's `on_offline` must call this, on the event loop.
         """
         gone = [
             partition
@@ -352,8 +354,7 @@ class ReplicaManager:
     def checkpoint_high_watermarks(self) -> Steps:
         """Write `replication-offset-checkpoint` of every log directory, if a watermark moved.
 
-        To be run at a clean stop and every `replica.high.watermark.checkpoint.interval.ms`
-        (S-FL-3).
+        Run at a clean stop and every `replica.high.watermark.checkpoint.interval.ms` (S-FL-3).
         """
         now: dict[TopicPartition, int] = {}
         for count, partition in enumerate(self.partitions(), start=1):
@@ -373,7 +374,7 @@ class ReplicaManager:
         return at_once(self.statistics_in_steps())
 
     def statistics_in_steps(self) -> Generator[None, None, ReplicaManagerStatistics]:
-        """The same, some partitions a step: for metrics."""
+        """The same, some partitions a step; for metrics."""
         leaders = offline = under_replicated = under_min = at_min = producers = late = 0
         now_ms = self._clock.wall_ms()
         max_timeout_ms = self._config.transaction_max_timeout_ms

@@ -1,9 +1,9 @@
-"""One slice of a log on its way into a copy of that log, as jobs (`storage.jobs`).
+"""Appends one slice of a log to a copy of that log, as jobs (`storage.jobs`).
 
     CopySlice     run: read the bytes, check every batch        complete: begin the append
-    _WriteSlice   run: write                                    complete: the batches count
+    _WriteSlice   run: write                                    complete: complete the append
 
-Neither thread sees a log: the first gets a slice of a file, the second an append that was begun.
+The threads see no log: the first gets a slice of a file, the second an append that was begun.
 """
 
 from collections.abc import Callable
@@ -35,8 +35,8 @@ class CopySlice:
         wanted: Callable[[], object],
         unreadable: Callable[[OSError], None],
     ) -> None:
-        """`wanted` raises when the copy was given up meanwhile; `unreadable` is told, and raises,
-        when the disk of the source failed.
+        """`wanted` raises if the move was cancelled; `unreadable` is called if the disk of the
+        source failed, and raises.
         """
         self._records = records
         self._copy = copy
@@ -69,8 +69,8 @@ class CopySlice:
         except UnexpectedAppendOffset as error:
             if copy.size:
                 raise
-            # The log start lies within a batch (records were deleted): the copy begins with all of
-            # it.
+            # The log start lies within a batch (records were deleted): the copy begins with the
+            # whole batch.
             copy.truncate_fully_and_start_at(error.first_offset)
             return copy.begin_append_as_follower(batches)
 
@@ -90,6 +90,6 @@ class _WriteSlice:
         try:
             self._copy.complete_append(self._pending)
         except StorageError:
-            self._wanted()  # out of service because nobody wants it: no fault of the disk
+            self._wanted()  # raises if the copy is out of service because the move was cancelled
             raise
         self._wanted()

@@ -1,7 +1,7 @@
-"""What went in and out, per topic and in all: the numbers behind Kafka's `BrokerTopicMetrics`.
+"""Traffic counters per topic and in total: the numbers behind Kafka's `BrokerTopicMetrics`.
 
 Plain integers that only grow, changed in place on the produce and fetch path and read by
-`broker.metrics`. A deleted topic's numbers stay in the total.
+`broker.metrics`. The total keeps the numbers of deleted topics.
 """
 
 from collections.abc import Generator
@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 TOPICS_A_STEP: Final = 100
-"""Copied before others have their turn: about a millisecond."""
+"""Topics copied in one step of a snapshot: about a millisecond."""
 
 
 @dataclass(slots=True)
@@ -28,8 +28,8 @@ class TopicStatistics:
     """Counted per partition of a request, as Kafka does."""
     total_fetch_requests: int = 0
     failed_produce_requests: int = 0
-    """Refusals that are no everyday matter: not counted are unknown partitions, a moved leader,
-    size limits, checksums and an offline disk, as in Kafka."""
+    """Unexpected refusals; as in Kafka these do not include unknown partitions, a moved leader,
+    size limits, checksums and an offline disk."""
     failed_fetch_requests: int = 0
     produce_message_conversions: int = 0
     """Records converted from an older message format."""
@@ -39,7 +39,7 @@ class TopicStatistics:
     invalid_offset_or_sequence_records: int = 0
 
     def add(self, other: "TopicStatistics") -> None:
-        """Count `other`'s numbers in."""
+        """Add the numbers of `other`."""
         for name in _COUNTERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -62,17 +62,18 @@ class BrokerTopicStatistics:
         self._topics: dict[str, TopicStatistics] = {}
         self._gone = TopicStatistics()
         self.unattributed = TopicStatistics()
-        """Requests for partitions that are not here: a client may not create metrics by name."""
+        """Requests for unknown partitions, so that clients cannot create metrics by naming topics.
+        """
 
     def of(self, topic: str) -> TopicStatistics:
-        """The live counters of a topic, made at first use."""
+        """Return the live counters of a topic, made at first use."""
         counters = self._topics.get(topic)
         if counters is None:
             counters = self._topics[topic] = TopicStatistics()
         return counters
 
     def forget(self, topic: str) -> None:
-        """The topic is gone; the total keeps what it counted."""
+        """The topic was deleted: drop its counters, but keep their numbers in the total."""
         counters = self._topics.pop(topic, None)
         if counters is not None:
             self._gone.add(counters)
@@ -80,7 +81,7 @@ class BrokerTopicStatistics:
     def snapshot(
         self,
     ) -> Generator[None, None, tuple[TopicStatistics, dict[str, TopicStatistics]]]:
-        """(sum over all topics, living or deleted; a copy per topic), in steps of some topics."""
+        """Return (sum over all topics, deleted ones too; a copy per topic); some topics a step."""
         total = self._gone.copy()
         total.add(self.unattributed)
         topics = {}

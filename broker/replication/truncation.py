@@ -1,20 +1,20 @@
-"""What a replica has to drop before it can follow its leader, decided without touching a log.
+"""What a replica must drop before it can follow its leader, decided without touching a log.
 
 A replica may hold records that its leader does not have: it was cut off while it led, or the leader
-lost its end. Leader epochs say where the two logs part (KIP-101, KIP-320; S-READ-12): each epoch
-had one leader, so what two logs hold of one epoch is the same, as far as the shorter one goes.
+lost its end. Leader epochs tell where the two logs diverge (KIP-101, KIP-320; S-READ-12): each
+epoch had one leader, so what two logs hold of one epoch is the same up to the shorter one's end.
 
-The leader's side answers where its records of an epoch end (`end_of_epoch`), and tells a fetching
-replica when they end below what that replica has (`divergence`). The replica's side
-(`truncation_for`) turns one such answer into a `Truncation`, with a reason:
+The leader's side answers where its records of an epoch end (`end_of_epoch`), and answers a fetching
+replica whose log goes beyond that end (`divergence`). The replica's side (`truncation_for`) turns
+one such answer into a `Truncation`, with a reason:
 
-A. The leader knows no epoch as high as the asked one, or none at all: only what is known to be
-   replicated stays, which the caller names.
-B. The replica holds the answered epoch, or only higher ones: both logs agree up to where that epoch
-   ends first.
-C. The replica holds lower epochs and not the answered one: what it has above them is not the
-   leader's. What it has of them may not be either, so the leader is asked about those next.
-D. What is left ends below the leader's first record: nothing would join on, so the replica drops
+A. The leader does not know where the epoch ends, or the replica has no epochs: the replica keeps
+   only records that are known to be replicated, which the caller names.
+B. The replica holds the answered epoch, or only higher ones: both logs agree up to the lower of the
+   two ends of that epoch.
+C. The replica holds lower epochs and not the answered one: it drops what it has above them. Its
+   records of those epochs may not be the leader's either, so it asks the leader about them next.
+D. What is left ends below the leader's log start: no record would follow it, so the replica drops
    everything and starts there.
 
 `truncation_between` asks until an answer is final, for two logs of one broker (a copy that is moved
@@ -33,19 +33,19 @@ UNDEFINED_OFFSET: Final = -1
 
 
 class EpochEnd(NamedTuple):
-    """Where the records of a leader epoch end in a log; (-1, -1) when that is not known."""
+    """Where the records of a leader epoch end in a log; (-1, -1) if unknown."""
 
     epoch: int
     end_offset: int
 
     @property
     def is_known(self) -> bool:
-        """Whether both numbers mean something."""
+        """Whether neither number is undefined."""
         return self.epoch != UNDEFINED_EPOCH and self.end_offset != UNDEFINED_OFFSET
 
 
 class EpochTable(Protocol):
-    """What is asked of `storage.epochs.LeaderEpochCache`."""
+    """The part of `storage.epochs.LeaderEpochCache` that is used here."""
 
     @property
     def latest_epoch(self) -> int | None:
@@ -58,7 +58,7 @@ class EpochTable(Protocol):
 
 
 class LogEnds(Protocol):
-    """What is asked of a `storage.log.log.Log`."""
+    """The part of `storage.log.log.Log` that is used here."""
 
     @property
     def log_start_offset(self) -> int:
@@ -77,16 +77,16 @@ class LogEnds(Protocol):
 
 
 class TruncationReason(Enum):
-    """Why a replica drops what it drops, or nothing."""
+    """Why a replica drops records, or none."""
 
     AGREES = auto()
-    """It is as the leader's log is, as far as it goes."""
+    """Its log is a prefix of the leader's: nothing is dropped."""
     DIVERGED = auto()
     """It has records that the leader does not have, or has others instead (B, C)."""
     NO_EPOCHS = auto()
-    """The leader could not say where the epoch ends: what may not be replicated goes (A)."""
+    """The end of the epoch is unknown: records that may not be replicated are dropped (A)."""
     BELOW_LEADER_START = auto()
-    """The leader has deleted what would join on (D)."""
+    """The leader has deleted the records that would follow (D)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +97,13 @@ class Truncation:
     offset: int
     """Where its log ends afterwards."""
     starts_anew: bool = False
-    """Everything goes, and the log begins at `offset`."""
+    """Whether everything is dropped and the log begins at `offset`."""
     ask_next: int | None = None
     """The epoch to ask the leader about after this; None: the replica may fetch."""
 
     @property
     def changes_log(self) -> bool:
-        """Whether anything goes."""
+        """Whether anything is dropped."""
         return self.reason is not TruncationReason.AGREES
 
 
@@ -111,9 +111,9 @@ class Truncation:
 
 
 def end_of_epoch(leader: LogEnds, current_epoch: int, asked: int) -> EpochEnd:
-    """Where the records of `asked` end (OffsetForLeaderEpoch, S-READ-12).
+    """Return where the records of epoch `asked` end (OffsetForLeaderEpoch, S-READ-12).
 
-    The current epoch ends at the log end offset, also before its first append.
+    The current epoch ends at the log end offset, even before its first append.
     """
     if asked == current_epoch:
         return EpochEnd(asked, leader.log_end_offset)
@@ -121,10 +121,10 @@ def end_of_epoch(leader: LogEnds, current_epoch: int, asked: int) -> EpochEnd:
 
 
 def divergence(answer: EpochEnd, last_fetched_epoch: int, fetch_offset: int) -> EpochEnd | None:
-    """`answer`, if it ends below what a replica has that fetches at `fetch_offset`, else None.
+    """Return `answer` if a replica that fetches at `fetch_offset` has diverged, else None.
 
     `answer` is `end_of_epoch` for the epoch of the replica's last record. Raises KafkaError
-    OFFSET_OUT_OF_RANGE when that epoch is not known (KIP-595).
+    OFFSET_OUT_OF_RANGE if that epoch is unknown (KIP-595).
     """
     if not answer.is_known:
         raise KafkaError(
@@ -142,10 +142,10 @@ def divergence(answer: EpochEnd, last_fetched_epoch: int, fetch_offset: int) -> 
 def truncation_for(
     answer: EpochEnd, replica: LogEnds, *, replicated: int, leader_start: int = 0
 ) -> Truncation:
-    """What `replica` drops for the leader's `answer` about its latest epoch, or the one asked last.
+    """Return what `replica` drops after `answer` about its latest epoch, or the one asked last.
 
     `replicated`: the offset below which the replica's records are known to be the leader's (the
-    high watermark). `leader_start`: where the leader's log begins, if the replica knows.
+    high watermark). `leader_start`: the leader's log start offset, if the replica knows it.
     """
     end = replica.log_end_offset
     latest = replica.leader_epochs.latest_epoch
@@ -170,7 +170,7 @@ def truncation_for(
 
 
 def truncation_between(leader: LogEnds, replica: LogEnds, *, replicated: int) -> Truncation:
-    """The same for two logs at hand: asks until the answer is final."""
+    """The same for two logs of this broker: ask until no epoch is left to ask about."""
     asked = replica.leader_epochs.latest_epoch
     if asked is None:
         asked = UNDEFINED_EPOCH

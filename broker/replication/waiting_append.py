@@ -1,7 +1,7 @@
-"""One append that has to wait: for its batch to be opened, for its turn, or for a thread.
+"""An append that must wait: for its batch to be opened, for its turn, or for a thread.
 
-`Partition.wait_append_as_leader` makes one and runs it; appends that need none of this never come
-here. The rules are those of `broker.replication.partition`.
+`Partition.wait_append_as_leader` makes and runs it; other appends do not come here. The rules are
+those of `broker.replication.partition`.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _LOG_IS_GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STO
 
 
 class Target(Protocol):
-    """What is asked of a `Partition`."""
+    """The part of `Partition` that is used here."""
 
     topic_partition: "TopicPartition"
     log: "Log"
@@ -40,11 +40,11 @@ class Target(Protocol):
     workers: "Workers"
 
     def must_wait(self, size: int) -> bool:
-        """Whether an append of `size` bytes has to queue or goes to a thread."""
+        """Whether an append of `size` bytes must queue or goes to a thread."""
         ...
 
     def append_lock(self) -> trio.Lock:
-        """What appends queue on."""
+        """The lock that appends queue on."""
         ...
 
     def require_min_isr(self) -> None:
@@ -60,16 +60,16 @@ class Target(Protocol):
         request_version: int,
         opened: "Opened | None",
     ) -> AppendInfo:
-        """Append here and now."""
+        """Append now."""
         ...
 
     def appended(self, info: AppendInfo) -> None:
-        """A batch is in the log."""
+        """A batch was appended to the log."""
         ...
 
 
 class WaitingAppend:
-    """A batch on its way into a partition's log."""
+    """One batch that waits to be appended to a partition's log."""
 
     __slots__ = (
         "_admit",
@@ -91,7 +91,7 @@ class WaitingAppend:
         request_version: int,
         admit: Callable[[], None] | None,
     ) -> None:
-        """`admit` is asked when it is this append's turn, and may raise KafkaError."""
+        """`admit` is called when its turn comes, and may raise KafkaError."""
         self._partition = partition
         self._records = records
         self._required_acks = required_acks
@@ -118,7 +118,7 @@ class WaitingAppend:
             partition.appending += 1
             try:
                 async with partition.append_lock():
-                    # From here on it is finished, even if nobody waits for the answer any more.
+                    # From here on the append is finished, even if its client is gone.
                     with trio.CancelScope(shield=True):
                         self._ask()
                         return await self._append_in_turn()
@@ -167,8 +167,8 @@ class WaitingAppend:
         else:
             await self._write_in_thread(pending)
         if partition.unavailable in _LOG_IS_GONE:
-            # Deleted, or its disk given up, while the thread was writing: whatever became of the
-            # write concerns nobody any more, and completing it would touch files that are gone.
+            # The partition was deleted, or its disk failed, while the thread was writing: do not
+            # complete the append, which would touch files that are gone.
             self._expect_served()
         info = log.complete_append(pending)
         partition.appended(info)
@@ -187,4 +187,4 @@ class WaitingAppend:
         except RuntimeError:
             if pending.is_begun:
                 raise  # a bug in it
-            pending.write()  # no more threads: the append is half done and has to be finished
+            pending.write()  # no thread could be started, but the append that began must finish

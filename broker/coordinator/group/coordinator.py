@@ -1,16 +1,17 @@
 """The group coordinator: the entrance for requests (Kafka's `GroupCoordinatorService`).
 
-It finds the partition a group belongs to, lets that partition's shard decide, and has the runtime
-carry the outcome out (`broker.coordinator.runtime`). All of its methods are synchronous: a request
-that has to wait leaves its `Answer` in the group.
+It finds the partition of a group, lets that partition's shard decide, and has the runtime carry the
+outcome out (`broker.coordinator.runtime`). All requests are synchronous: one that has to wait
+leaves its `Answer` in the group.
 
-* A commit is answered when its records are durable, and visible from then on (S-GRP-4).
+* A commit is answered when its records are durable, and is visible from then on (S-GRP-4).
 * Requests to a partition that is not served here raise KafkaError: COORDINATOR_LOAD_IN_PROGRESS,
   NOT_COORDINATOR; before `startup` and after `shutdown`: COORDINATOR_NOT_AVAILABLE.
 * Every batch goes through `PartitionWriter.append`; a commit of many partitions is one batch.
-  Tombstones of an expiry run may be very many and are cut into several.
+  Tombstones may be very many and are split into several.
 
-Called by the handlers in `broker/api`, wired by `broker/server`. After `kafka.coordinator.group`.
+Called by the handlers in `broker/api`, made by `broker/components.py`. After
+`kafka.coordinator.group`.
 """
 
 from collections import Counter
@@ -52,12 +53,12 @@ from protocol.errors import ErrorCode, KafkaError
 from storage.clock import Clock
 
 _GROUPS_A_STEP: Final = 1000
-"""Counted before others have their turn: a few hundred microseconds."""
+"""Groups counted in one step of the statistics: a few hundred microseconds."""
 
 
 class GroupCoordinator:
-    """Finds the shard of a request's group and asks it; starts and ends shards as partitions come
-    and go."""
+    """Passes each request to the shard of its group; opens and closes shards as this broker is
+    elected and resigns."""
 
     def __init__(
         self,
@@ -104,10 +105,10 @@ class GroupCoordinator:
     def startup(
         self, partitions: Iterable[tuple[int, int]] = (), *, partition_count: int | None = None
     ) -> None:
-        """Begin to serve; `partitions` of the offsets topic are led here: (index, leader epoch).
+        """Begin to serve the `partitions` of the offsets topic led here: (index, leader epoch).
 
-        `partition_count` is what the topic really has, if it is there already: a group stays
-        where it is, also after somebody changed offsets.topic.num.partitions.
+        `partition_count` is that of the existing topic, None if there is none: a group keeps its
+        partition when offsets.topic.num.partitions changes.
         """
         self._open = True
         if partition_count is not None:
@@ -118,11 +119,11 @@ class GroupCoordinator:
             self.on_elected(partition, leader_epoch)
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        """The task that loads partitions, until cancelled."""
+        """Load partitions until cancelled."""
         await self._runtime.run(task_status=task_status)
 
     def shutdown(self) -> None:
-        """Serve no more: whoever waits is told COORDINATOR_NOT_AVAILABLE."""
+        """Stop serving: answer parked requests with COORDINATOR_NOT_AVAILABLE."""
         self._open = False
         self._expiry.stop()
         for shard in self._runtime.resign_all():
@@ -136,13 +137,13 @@ class GroupCoordinator:
             self._close(replaced, ErrorCode.NOT_COORDINATOR)
 
     def on_resigned(self, partition: int) -> None:
-        """This broker leads it no more: parked requests are told NOT_COORDINATOR."""
+        """This broker no longer leads it: answer parked requests with NOT_COORDINATOR."""
         shard = self._runtime.resign(partition)
         if shard is not None:
             self._close(shard, ErrorCode.NOT_COORDINATOR)
 
     def partition_for(self, group_id: str) -> int:
-        """The partition of the offsets topic a group belongs to."""
+        """Return the partition of the offsets topic that a group belongs to."""
         partition = self._partitions.get(group_id)
         if partition is None:
             partition = coordinator_partition(group_id, self._partition_count)
@@ -178,7 +179,7 @@ class GroupCoordinator:
 
     @staticmethod
     def _require_group_id(group_id: str) -> None:
-        """Membership needs a name; offsets may be kept under the empty one, as ever."""
+        """Refuse the empty group id: it may hold offsets, as in Kafka, but no members."""
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
 
@@ -210,7 +211,7 @@ class GroupCoordinator:
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
     ) -> ErrorCode:
-        """Heartbeat. While the group loads nobody can know better: NONE. Raises KafkaError."""
+        """Heartbeat; NONE while the group loads, as its state is unknown. Raises KafkaError."""
         self._require_group_id(group_id)
         try:
             shard = self._find(group_id)
@@ -235,9 +236,10 @@ class GroupCoordinator:
     # ---- offsets
 
     def commit_offsets(self, request: CommitRequest, done: Done) -> None:
-        """OffsetCommit: `done` when the offsets are durable, or with why not. Raises KafkaError.
+        """OffsetCommit; `done` gets NONE when the offsets are durable, or the error of the write.
 
-        The caller has taken out what cannot be committed (unknown topics, metadata too large).
+        The caller has left out what cannot be committed (unknown topics, metadata too large).
+        Raises KafkaError.
         """
         shard = self._find(request.group_id)
         out = Outcome()
@@ -245,10 +247,10 @@ class GroupCoordinator:
         self._runtime.carry_out(shard, out)
 
     def commit_in_transaction(self, request: TransactionalCommit, done: Done) -> None:
-        """TxnOffsetCommit: `done` when the offsets are durable, or with why not. Raises KafkaError.
+        """TxnOffsetCommit; `done` gets NONE when the offsets are durable, or the write's error.
 
-        They are pending then, and are shown when the transaction's marker comes (S-TXN-5).
-        The caller has made sure that the partition belongs to the transaction.
+        Durable offsets are pending; a commit marker makes them visible (S-TXN-5). The caller has
+        made sure that the partition belongs to the transaction. Raises KafkaError.
         """
         shard = self._find(request.commit.group_id)
         out = Outcome()
@@ -256,7 +258,7 @@ class GroupCoordinator:
         self._runtime.carry_out(shard, out)
 
     def marker_refusal(self, partition: int) -> ErrorCode:
-        """While a partition is being loaded the end of a transaction would be missed: it waits."""
+        """Refuse markers while the partition loads, because the loader could miss them."""
         if self._runtime.is_loading_partition(partition):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NONE
@@ -268,7 +270,7 @@ class GroupCoordinator:
             shard.load_marker(producer_id, commit=commit)
 
     def fetch_offset(self, group_id: str) -> Callable[[str, int], CommittedOffset | None]:
-        """(topic, partition) -> the committed offset of the group. Raises KafkaError."""
+        """Return a lookup (topic, partition) -> offset of the group. Raises KafkaError."""
         shard = self._find(group_id)
         topics = shard.offsets.of_group(group_id)
 
@@ -279,12 +281,12 @@ class GroupCoordinator:
         return find
 
     def fetch_all_offsets(self, group_id: str) -> dict[str, dict[int, CommittedOffset]]:
-        """topic -> partition -> offset, of the whole group. Raises KafkaError."""
+        """Return all offsets of the group: topic -> partition -> offset. Raises KafkaError."""
         shard = self._find(group_id)
         return shard.offsets.of_group(group_id)
 
     def has_many_offsets(self, group_id: str, limit: int) -> bool:
-        """Whether the group has more committed offsets than `limit`, as far as is known here."""
+        """Whether the group has more than `limit` committed offsets; False if not served here."""
         try:
             shard = self._find(group_id)
         except KafkaError:
@@ -297,7 +299,7 @@ class GroupCoordinator:
         return False
 
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
-        """An open transaction holds an offset of the partition (require_stable)."""
+        """Whether an open transaction holds an offset of the partition (require_stable)."""
         shard = self._find(group_id)
         return shard.commits.is_pending((group_id, topic, partition))
 
@@ -307,9 +309,9 @@ class GroupCoordinator:
         wanted: Iterable[tuple[str, int]],
         done: Callable[[ErrorCode, dict[tuple[str, int], ErrorCode]], None],
     ) -> None:
-        """OffsetDelete: `done` gets the outcome of the write and per partition. Raises KafkaError.
+        """OffsetDelete; `done` gets the code of the write and a code per partition (S-GRP-6).
 
-        GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP are raised (S-GRP-6).
+        Raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, among others.
         """
         self._require_group_id(group_id)
         shard = self._find(group_id)
@@ -326,10 +328,10 @@ class GroupCoordinator:
         self._runtime.carry_out(shard, out)
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
-        """Topics are gone: so are all offsets committed for them.
+        """Topics were deleted: delete all offsets committed for them.
 
-        If the offsets topic is one of them, so is everything: whoever waits is told
-        NOT_COORDINATOR, and groups begin anew in the topic that is made next.
+        If the offsets topic is one of them, drop all groups: parked requests get NOT_COORDINATOR,
+        and groups begin anew in the next offsets topic.
         """
         if OFFSETS_TOPIC in topics:
             for shard in self._runtime.resign_all():
@@ -355,7 +357,7 @@ class GroupCoordinator:
         return sum(len(shard.groups) for shard in self._runtime.active())
 
     def list_groups(self) -> Iterator[ListedGroup]:
-        """ListGroups: all that this broker coordinates. Raises KafkaError while any loads."""
+        """ListGroups: all groups of this broker. Raises KafkaError while a partition loads."""
         if not self._open:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if self._runtime.is_loading:
@@ -363,7 +365,7 @@ class GroupCoordinator:
         return (group for shard in self._runtime.active() for group in shard.groups.list_groups())
 
     def delete_group(self, group_id: str, done: Done) -> None:
-        """DeleteGroups, one of them: `done` when the tombstones are durable. Raises KafkaError."""
+        """Delete one group; `done` gets the code of the write. Raises KafkaError."""
         shard = self._find(group_id)
         out = Outcome()
         shard.delete_group(group_id, out)
@@ -371,10 +373,10 @@ class GroupCoordinator:
         self._counters.deleted_offsets += out.record_count - 1
         self._runtime.carry_out(shard, out)
 
-    # ---- looking
+    # ---- statistics
 
     def groups_at_a_time(self) -> Iterator[GroupOffsets]:
-        """Every group as it is when it comes; others may change groups between two of them."""
+        """Yield every group as it is at that moment; groups may change between two of them."""
         for shard in self._runtime.active():
             for group_id in dict.fromkeys([*shard.groups.ids(), *shard.offsets.group_ids()]):
                 group = shard.groups.get(group_id)
@@ -389,7 +391,7 @@ class GroupCoordinator:
         return at_once(self.statistics_in_steps())
 
     def statistics_in_steps(self) -> Generator[None, None, GroupStatistics]:
-        """The same, some groups a step: for metrics."""
+        """The same, some groups a step; for metrics."""
         states: Counter[str] = Counter({state.value: 0 for state in GroupState})
         offsets = 0
         for shard in self._runtime.active():

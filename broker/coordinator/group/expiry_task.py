@@ -1,4 +1,4 @@
-"""Looks for expired offsets and groups every `offsets.retention.check.interval.ms` (S-GRP-4)."""
+"""Deletes expired offsets and groups every `offsets.retention.check.interval.ms` (S-GRP-4)."""
 
 import logging
 from functools import partial
@@ -14,11 +14,11 @@ from broker.deadlines import Deadlines, Handle
 logger = logging.getLogger(__name__)
 
 EXPIRY_PAUSE_S = 0.02
-"""Between the expiry of two partitions: a look at twenty thousand offsets takes that long."""
+"""Between the expiry of two partitions: checking twenty thousand offsets takes that long."""
 
 
 class ExpiryTask:
-    """The background loop that removes expired offsets, and groups that nothing is left of."""
+    """Deletes, partition by partition, expired offsets and empty groups without offsets."""
 
     def __init__(
         self,
@@ -35,16 +35,16 @@ class ExpiryTask:
         self._next: Handle | None = None
 
     def start(self) -> None:
-        """The first look comes one interval from now."""
+        """Schedule the next round, one interval from now."""
         self._next = self._deadlines.schedule(self._interval_ms / 1000, self._expire)
 
     def stop(self) -> None:
-        """No look any more."""
+        """Cancel the next round."""
         if self._next is not None:
             self._next.cancel()
 
     def _expire(self) -> None:
-        """One partition after the other, so that the loop has its turn in between."""
+        """Begin a round: one partition after the other, with pauses for the event loop."""
         self.start()
         for turn, shard in enumerate(self._runtime.active()):
             self._deadlines.schedule(turn * EXPIRY_PAUSE_S, partial(self._expire_partition, shard))

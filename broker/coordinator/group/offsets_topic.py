@@ -1,4 +1,4 @@
-"""The topic that groups and their offsets are kept in."""
+"""The topic that holds groups and their committed offsets."""
 
 from typing import Final
 

@@ -1,12 +1,12 @@
 """What a shard of the group coordinator decides, and the timers that it sets.
 
-A decision changes the soft state of the group in memory (who waits, whose session runs), and
-collects here what reaches beyond it. The runtime carries it out in this order:
+A decision changes the soft state of the group in memory (parked requests, running sessions), and
+collects in an `Outcome` all effects beyond it. The runtime carries them out in this order:
 
-1. `timers` are set and `answers` given: none of them depends on the write.
-2. `records` are appended, and replayed when they are durable. `then`, if given, is called with how
-   that ended, and collects what follows in an outcome of its own. What a client is told only when
-   it is durable is answered there.
+1. Set `timers` and give `answers`: none of them depends on the write.
+2. Append the records of `writing`, and replay them when they are durable. Then call its `then`, if
+   any, with the code of the write: it collects what follows in an outcome of its own, such as
+   answers that must wait until the records are durable.
 """
 
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ class TimerKind(Enum):
     """What a timer means when it fires."""
 
     SESSION = "session"
-    """No sign of life from a member (or from one with a pending id)."""
+    """The session timeout of a member or pending id is over."""
     JOIN = "join"
-    """The rebalance timeout: who has not rejoined is out."""
+    """The rebalance timeout is over: members that have not rejoined are removed."""
     INITIAL_JOIN = "initial join"
     """group.initial.rebalance.delay.ms is over."""
     SYNC = "sync"
-    """The rebalance timeout of the second phase: who has not synced is out."""
+    """The rebalance timeout of the second phase: members that have not synced are removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +40,18 @@ class Timer:
     generation: int = -1
     """SYNC: the generation it belongs to."""
     remaining_ms: int = 0
-    """INITIAL_JOIN: by how much the delay may still be extended."""
+    """INITIAL_JOIN: how much longer the delay may be extended."""
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Identity; both kinds of join timer share one."""
+        """Identity; both kinds of join timer share one key per group."""
         if self.kind is TimerKind.SESSION:
             return ("session", self.group_id, self.member_id)
         return ("sync" if self.kind is TimerKind.SYNC else "join", self.group_id, "")
 
 
 def session_timer(group_id: str, member_id: str, timeout_ms: int) -> Timer:
-    """A member's (or pending id's) session ends in `timeout_ms` unless it is set anew."""
+    """The timer that ends the session of a member or pending id in `timeout_ms`."""
     return Timer(
         kind=TimerKind.SESSION, group_id=group_id, delay_ms=timeout_ms, member_id=member_id
     )
@@ -73,7 +73,7 @@ def sync_key(group_id: str) -> tuple[str, str, str]:
 
 
 class RebalanceReason(Enum):
-    """Why a group began to rebalance; counted, logged."""
+    """Why a group began to rebalance; counted in the metrics."""
 
     MEMBER_JOINED = "a new member joined"
     MEMBER_CHANGED = "a member changed its metadata"
@@ -88,6 +88,6 @@ class RebalanceReason(Enum):
 
 
 class Outcome(Decision[GroupRecord]):
-    """What a decision asks for, filled by who decides and carried out by the runtime."""
+    """What a decision asks for: filled by the shard, carried out by the runtime."""
 
     __slots__ = ()

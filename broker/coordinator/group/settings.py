@@ -1,4 +1,4 @@
-"""What the group coordinator takes from the broker's configuration."""
+"""The group coordinator's part of the broker's configuration."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
 """One partition of `__consumer_offsets` in memory (Kafka's `GroupCoordinatorShard`).
 
-Its groups, its offsets, and what concerns both: deletion, expiry, replay. Pure: the runtime
-(`broker.coordinator.runtime`) writes what an `Outcome` says and calls `replay` with what became
-durable; its loader hands over what the log holds, and that ends in the same `replay`.
+It holds the groups and the offsets, and does what concerns both: deletion, expiry, replay. Pure:
+the runtime (`broker.coordinator.runtime`) appends the records of an `Outcome` and calls `replay`
+when they are durable; its loader passes the records of the log, which end in the same `replay`.
 """
 
 import logging
@@ -37,7 +37,7 @@ RECORDS_PER_YIELD = 100
 
 
 class GroupShard:
-    """All that a coordinator knows of the groups of one partition, and the way to change it."""
+    """The groups and committed offsets of one partition, and the decisions that change them."""
 
     def __init__(
         self,
@@ -75,15 +75,15 @@ class GroupShard:
         """While loading: the last record of each key."""
 
     def group(self, group_id: str) -> Group | None:
-        """The group, also while it is being deleted; None when there is none."""
+        """Return the group, even while it is being deleted; None when there is none."""
         return self.groups.get(group_id)
 
     # ---- deletion and expiry
 
     def delete_group(self, group_id: str, out: Outcome) -> None:
-        """DeleteGroups: tombstones for offsets and group. Raises KafkaError (S-GRP-6).
+        """Write tombstones for a group and its offsets. Raises KafkaError (S-GRP-6).
 
-        Nobody joins the group while they are written; if that fails it is as it was.
+        No member can join while they are written; if the write fails the group is unchanged.
         """
         group = self.groups.living(group_id)
         if group is None:
@@ -94,20 +94,20 @@ class GroupShard:
         out.write(tombstones, then=self._after_tombstones([group])).splits = True
 
     def _after_tombstones(self, groups: Sequence[Group]) -> Then:
-        """What follows upon the tombstones of groups: timers end with those that are gone."""
+        """After the tombstones of groups: cancel the timers of the groups that are gone."""
 
         def then(code: ErrorCode, following: Outcome) -> None:
             for group in groups:
-                # Of several batches one may have failed, and its groups are as they were.
+                # The tombstones may be several batches; groups of a failed one are unchanged.
                 if self.groups.get(group.group_id) is not group:
                     group.gone(following)
 
         return then
 
     def expire(self, out: Outcome) -> None:
-        """Tombstones for offsets whose retention is over, and for empty groups without any left.
+        """Write tombstones for expired offsets, and for empty groups that have no offset left.
 
-        S-GRP-4; the rules are in `expiry.py`.
+        S-GRP-4; the rules are in `table/expiry.py`.
         """
         now_ms = self._now_ms()
         records: list[GroupRecord] = []
@@ -124,30 +124,30 @@ class GroupShard:
             out.write(records, then=self._after_tombstones(vanishing)).splits = True
 
     def forget_topics(self, topics: Collection[str], out: Outcome) -> None:
-        """Topics were deleted: tombstones for all offsets committed for them."""
+        """Topics were deleted: write tombstones for all offsets committed for them."""
         tombstones = self.commits.forget_topics(topics)
         if tombstones:
             out.write(tombstones).splits = True
 
     def on_timer(self, timer: Timer, out: Outcome) -> None:
-        """A timer is over that a decision has set."""
+        """A timer fired that a decision had set."""
         self.classic.on_timer(timer, out)
 
     # ---- replay
 
     def replay(self, record: GroupRecord, offset: int) -> None:
-        """One durable record that lies at `offset`, from a write just done or from the log."""
+        """Apply one durable record at `offset`, from a write of this broker or from the log."""
         if isinstance(record, GroupMetadataRecord):
             self.classic.replay(record)
         else:
             self.commits.replay(record, offset)
 
     def load_record(self, header: BatchHeader, record: Record) -> None:
-        """One record of the log.
+        """Load one record of the log.
 
-        Of each key only the last value counts, and a busy group writes the same keys all day: so
-        records are noted by key, and `settle` decodes what is left. Open transactions make the
-        order matter; while there are any each record is replayed as it comes.
+        Only the last value of each key counts, and a busy group writes the same keys all day: so
+        records are noted by key, and `settle` decodes the last of each. Open transactions make the
+        order matter; while there are any, each record is replayed as it comes.
         """
         if header.is_transactional or self.offsets.has_transactions:
             for _ in self.settle():
@@ -159,11 +159,11 @@ class GroupShard:
             self._noted[record.key] = record
 
     def load_marker(self, producer_id: int, *, commit: bool) -> None:
-        """A transaction that committed offsets has ended."""
+        """A transaction of `producer_id` has ended: show or drop its pending offsets."""
         self.commits.end_transaction(producer_id, commit=commit)
 
     def settle(self) -> Iterator[None]:
-        """Replay the noted records; yields now and then."""
+        """Replay the noted records; yields after every `RECORDS_PER_YIELD`."""
         noted, self._noted = self._noted, {}
         for turn, record in enumerate(noted.values(), 1):
             self._load_now(record, None)
@@ -171,8 +171,8 @@ class GroupShard:
                 yield
 
     def _load_now(self, record: Record, producer_id: int | None) -> None:
-        """What cannot be read is logged and left out, not fatal: a group without one offset is
-        better than a partition without its groups."""
+        """Decode and replay one record. An unreadable one is logged and skipped: losing one offset
+        is better than losing all groups of the partition."""
         try:
             decoded = decode_record(record.key or b"", record.value)
         except ProtocolError as error:
@@ -188,13 +188,13 @@ class GroupShard:
             self.replay(pending, record.offset)
 
     def on_loaded(self, out: Outcome) -> None:
-        """The log has been replayed: sessions begin."""
+        """The log has been replayed: start the members' sessions."""
         for group_id in self.offsets.group_ids():
             self.groups.ensure(group_id)
         self.classic.on_loaded(out)
 
     def close(self, code: ErrorCode, out: Outcome) -> None:
-        """This broker leads the partition no more: answer everybody, forget all groups."""
+        """This broker no longer leads the partition: answer parked requests, drop all groups."""
         self.classic.close(code, out)
         self.groups.clear()
 

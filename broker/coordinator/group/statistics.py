@@ -12,7 +12,7 @@ class GroupStatistics:
     """A snapshot; counters count since the start of the broker."""
 
     groups: dict[str, int]
-    """By state, every state named (Kafka's NumGroups…)."""
+    """By state; every state has an entry (Kafka's NumGroups…)."""
     offsets: int
     """Committed offsets in memory (NumOffsets)."""
     commits: int
@@ -25,7 +25,7 @@ class GroupStatistics:
     deleted_offsets: int
     """By request, or because their topic or group was deleted."""
     rebalances: dict[str, int]
-    """Begun, by reason."""
+    """Rebalances begun, by reason."""
     completed_rebalances: int
     timers: int
     loading: LoadStatistics
@@ -38,11 +38,11 @@ class GroupOffsets:
     group_id: str
     members: int
     offsets: Mapping[str, Mapping[int, CommittedOffset]]
-    """By topic and partition. The coordinator's own: read it before others have their turn."""
+    """By topic and partition. The coordinator's own dicts: read them before the next checkpoint."""
 
 
 class Counters:
-    """What `GroupCoordinator` counts."""
+    """The counters of a `GroupCoordinator`, since the start."""
 
     __slots__ = (
         "commit_failures",
@@ -64,5 +64,5 @@ class Counters:
         self.rebalances: dict[str, int] = {}
 
     def count_rebalance(self, reason: str) -> None:
-        """One has begun."""
+        """Count one rebalance that has begun."""
         self.rebalances[reason] = self.rebalances.get(reason, 0) + 1

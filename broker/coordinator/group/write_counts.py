@@ -1,4 +1,4 @@
-"""Counts what was written to `__consumer_offsets`, and what could not be."""
+"""Counts the writes to `__consumer_offsets`, successful and failed."""
 
 import logging
 from typing import assert_never
@@ -19,19 +19,19 @@ logger = logging.getLogger(__name__)
 
 
 class WriteCounts:
-    """Told of the end of each write."""
+    """Counts the records of each write when it has ended."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
 
     def on_settled(self, shard: GroupShard, write: Write[GroupRecord], code: ErrorCode) -> None:
-        """A write has ended."""
+        """A write has ended with `code`."""
         records, counters = write.records, self._counters
         failed = code is not ErrorCode.NONE
         first = records[0]
         if isinstance(first, OffsetRecord):
             if first.committed is None:
-                return  # Tombstones are counted by whoever asked for them.
+                return  # Tombstones are counted where they are requested.
             if failed:
                 counters.commit_failures += len(records)
             else:

@@ -1,19 +1,19 @@
-"""What every coordinator is built on: its partitions, the one way to write, and loading.
+"""The base of every coordinator: its partitions, the only way to write, and loading.
 
     decide (pure)        a method of the shard fills a `Decision`: records, answers, timers
-    carry out            timers are set, answers given, the records noted as in flight
+    carry out            set timers, give answers, note the records as in flight
     append               one batch; tombstones, which may be very many, in several
-    replay               when the batch is durable: `Shard.replay`, the only thing that changes what
-                         the log says; loading a partition calls the very same
-    answer               the request hears NONE, or why the write failed
-    follow up            the shard may decide again, now that it knows how the write ended
+    replay               when the batch is durable: `Shard.replay`, the only method that changes
+                         logged state; loading a partition calls the same
+    answer               the request gets NONE, or why the write failed
+    follow up            carry out what the write's `then`, which gets the same code, has decided
 
-Nothing that is not durable has changed the shard, so a write that fails is undone by nobody: the
-runtime drops the marks of its records (`InFlight`), and who asks that table finds them gone. After
-Kafka's `CoordinatorResult`, `CoordinatorShard` and `CoordinatorRuntime`.
+Only durable records change the shard, so a failed write has nothing to undo: the runtime removes
+its records from the `InFlight` table (decision 74). After Kafka's `CoordinatorResult`,
+`CoordinatorShard` and `CoordinatorRuntime`.
 
-* `decision`: what a shard decides. `shard`: a shard as the runtime sees it. `in_flight`: which
-  records are on their way.
-* `writing`: the path above. `timers`: renewed far more often than they fire. `loading`: a log into
-  a new shard. `runtime`: which partitions are served, and all that a coordinator sees of the rest.
+* `decision`: what a shard decides. `shard`: a shard as the runtime sees it. `in_flight`: records
+  that are appended and not durable yet.
+* `writing`: the path above. `timers`: renewed far more often than they fire. `loading`: replays a
+  log into a new shard. `runtime`: which partitions are served; the coordinators' interface.
 """

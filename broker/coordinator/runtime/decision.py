@@ -1,6 +1,6 @@
 """What a shard decides: filled by a pure method of the shard, carried out by the runtime.
 
-Pure data: nothing here blocks, and tests can look at every part.
+Pure data: nothing here blocks, and tests can inspect every part.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -11,28 +11,28 @@ from protocol.errors import ErrorCode
 R = TypeVar("R")
 
 Done = Callable[[ErrorCode], None]
-"""Takes what the client is told, once: NONE, or why it was not done."""
+"""Takes the code for the client, once: NONE, or why the write failed."""
 Then = Callable[[ErrorCode, Any], None]
-"""The decision that follows a write, upon how it ended: fills a new `Decision` of the same kind."""
+"""Called with the code of a write that has ended; fills the `Decision` that follows."""
 
 
 class Write(Generic[R]):
-    """Records that stand or fall together, and what depends on them.
+    """Records of one write, and what depends on its outcome.
 
-    Most writes need no more than records and an answer; the rest are defaults of the class.
+    Most writes need only records and an answer; the other fields default on the class.
     """
 
     then: Then | None = None
     translate: Callable[[ErrorCode], ErrorCode] | None = None
-    """From why the append failed to what the client is told, where `response_code` will not do."""
+    """Maps the code of a failed append to that for the client, in place of `response_code`."""
     producer: Mapping[str, Any] | None = None
-    """For records within a transaction: what `build_batch` is to be told of its producer."""
+    """For records within a transaction: the producer arguments of `build_batch`."""
     splits: bool = False
-    """Tombstones, which may be very many: several batches, each durable for itself."""
+    """Whether the records (very many tombstones) may be split into batches that fail separately."""
     left: int = 1
-    """Batches that have not ended yet; kept by the runtime, as is `code`."""
+    """Batches that have not ended yet; set by the runtime, as is `code`."""
     code: ErrorCode = ErrorCode.NONE
-    """Of those that have ended, the first failure."""
+    """The first failure among the batches that have ended."""
 
     def __init__(self, records: Sequence[R], answer: Done | None) -> None:
         self.records = records
@@ -40,16 +40,16 @@ class Write(Generic[R]):
 
 
 class Timer(Protocol):
-    """What a shard is told when time is up, by its `on_timer`."""
+    """A timer to set; when it fires it is passed to the shard's `on_timer`."""
 
     @property
     def key(self) -> Hashable:
-        """Setting a timer replaces the one of the same key."""
+        """Identity: setting a timer replaces the one of the same key."""
         ...
 
     @property
     def delay_ms(self) -> int:
-        """From when the decision is carried out."""
+        """Counted from when the decision is carried out."""
         ...
 
 
@@ -60,7 +60,7 @@ class Decision(Generic[R]):
 
     def __init__(self) -> None:
         self.timers: dict[Hashable, Timer | None] = {}
-        """The last word per key: a timer to set, or None to cancel."""
+        """By key, the timer to set, or None to cancel it; a later call replaces an earlier one."""
         self.answers: list[tuple[Callable[[Any], None], Any]] = []
         self.writing: Write[R] | None = None
 
@@ -80,9 +80,9 @@ class Decision(Generic[R]):
     def write(
         self, records: Sequence[R], answer: Done | None = None, then: Then | None = None
     ) -> Write[R]:
-        """Have records appended; `answer` hears how that ended.
+        """Have records appended; `answer` gets the code of the write.
 
-        What is said twice in one decision goes into one batch, with one answer and one `then`.
+        A second call adds to the same write, which has at most one answer and one `then`.
         """
         write = self.writing
         if write is None:
@@ -98,7 +98,7 @@ class Decision(Generic[R]):
         return write
 
     def when_durable(self, answer: Done) -> None:
-        """Tell this request how the write ends; if nothing is to be written, NONE now."""
+        """Answer this request with the code of the write; with NONE now if there is no write."""
         if self.writing is None:
             self.answers.append((answer, ErrorCode.NONE))
         else:

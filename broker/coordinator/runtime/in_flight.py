@@ -1,8 +1,8 @@
-"""Which records have been handed to the log and are neither durable nor refused yet.
+"""Records that were handed to the log and are neither durable nor refused yet.
 
-One table per shard, kept by the runtime alone. Whatever depends on a write that is under way is a
-question to it: a transactional id is busy, an offset does not expire (KIP-211), a group is being
-deleted. A write that fails takes its marks away and leaves nothing else to undo.
+One table per shard, changed by the runtime alone. A shard asks it for everything that depends on a
+write under way: a transactional id is busy, an offset does not expire (KIP-211), a group is being
+deleted. When a write fails its records are removed here, and nothing else has to be undone.
 """
 
 from collections.abc import Hashable, Sequence
@@ -17,7 +17,7 @@ class Keyed(Protocol[K_co]):
 
     @property
     def key(self) -> K_co:
-        """What the record speaks of; the log keeps the last record of each key."""
+        """What the record is about; compaction keeps the last record of each key."""
         ...
 
 
@@ -25,26 +25,26 @@ R = TypeVar("R", bound=Keyed[Hashable])
 
 
 class InFlight(dict[Hashable, tuple[R, ...]], Generic[R]):
-    """Records on their way by key, each key's in the order of the log; most of the time empty.
+    """Records in flight by key, those of a key in the order of the log; empty most of the time.
 
-    A dict, for the coordinators' busiest requests ask it.
+    A subclass of dict, because the coordinators' busiest requests look into it.
     """
 
     __slots__ = ()
 
     def of(self, key: Hashable) -> tuple[R, ...]:
-        """The records of one key."""
+        """The records of one key that are in flight."""
         return self.get(key, ())
 
     def begin(self, records: Sequence[R]) -> None:
-        """These are about to be appended."""
+        """Add records that are about to be appended."""
         for record in records:
             key = record.key
             before = self.get(key)
             self[key] = (record,) if before is None else (*before, record)
 
     def end(self, records: Sequence[R]) -> None:
-        """These are durable, or have failed."""
+        """Remove records that are durable or have failed."""
         for record in records:
             key = record.key
             under_way = self[key]

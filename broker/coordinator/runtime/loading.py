@@ -1,8 +1,8 @@
-"""Reads the log of a partition into a new shard, through the very `replay` that a write uses.
+"""Reads the log of a partition into a new shard, through the same `replay` that a write uses.
 
-Loading never holds the loop: bytes are read in slices, in a thread, and records are replayed a
-few at a time, compressed ones opened in chunks: whoever calls itself an admin client may write
-what it likes into these topics. Two partitions load at once, no more: it is CPU that they need.
+Loading does not block the event loop: a thread reads the bytes in slices, and records are replayed
+a few at a time, compressed ones decompressed in chunks, because an admin client may write any batch
+into these topics. At most two partitions load at once: loading is bound by the CPU.
 """
 
 import logging
@@ -25,7 +25,7 @@ from storage.clock import Clock
 logger = logging.getLogger(__name__)
 
 RECORDS_PER_TURN: Final = 200
-"""Records read before the loop has its turn: about two milliseconds."""
+"""Records read between two checkpoints: about two milliseconds."""
 LOADS_AT_ONCE: Final = 2
 
 S = TypeVar("S", bound=Shard[Any])
@@ -36,7 +36,7 @@ class LoadStatistics:
     """Numbers for metrics and tests."""
 
     partitions: dict[str, int]
-    """How many are loading, active, failed."""
+    """How many are loading, active and failed."""
     loads: int
     load_time_max_ms: float
     load_time_total_ms: float
@@ -44,7 +44,7 @@ class LoadStatistics:
 
 
 class LogLoader(Generic[S]):
-    """Replays logs into shards, in tasks of its own."""
+    """Replays the logs of one topic into shards, in tasks of its own."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class LogLoader(Generic[S]):
         failed: Callable[[S], None],
         slice_bytes: int,
     ) -> None:
-        """`is_wanted`: the shard was neither given away nor replaced while it was being loaded."""
+        """`is_wanted`: whether the shard has been neither resigned nor replaced while it loads."""
         self._topic = topic
         self._writer = writer
         self._clock = clock
@@ -74,7 +74,7 @@ class LogLoader(Generic[S]):
         self._records = 0
 
     def load(self, shard: S) -> None:
-        """Begin to load a new shard; `loaded` or `failed` comes at once when nothing is to do."""
+        """Begin to load a new shard; calls `loaded` or `failed`, perhaps before it returns."""
         tp = TopicPartition(self._topic, shard.partition)
         try:
             start, end = self._writer.bounds(tp)
@@ -90,11 +90,11 @@ class LogLoader(Generic[S]):
             self._nursery.start_soon(self._load, shard)
 
     def forget(self) -> None:
-        """Nothing that waits is wanted any more."""
+        """Drop the shards that wait to be loaded."""
         self._waiting.clear()
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        """Load what is asked for, until cancelled. Started once."""
+        """Load shards until cancelled. Started once."""
         async with trio.open_nursery() as nursery:
             self._limiter = trio.CapacityLimiter(LOADS_AT_ONCE)
             self._nursery = nursery
@@ -121,7 +121,7 @@ class LogLoader(Generic[S]):
                     self._failed(shard)
                 return
             if not self._is_wanted(shard):
-                return  # Resigned or elected anew meanwhile.
+                return  # Resigned or elected again while it was loaded.
             milliseconds = (self._clock.monotonic() - started) * 1000
             self._loads += 1
             self._load_ms_max = max(self._load_ms_max, milliseconds)
@@ -131,19 +131,19 @@ class LogLoader(Generic[S]):
             self._loaded(shard)
 
     async def _replay_log(self, tp: TopicPartition, shard: S) -> int:
-        """Replay everything up to what was the log's end; how many records."""
+        """Replay the log up to its end as of now; return the number of records."""
         offset, end = self._writer.bounds(tp)
         records = 0
         while offset < end and self._is_wanted(shard):
             data = await self._writer.read(tp, offset, self._slice_bytes)
             if not data:
-                break  # Compaction took everything up to the end.
+                break  # Compaction removed everything up to the end.
             before, damaged = offset, None
             for position, header in iter_batches(data):
                 if header.next_offset <= offset:
-                    continue  # The slice begins before what was asked for.
+                    continue  # The slice begins below the offset asked for.
                 if not verify_crc(data, position, header):
-                    # What its records say may be anything; older values of their keys are better.
+                    # Do not trust its records: older values of their keys are better.
                     damaged = header.next_offset
                     logger.error("%s: left out a damaged batch at %d", tp, header.base_offset)
                     continue

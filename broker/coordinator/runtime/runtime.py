@@ -1,4 +1,4 @@
-"""The partitions of a coordinator's topic: what may be served, and the way to change it.
+"""The partitions of a coordinator's topic: which are served, elections and resignations.
 
     NOT_LOADED --elect--> LOADING --log replayed--> ACTIVE
                              |                        | resign
@@ -6,14 +6,14 @@
 
 Rules
 
-* A shard is what a partition's log says and nothing else: it is rebuilt by replaying the log from
-  its start.
+* A shard holds what a partition's log says: an election builds it by replaying the log from its
+  start.
 * While a partition loads, requests for it are refused with COORDINATOR_LOAD_IN_PROGRESS (S-GRP-5);
   one that could not be read is refused with NOT_COORDINATOR until it is elected anew.
-* An empty partition is active at once. A partition that this broker leads without having been
-  told (its topic was made a moment ago) is elected by the first request for it.
+* An empty partition is active at once. If this broker leads a partition and was not notified yet
+  (its topic was created a moment ago), the first request for it elects it.
 
-Generic over the shard and what it decides; used by the coordinators of this package.
+Generic over the shard and its decisions; used by both coordinators.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ from storage.clock import Clock
 
 
 class LoadState(Enum):
-    """Where a partition stands."""
+    """State of a partition that this broker leads."""
 
     LOADING = "loading"
     ACTIVE = "active"
@@ -55,7 +55,7 @@ class _Served(Generic[S]):
 
 
 class CoordinatorRuntime(Generic[S, D]):
-    """The partitions of one topic."""
+    """The partitions of one coordinator's topic."""
 
     def __init__(
         self,
@@ -86,12 +86,12 @@ class CoordinatorRuntime(Generic[S, D]):
         self.carry_out = ShardWriter(
             topic, writer, clock, timers, conduct, self.is_current
         ).carry_out
-        """(shard, decision): do what the shard has decided."""
+        """(shard, decision): carry out what the shard has decided."""
 
-    # ---- what may be served
+    # ---- lookup
 
     def shard(self, partition: int) -> S:
-        """The partition's state. Raises KafkaError with what a request is told."""
+        """Return the active shard of a partition. Raises KafkaError with the client's code."""
         served = self._served.get(partition)
         if served is None:
             epoch = self._writer.leader_epoch(TopicPartition(self._topic, partition))
@@ -106,22 +106,22 @@ class CoordinatorRuntime(Generic[S, D]):
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
     def epoch(self, partition: int) -> int:
-        """The leader epoch in which a partition that is served was elected."""
+        """Return the leader epoch in which a served partition was elected."""
         return self._served[partition].epoch
 
     def active(self) -> Iterator[S]:
-        """All shards that are served."""
+        """Yield all active shards."""
         for served in list(self._served.values()):
             if served.state is LoadState.ACTIVE:
                 yield served.shard
 
     def is_current(self, shard: S) -> bool:
-        """Whether this very shard is still what its partition is served from."""
+        """Whether this is still the shard of its partition: neither resigned nor replaced."""
         served = self._served.get(shard.partition)
         return served is not None and served.shard is shard
 
     def served(self, partition: int) -> S | None:
-        """The partition's state if it is served at this moment."""
+        """Return the shard of a partition if it is active, else None."""
         served = self._served.get(partition)
         return served.shard if served is not None and served.state is LoadState.ACTIVE else None
 
@@ -138,7 +138,7 @@ class CoordinatorRuntime(Generic[S, D]):
     # ---- leadership
 
     def elect(self, partition: int, leader_epoch: int) -> S | None:
-        """This broker leads the partition: load it. The shard that was replaced, if any."""
+        """This broker leads the partition: load it. Return the active shard it replaces, if any."""
         current = self._served.get(partition)
         if (
             current is not None
@@ -154,17 +154,17 @@ class CoordinatorRuntime(Generic[S, D]):
         return current.shard
 
     def resign(self, partition: int) -> S | None:
-        """Another broker leads it now, or it is gone: the shard that was served, if any."""
+        """Another broker leads it now, or it was deleted: return its active shard, if any."""
         served = self._served.pop(partition, None)
         if served is None or served.state is not LoadState.ACTIVE:
             return None
         return served.shard
 
     def resign_all(self) -> list[S]:
-        """The topic is gone, or the broker stops: what was served.
+        """The topic was deleted, or the broker stops: return the shards that were active.
 
-        A topic of the same name begins again with leader epoch 0; nothing must be left that would
-        be taken for its state.
+        A new topic of the same name begins again with leader epoch 0, so all state must go, or it
+        would be taken for the new topic's.
         """
         shards = list(self.active())
         self._served.clear()
@@ -172,7 +172,7 @@ class CoordinatorRuntime(Generic[S, D]):
         return shards
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        """Load what is elected, until cancelled. Started once, by the server."""
+        """Load elected partitions until cancelled. Started once, by the server."""
         await self._loader.run(task_status=task_status)
 
     def _activate(self, shard: S) -> None:

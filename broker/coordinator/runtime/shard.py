@@ -1,4 +1,4 @@
-"""A shard, as the runtime sees it: all that one partition of a coordinator's topic says."""
+"""A shard, as the runtime sees it: the state of one partition of a coordinator's topic."""
 
 from collections.abc import Hashable, Iterator
 from typing import Any, Protocol, TypeVar
@@ -11,28 +11,28 @@ R = TypeVar("R", bound=Keyed[Hashable])
 
 
 class Shard(Protocol[R]):
-    """State that is replayed from records of the kind `R`."""
+    """State that is replayed from records of type `R`."""
 
     partition: int
     in_flight: InFlight[R]
-    """Kept by the runtime; the shard's decisions ask it."""
+    """Changed by the runtime only; the shard's decisions read it."""
 
     def on_timer(self, timer: Any, out: Any) -> None:
-        """A timer is over that a decision of this shard has set: `out` takes the next decision."""
+        """A timer fired that a decision of this shard had set; `out` takes the next decision."""
         ...
 
     def replay(self, record: R, offset: int) -> None:
-        """One durable record that lies at `offset`: from a write just done, or from the log."""
+        """Apply one durable record at `offset`, from a write of this broker or from the log."""
         ...
 
     def load_record(self, header: BatchHeader, record: Record) -> None:
-        """One record of the log that is no control record."""
+        """Load one record of the log that is no control record."""
         ...
 
     def load_marker(self, producer_id: int, *, commit: bool) -> None:
-        """The end of a transaction."""
+        """Load the end of a transaction."""
         ...
 
     def settle(self) -> Iterator[None]:
-        """Replay what `load_record` only noted; yields whenever the loop may have its turn."""
+        """Replay the records that `load_record` noted; yields where the loader may checkpoint."""
         ...

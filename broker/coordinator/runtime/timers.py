@@ -1,11 +1,11 @@
 """Named timers that are renewed far more often than they fire.
 
-A group member renews its session with every heartbeat and every commit. Cancelling and
-scheduling anew each time would grow the heap of `Deadlines` with dead entries; here a renewal to a
-later time only notes the new time, and the entry in the heap, when it comes up, goes to sleep
-again for the rest. Setting a timer to an earlier time replaces the entry.
+A group member renews its session with every heartbeat and every commit. Cancelling and scheduling
+each time would fill the heap of `Deadlines` with dead entries. So a renewal to a later time only
+notes the new time; when the entry in the heap is due, it is scheduled again for the rest. Setting a
+timer to an earlier time replaces the entry.
 
-Belongs to the event loop; used by the coordinators.
+Event loop only; used by the coordinators.
 """
 
 from collections.abc import Callable, Hashable
@@ -14,7 +14,7 @@ from broker.deadlines import Deadlines, Handle
 from storage.clock import Clock
 
 EARLY_S = 0.0005
-"""A timer this close to its time fires: sums of floats are not exact."""
+"""A timer may fire this early, because sums of floats are not exact."""
 
 
 class _Entry:
@@ -41,7 +41,7 @@ class Timers:
         return key in self._entries
 
     def schedule(self, key: Hashable, delay_s: float, callback: Callable[[], None]) -> None:
-        """Call `callback` in `delay_s` seconds, instead of what the key was set to before."""
+        """Call `callback` in `delay_s` seconds, replacing the timer of the same key."""
         due = self._clock.monotonic() + delay_s
         entry = self._entries.get(key)
         if entry is not None:
@@ -54,7 +54,7 @@ class Timers:
         self._entries[key] = _Entry(due, callback, handle)
 
     def cancel(self, key: Hashable) -> None:
-        """The key's timer will not fire, if it is set."""
+        """Cancel the key's timer, if it is set."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             entry.handle.cancel()

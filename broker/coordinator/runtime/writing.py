@@ -1,9 +1,9 @@
-"""The one way in which coordinators write; the package says its steps.
+"""The only way in which coordinators write; the docstring of the package lists its steps.
 
-A write that ends after its shard was given away (resigned, its topic deleted) is not replayed, and
-whoever waits for it is told NOT_COORDINATOR: the next coordinator finds it in the log.
+A write that ends after its shard was resigned, or its topic deleted, is not replayed, and its
+request is answered NOT_COORDINATOR: the next coordinator finds the records in the log.
 
-Synchronous. When this broker is alone in the ISR all of it happens within `carry_out`.
+Synchronous. If this broker is alone in the ISR, a whole write happens within `carry_out`.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from protocol.types import TopicPartition
 from storage.clock import Clock
 
 TOMBSTONES_PER_BATCH: Final = 1_000
-"""A batch of tombstones stays far below max.message.bytes, whatever the names."""
+"""Keeps a batch of tombstones far below max.message.bytes, however long the names are."""
 
 S = TypeVar("S", bound=Shard[Any])
 D = TypeVar("D", bound=Decision[Any])
@@ -31,13 +31,13 @@ D = TypeVar("D", bound=Decision[Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conduct(Generic[S, D]):
-    """What differs between coordinators."""
+    """What differs between the coordinators."""
 
     new_decision: Callable[[], D]
     encode: Callable[[Any], tuple[bytes, bytes | None]]
-    """A record's key and value as they are appended."""
+    """Returns a record's key and value as they are appended."""
     on_settled: Callable[[S, Write[Any], ErrorCode], None]
-    """A write has ended so, and everybody was answered: counts, logs, what the replay made due."""
+    """Called when a write has ended and was answered: to count, log, begin what replay made due."""
     compression: CompressionType = CompressionType.NONE
 
 
@@ -64,7 +64,7 @@ class ShardWriter(Generic[S, D]):
         self._is_current = is_current
 
     def carry_out(self, shard: S, decision: D) -> None:
-        """Do what was decided: timers and answers now, the rest when the records are durable."""
+        """Set timers and give answers now; do the rest when the records are durable."""
         for key, timer in decision.timers.items():
             if timer is None:
                 self._timers.cancel(key)
@@ -116,7 +116,8 @@ class ShardWriter(Generic[S, D]):
     ) -> None:
         """A batch is durable, or has failed.
 
-        It is in flight until it is replayed: so a shard knows its own record from a loaded one.
+        Its records stay in flight until they are replayed, which tells a shard's own records from
+        loaded ones.
         """
         if code is ErrorCode.NONE:
             if self._is_current(shard):

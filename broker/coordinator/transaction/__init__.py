@@ -1,1 +1,1 @@
-"""Transactions: who may write under a transactional id, and how what was written ends."""
+"""The transaction coordinator: owners of transactional ids, commits and aborts, and markers."""

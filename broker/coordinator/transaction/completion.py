@@ -1,8 +1,8 @@
-"""Brings a prepared transaction to its end: its markers, then the record that it is complete.
+"""Completes a prepared transaction: writes its markers, then the record that it is complete.
 
-Begun for whatever a replay found prepared (`TransactionShard.take_prepared`). Nothing is carried
-out for a shard that is not the partition's any more (it was given away, or its topic deleted); the
-next coordinator finds the same prepared transaction in the log and does it.
+Begun for each transaction that a replay found prepared (`TransactionShard.take_prepared`). If the
+shard has been resigned or its topic deleted, nothing is done: the next coordinator finds the same
+prepared transaction in the log and completes it.
 """
 
 from functools import partial
@@ -23,7 +23,7 @@ from storage.clock import Clock
 
 
 class Completion:
-    """Carries out what EndTxn, a fence or a timeout has decided, however long it takes."""
+    """Carries out the decision of an EndTxn, a fence or a timeout, however long it takes."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Completion:
         )
 
     def _complete(self, shard: TransactionShard, transactional_id: str, attempt: int = 0) -> None:
-        """All markers are written; `attempt` counts the times that this could not be recorded."""
+        """All markers are written: record it; `attempt` counts the failed writes of the record."""
         if not self._runtime.is_current(shard):
             return
 
@@ -71,9 +71,9 @@ class Completion:
         self._runtime.carry_out(shard, out)
 
     def close(self, shard: TransactionShard) -> None:
-        """The shard is not served any more: another coordinator writes its markers."""
+        """The shard is no longer served: stop, as the next coordinator writes its markers."""
         self._markers.cancel_all(shard.partition)
 
     def statistics(self) -> MarkerStatistics:
-        """Of the markers."""
+        """Statistics of the markers."""
         return self._markers.statistics()

@@ -1,17 +1,17 @@
-"""The transaction coordinator: the entrance for requests, and its life.
+"""The transaction coordinator: the entrance for requests, its start and its stop.
 
-It finds the shard a transactional id belongs to, lets it decide (`shard.py`, which asks
-`decisions.py`), and has the runtime carry that out: record, replay, answer
-(`broker.coordinator.runtime`). What the replay makes due, the markers, is `completion.py`'s; what
-comes with time, not with a request, is in `upkeep.py`. All methods are synchronous; `done` is
-called once, at once when this broker is alone in the ISR.
+It finds the shard of a transactional id, lets it decide (`shard.py`, which calls `decisions.py`),
+and has the runtime carry that out: record, replay, answer (`broker.coordinator.runtime`). After the
+replay, `completion.py` writes the markers that are due; `upkeep.py` does what depends on time and
+not on a request. All requests are synchronous; `done` is called once, and before they return if
+this broker is alone in the ISR.
 
-* The answer to EndTxn comes when the decision is durable, before the markers: from then on nothing
-  can change it, a restart included (S-TXN-6).
+* EndTxn is answered when the decision is durable, before the markers are written: from then on
+  nothing can change it, a restart included (S-TXN-6).
 * Requests to a partition that is not served here raise KafkaError: COORDINATOR_LOAD_IN_PROGRESS,
   NOT_COORDINATOR; before `startup` and after `shutdown`: COORDINATOR_NOT_AVAILABLE.
 
-Called by the handlers in `broker/api`, wired by `broker/server`. After
+Called by the handlers in `broker/api`, made by `broker/components.py`. After
 `kafka.coordinator.transaction`.
 """
 
@@ -61,25 +61,25 @@ logger = logging.getLogger(__name__)
 
 _STATE_OF: Final = attrgetter("value.state")
 _partition_of = lru_cache(maxsize=1_000)(coordinator_partition)
-"""A transactional id is looked for several times per transaction."""
+"""Cached because a transactional id is looked up several times per transaction."""
 _IDS_A_STEP: Final = 2000
-"""Counted before others have their turn: a few hundred microseconds."""
+"""Ids counted in one step of the statistics: a few hundred microseconds."""
 
 
 class ProducerIds(Protocol):
-    """What is needed of `broker.cluster.producer_ids.ProducerIdAllocator`."""
+    """The part of `broker.cluster.producer_ids.ProducerIdAllocator` that is used here."""
 
     def next_id(self) -> int:
-        """The next id. Raises KafkaError when none is at hand."""
+        """Return the next id. Raises KafkaError when no block of ids is at hand."""
         ...
 
     def note_used(self, producer_id: int) -> None:
-        """This one was found in the log: ids go on above it."""
+        """Note an id that was found in the log: the next ones are above it."""
         ...
 
 
 class TransactionCoordinator:
-    """Answers transactional producers: finds the id, decides, writes, carries out."""
+    """Passes each request of a transactional producer to the shard of its id."""
 
     def __init__(
         self,
@@ -121,10 +121,10 @@ class TransactionCoordinator:
     def startup(
         self, partitions: Iterable[tuple[int, int]] = (), *, partition_count: int | None = None
     ) -> None:
-        """Begin to serve; `partitions` of the topic are led here: (index, leader epoch).
+        """Begin to serve the `partitions` of the topic that are led here: (index, leader epoch).
 
-        `partition_count` is what the topic really has, if it is there already: an id stays where
-        it is, also after somebody changed transaction.state.log.num.partitions.
+        `partition_count` is that of the existing topic, None if there is none: an id keeps its
+        partition when transaction.state.log.num.partitions changes.
         """
         self._open = True
         if partition_count is not None:
@@ -134,11 +134,11 @@ class TransactionCoordinator:
             self.on_elected(partition, leader_epoch)
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        """The task that loads partitions, until cancelled."""
+        """Load partitions until cancelled."""
         await self._runtime.run(task_status=task_status)
 
     def shutdown(self) -> None:
-        """Serve no more. Markers that are not written yet are written after the next start."""
+        """Stop serving. Markers that are not written yet are written after the next start."""
         self._open = False
         self._upkeep.stop()
         for shard in self._runtime.resign_all():
@@ -151,31 +151,31 @@ class TransactionCoordinator:
             self._completion.close(replaced)
 
     def on_resigned(self, partition: int) -> None:
-        """This broker leads it no more."""
+        """This broker no longer leads the partition."""
         shard = self._runtime.resign(partition)
         if shard is not None:
             self._completion.close(shard)
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
-        """If `__transaction_state` is gone, so are all transactions."""
+        """Drop all transactions if `__transaction_state` is among the deleted topics."""
         if TRANSACTION_TOPIC in topics:
             for shard in self._runtime.resign_all():
                 self._completion.close(shard)
             self._partition_count = self.settings.partition_count
 
     def partition_for(self, transactional_id: str) -> int:
-        """The partition of `__transaction_state` an id belongs to."""
+        """Return the partition of `__transaction_state` that an id belongs to."""
         return _partition_of(transactional_id, self._partition_count)
 
     def _on_active(self, shard: TransactionShard) -> None:
-        """What was decided before the restart is carried out now (S-TXN-6)."""
+        """A partition was loaded: complete the transactions that it holds prepared (S-TXN-6)."""
         self._producer_ids.note_used(shard.largest_producer_id)
         self._upkeep.carry_out(shard, shard.take_prepared())
 
     def _on_settled(
         self, shard: TransactionShard, write: Write[TransactionRecord], code: ErrorCode
     ) -> None:
-        """A write has ended, and who asked for it was answered."""
+        """A write has ended and was answered: count it, and begin the markers that are due."""
         for record in write.records:
             if code is not ErrorCode.NONE:
                 state = TransactionState.DEAD if record.value is None else record.value.state
@@ -209,8 +209,8 @@ class TransactionCoordinator:
     ) -> None:
         """InitProducerId of a transactional producer. Raises KafkaError.
 
-        A transaction that is still open is aborted, and the caller told CONCURRENT_TRANSACTIONS:
-        when it asks again it becomes the owner.
+        A transaction that is still open is aborted and the answer is CONCURRENT_TRANSACTIONS: when
+        the client asks again after the abort, it becomes the owner.
         """
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -237,7 +237,7 @@ class TransactionCoordinator:
         *,
         version: int = 0,
     ) -> None:
-        """Partitions that are going to be written to; `version`: of the client's transactions.
+        """Add partitions to the transaction; `version` is the client's transaction.version.
 
         Raises KafkaError.
         """
@@ -249,7 +249,7 @@ class TransactionCoordinator:
     def verify_partition(
         self, transactional_id: str | None, producer: Producer, partition: TopicPartition
     ) -> None:
-        """Whether the partition was added to the transaction. Raises KafkaError (KIP-890)."""
+        """Raise KafkaError unless the partition was added to the transaction (KIP-890)."""
         self._counters.verifications += 1
         try:
             name, shard = self._owned_shard(transactional_id)
@@ -267,7 +267,7 @@ class TransactionCoordinator:
         version: int,
         done: OwnerDone,
     ) -> None:
-        """EndTxn; `version`: of the client's transactions. Raises KafkaError."""
+        """EndTxn; `version` is the client's transaction.version. Raises KafkaError."""
         name, shard = self._owned_shard(transactional_id)
         out = TransactionDecision()
         shard.end(
@@ -283,7 +283,7 @@ class TransactionCoordinator:
         self._runtime.carry_out(shard, out)
 
     def describe(self, transactional_id: str) -> TransactionValue:
-        """DescribeTransactions, one of them. Raises KafkaError, TRANSACTIONAL_ID_NOT_FOUND."""
+        """Return one id's value. Raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND, among others."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         transaction = self._shard_of(transactional_id).transactions.get(transactional_id)
@@ -292,7 +292,7 @@ class TransactionCoordinator:
         return transaction.value
 
     def list_transactions(self) -> Iterator[tuple[str, TransactionValue]]:
-        """ListTransactions: all that this broker coordinates. Raises KafkaError while any loads."""
+        """ListTransactions: all ids of this broker. Raises KafkaError while a partition loads."""
         if not self._open:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if self._runtime.is_loading:
@@ -303,14 +303,14 @@ class TransactionCoordinator:
             for transactional_id, transaction in shard.transactions.items()
         )
 
-    # ---- looking
+    # ---- statistics
 
     def statistics(self) -> TransactionStatistics:
         """A snapshot."""
         return at_once(self.statistics_in_steps())
 
     def statistics_in_steps(self) -> Generator[None, None, TransactionStatistics]:
-        """The same, some transactional ids a step: for metrics."""
+        """The same, some transactional ids a step; for metrics."""
         states: Counter[TransactionState] = Counter()
         for shard in self._runtime.active():
             for some in in_slices(list(shard.transactions.values()), _IDS_A_STEP):

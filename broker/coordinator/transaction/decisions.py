@@ -1,15 +1,15 @@
 """What a request may do with a transactional id: the value to write, or the code of the refusal.
 
-Pure functions over a `Transaction` as it stands; nothing is changed. A refusal is a KafkaError.
-`AlreadyDone` is the third outcome: a retry of what has happened, answered without a write.
+Pure functions over a `Transaction`, which they do not change. A refusal is a KafkaError. A third
+outcome is `AlreadyDone`: the request is a retry, and is answered without a write.
 
 The codes are those of Kafka's TransactionCoordinator (S-TXN-4); the handlers in `broker.api`
-translate them for versions that do not know them yet:
+translate them for request versions that do not know them yet:
 
     INVALID_PRODUCER_ID_MAPPING   the id is unknown, or belongs to another producer id
     PRODUCER_FENCED               the epoch is not the current one
-    CONCURRENT_TRANSACTIONS       the last change is still being written, or the markers are
-    INVALID_TXN_STATE             what is asked contradicts what was decided before
+    CONCURRENT_TRANSACTIONS       the last change or the markers are still being written
+    INVALID_TXN_STATE             the request contradicts an earlier decision
 """
 
 from collections.abc import Callable, Collection
@@ -35,21 +35,21 @@ from protocol.types import (
 )
 
 NewProducerId = Callable[[], int]
-"""The next producer id. Raises KafkaError when none is at hand."""
+"""Returns the next producer id. Raises KafkaError when no block of ids is at hand."""
 
 _S = TransactionState
 
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Who asks."""
+    """The producer that sends the request."""
 
     producer_id: int
     producer_epoch: int
 
 
 class AlreadyDone(Exception):
-    """What is asked was done before; `value` is how it stands now."""
+    """The request was carried out before; `value` is the current value."""
 
     def __init__(self, value: TransactionValue) -> None:
         super().__init__(value.state.label)
@@ -69,7 +69,7 @@ def _refuse_while_busy(transaction: Transaction) -> None:
 
 
 def new_transaction(producer_id: int, timeout_ms: int, now_ms: int) -> TransactionValue:
-    """An id that was never seen: no owner has an epoch yet."""
+    """The value of a new id; it has no epoch yet."""
     return TransactionValue(producer_id=producer_id, timeout_ms=timeout_ms, updated_ms=now_ms)
 
 
@@ -80,7 +80,7 @@ def init_producer(
     now_ms: int,
     new_producer_id: NewProducerId,
 ) -> TransactionValue:
-    """A new owner, or the owner itself going on after an error (`expected`, KIP-360).
+    """Give the id a new owner, or its owner (`expected`) a new epoch after an error (KIP-360).
 
     Raises KafkaError, or MustFence when a transaction is open.
     """
@@ -101,7 +101,7 @@ def init_producer(
 
 
 def _is_own(value: TransactionValue, expected: Producer) -> bool:
-    """Whether `expected` is the owner, or was and missed the answer that changed its id."""
+    """Whether `expected` is the owner, or was it and missed the answer that changed its id."""
     if value.producer_epoch == NO_PRODUCER_EPOCH or expected.producer_id == value.producer_id:
         return True
     was_own = expected.producer_id == value.previous_producer_id
@@ -109,7 +109,7 @@ def _is_own(value: TransactionValue, expected: Producer) -> bool:
 
 
 def _next_epoch(value: TransactionValue, expected: Producer | None) -> tuple[int, int]:
-    """(epoch, last epoch) of the next owner. Raises KafkaError."""
+    """Return (epoch, last epoch) of the next owner. Raises KafkaError PRODUCER_FENCED."""
     current = value.producer_epoch
     if expected is None:
         return current + 1, NO_PRODUCER_EPOCH
@@ -118,14 +118,14 @@ def _next_epoch(value: TransactionValue, expected: Producer | None) -> tuple[int
     if expected.producer_epoch == current and expected.producer_id == value.producer_id:
         return current + 1, current
     if expected.producer_epoch == value.last_producer_epoch:
-        return current, value.last_producer_epoch  # A retry: it has been raised already.
+        return current, value.last_producer_epoch  # A retry: the epoch has been raised already.
     raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
 
 def _owned(
     value: TransactionValue, producer_id: int, epoch: int, last: int, timeout_ms: int, now_ms: int
 ) -> TransactionValue:
-    # A retry must not lose the id that the retried request came from.
+    # A retry must keep the previous producer id, which the retried request came from.
     changed = producer_id != value.producer_id or epoch != value.producer_epoch
     return TransactionValue(
         producer_id=producer_id,
@@ -139,11 +139,11 @@ def _owned(
     )
 
 
-# ---- AddPartitionsToTxn, AddOffsetsToTxn, and what Produce and TxnOffsetCommit add themselves
+# ---- AddPartitionsToTxn, AddOffsetsToTxn, and partitions that Produce and TxnOffsetCommit add
 
 
 def check_owner(value: TransactionValue, producer: Producer) -> None:
-    """Whether `producer` owns the id. Raises KafkaError."""
+    """Check that `producer` owns the id. Raises KafkaError."""
     if value.producer_id != producer.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if value.producer_epoch != producer.producer_epoch:
@@ -157,7 +157,7 @@ def add_partitions(
     now_ms: int,
     version: int,
 ) -> TransactionValue:
-    """Partitions that the transaction is going to write to. Raises KafkaError, AlreadyDone."""
+    """Add partitions that the transaction will write to. Raises KafkaError, AlreadyDone."""
     value = transaction.value
     check_owner(value, producer)
     _refuse_while_busy(transaction)
@@ -180,9 +180,9 @@ def add_partitions(
 def verify_partition(
     transaction: Transaction, producer: Producer, partition: TopicPartition
 ) -> None:
-    """Whether the producer may write to the partition in its transaction (KIP-890).
+    """Check that the producer may write to the partition in its transaction (KIP-890).
 
-    Raises KafkaError, TRANSACTION_ABORTABLE when the partition was not added.
+    Raises KafkaError: TRANSACTION_ABORTABLE when the partition was not added, among others.
     """
     value = transaction.value
     check_owner(value, producer)
@@ -204,7 +204,7 @@ def end_transaction(
     now_ms: int,
     new_producer_id: NewProducerId,
 ) -> TransactionValue:
-    """The decision of the owner. Raises KafkaError, AlreadyDone."""
+    """Commit or abort as the owner asks. Raises KafkaError, AlreadyDone."""
     value = transaction.value
     if version >= VERSION_2:
         return _end_version_2(transaction, producer, commit, now_ms, new_producer_id)
@@ -217,7 +217,7 @@ def end_transaction(
 
 
 def _refuse_unless_repeated(value: TransactionValue, commit: bool) -> None:
-    """The same decision once more is harmless; another one is not. Raises KafkaError."""
+    """Accept only a repetition of the earlier decision. Raises KafkaError."""
     if value.state is _S.EMPTY:
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)
     committed = value.state in (_S.PREPARE_COMMIT, _S.COMPLETE_COMMIT)
@@ -245,7 +245,7 @@ def _end_version_2(
     now_ms: int,
     new_producer_id: NewProducerId,
 ) -> TransactionValue:
-    """KIP-890: the same epoch means the next transaction, the one before it a retry (S-TXN-7)."""
+    """KIP-890: the current epoch ends this transaction, the one before is a retry (S-TXN-7)."""
     value = transaction.value
     retried = _is_retried_end(value, producer)
     if not retried:
@@ -257,7 +257,7 @@ def _end_version_2(
         _refuse_unless_repeated(value, commit)
         raise AlreadyDone(value)
     if value.state in PREPARED:
-        # Its owner cannot know this epoch before the markers are written.
+        # The owner gets this epoch only when the transaction is complete.
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
     if value.state is not _S.ONGOING and commit:
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)
@@ -267,7 +267,7 @@ def _end_version_2(
         producer_epoch=min(value.producer_epoch + 1, LAST_EPOCH),
         last_producer_epoch=value.producer_epoch,
         next_producer_id=following,
-        # An abort without any partition has no other beginning than this.
+        # An abort without any partition begins its transaction here.
         start_ms=value.start_ms if value.state is _S.ONGOING else now_ms,
         client_version=VERSION_2,
     )
@@ -278,25 +278,25 @@ def _is_retried_end(value: TransactionValue, producer: Producer) -> bool:
         return False
     epoch = producer.producer_epoch
     if producer.producer_id == value.producer_id:
-        # The last epoch only fences (see `state`): who were given it could never end a transaction.
+        # Epoch 32767 is reserved for fencing; a producer holding it could never end a transaction.
         fenced_for_good = value.producer_epoch == LAST_EPOCH and value.state in COMPLETE
         return epoch + 1 == value.producer_epoch and not fenced_for_good
-    # The epoch was exhausted: the id has changed with it.
+    # The epoch was exhausted, so the producer id has changed too.
     was_own = producer.producer_id == value.previous_producer_id
     return was_own and epoch == LAST_EPOCH - 1 and value.producer_epoch == 0
 
 
-# ---- what the coordinator decides itself
+# ---- decisions of the coordinator itself
 
 
 def fence(transaction: Transaction, now_ms: int) -> TransactionValue:
     """Abort the open transaction under a raised epoch, so that its owner cannot go on.
 
-    The decision is the coordinator's, which speaks version 2 whatever the owner does. An owner of
-    version 2 that meant to abort as well is answered as for a retry, and goes on with the raised
-    epoch: a transaction that timed out is no reason to give up the producer. So does one that
-    asks for its next epoch (KIP-360): its own request has raised it here, and it asks again after
-    CONCURRENT_TRANSACTIONS. A new owner that has got in between has forgotten the last epoch.
+    The coordinator fences with version 2, whatever version the owner uses. If an owner of version 2
+    aborts too, its EndTxn counts as a retry and it goes on with the raised epoch, because a timeout
+    is no reason to give up the producer. An owner that asks for its next epoch (KIP-360) goes on as
+    well: its first request fenced here and got CONCURRENT_TRANSACTIONS, and it asks again. If a new
+    owner came in between, `last_producer_epoch` is unset and the former owner is fenced.
 
     Raises KafkaError CONCURRENT_TRANSACTIONS.
     """
@@ -306,8 +306,8 @@ def fence(transaction: Transaction, now_ms: int) -> TransactionValue:
     raised, last = value.producer_epoch + 1, value.producer_epoch
     if transaction.fence_failed:
         raised, last = value.producer_epoch, value.last_producer_epoch
-    # Nobody is given the last epoch, but another broker's log may say so: the next owner gets
-    # another id then, which fences as well.
+    # This broker never gives out the last epoch, but another broker's log may hold it: then the
+    # next owner gets a new producer id, which fences as well.
     raised = min(raised, LAST_EPOCH)
     return replace(
         _decided(value, False, now_ms),
@@ -318,7 +318,7 @@ def fence(transaction: Transaction, now_ms: int) -> TransactionValue:
 
 
 def completed(value: TransactionValue, now_ms: int) -> TransactionValue:
-    """All markers of a prepared transaction are written."""
+    """Complete a prepared transaction, all markers of which are written."""
     assert value.state in PREPARED
     moves_on = value.next_producer_id != NO_PRODUCER_ID
     return replace(
@@ -344,7 +344,7 @@ def is_timed_out(transaction: Transaction, now_ms: int) -> bool:
 
 
 def is_expired(transaction: Transaction, now_ms: int, expiration_ms: int) -> bool:
-    """Whether an id has been at rest for so long that it is forgotten."""
+    """Whether an id has been at rest for `expiration_ms`, so that it may be forgotten."""
     value = transaction.value
     return (
         value.state in AT_REST

@@ -1,19 +1,18 @@
-"""Brings the end of a transaction to all of its partitions, and tells when all have it.
+"""Writes the markers of a transaction to all of its partitions, and reports when all have them.
 
 Rules (Kafka's TransactionMarkerChannelManager)
 
-* A decision that is in `__transaction_state` is carried out, however long it takes: what cannot be
-  written now is tried again, at first after `RETRY_S` seconds, then ever more seldom. After a
-  restart the coordinator starts anew with all partitions; a marker that was there before does no
-  harm (S-TXN-2).
-* A partition that is gone needs no marker, nor does one in which a newer epoch of the producer has
-  written: the transaction was ended there.
-* A partition that has seen a newer coordinator epoch means that this coordinator was deposed: the
-  whole work is given up, the newer coordinator does it.
-* Writing goes on in turns of `MARKERS_PER_TURN`: a transaction over a thousand partitions does not
-  stop the event loop.
+* A decision in `__transaction_state` is carried out, however long it takes: a marker that cannot be
+  written now is retried, at first after `RETRY_S` seconds, then at doubled intervals. After a
+  restart the coordinator begins again with all partitions; a second marker does no harm (S-TXN-2).
+* A deleted partition needs no marker, nor does one in which the producer has written with a newer
+  epoch: the transaction was ended there.
+* If a partition has seen a newer coordinator epoch, this coordinator was replaced: the whole work
+  is given up, and the newer coordinator does it.
+* Markers are written `MARKERS_PER_TURN` at a time, so that a transaction of a thousand partitions
+  does not block the event loop.
 
-Pure but for the `MarkerWriter`, which appends.
+Pure except for the `MarkerWriter`, which appends.
 """
 
 import logging
@@ -31,10 +30,10 @@ logger = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.1
 LONGEST_RETRY_S: Final = 6.4
-"""A disk that failed stays so until the next start; a coordinator that loads is there in seconds.
-"""
+"""Upper bound: a failed disk stays failed until the next start, while a loading coordinator is
+ready within seconds."""
 MARKERS_PER_TURN: Final = 64
-"""About three milliseconds."""
+"""Markers written between two turns of the loop: about three milliseconds."""
 
 _NOT_NEEDED: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -44,15 +43,15 @@ _NOT_NEEDED: Final = (
 
 
 def retry_delay_s(attempt: int) -> float:
-    """How long to wait before the next attempt, `attempt` being the failed ones before this."""
+    """Return the seconds to wait after failed attempt number `attempt`, counted from 0."""
     return float(min(RETRY_S * 2 ** min(attempt, 10), LONGEST_RETRY_S))
 
 
 class WorkKey(NamedTuple):
-    """Whose transaction it is."""
+    """Identifies the transaction whose markers are written."""
 
     partition: int
-    """Of `__transaction_state`."""
+    """The partition of `__transaction_state`."""
     transactional_id: str
 
 
@@ -61,7 +60,7 @@ class MarkerStatistics:
     """Numbers for metrics and tests."""
 
     transactions: int
-    """Whose markers are being written."""
+    """Transactions whose markers are being written."""
     written: int
     retried: int
 
@@ -80,7 +79,7 @@ class _Work:
 
 
 class MarkerDispatcher:
-    """Writes the markers of ended transactions until every partition has them; one work per key."""
+    """Writes the markers of ended transactions until every partition has them."""
 
     def __init__(self, writer: MarkerWriter, deadlines: Deadlines) -> None:
         self._writer = writer
@@ -96,14 +95,14 @@ class MarkerDispatcher:
         partitions: Iterable[TopicPartition],
         finished: Callable[[], None],
     ) -> None:
-        """Write `marker` to all of `partitions`, then call `finished`."""
+        """Write `marker` to all of `partitions`, then call `finished`; replaces a work of `key`."""
         self.cancel(key)
         work = _Work(marker, partitions, finished)
         self._works[key] = work
         self._write(key, work, sorted(work.left))
 
     def cancel(self, key: WorkKey) -> None:
-        """Stop a work, if there is one: another coordinator does it."""
+        """Stop the work of `key`, if any; another coordinator does it."""
         work = self._works.pop(key, None)
         if work is not None:
             work.cancelled = True
@@ -111,7 +110,7 @@ class MarkerDispatcher:
                 work.retry.cancel()
 
     def cancel_all(self, partition: int) -> None:
-        """Stop the works of one partition of `__transaction_state`."""
+        """Stop all works of one partition of `__transaction_state`."""
         for key in [key for key in self._works if key.partition == partition]:
             self.cancel(key)
 

@@ -3,10 +3,10 @@
     key    int16 version 0, transactional id
     value  int16 version 0 or 1, body; null: tombstone
 
-Version 1 is flexible and carries what transactions of version 2 need (KIP-890). It is what is
-written, for every owner, as Kafka 4 does once transaction.version is finalized at 1 or above; all
-since Kafka 3.3 read it. Both are read. The partitions of an Empty value are null, as Kafka writes
-them; the others are sorted, where Kafka has the order of a hash table.
+Both versions are read; version 1 is written for every owner, as in Kafka 4 once transaction.version
+is finalized at 1 or above. It is flexible, carries the fields of transactions of version 2
+(KIP-890), and is read by Kafka since 3.3. The partitions of an Empty value are null, as in Kafka;
+those of others are sorted, where Kafka has the order of a hash table.
 """
 
 from typing import Any, Final
@@ -31,13 +31,13 @@ FLEXIBLE_VALUE_VERSION = 1
 
 
 def encode_record(record: TransactionRecord) -> tuple[bytes, bytes | None]:
-    """Key and value as they are appended."""
+    """Return key and value as they are appended."""
     value = record.value
     return encode_key(record.key), None if value is None else encode_value(value)
 
 
 def decode_record(key: bytes, value: bytes | None) -> TransactionRecord | None:
-    """What a record says; None for a kind that is not known.
+    """Decode a record; None for an unknown kind.
 
     Raises ProtocolError when it cannot be read.
     """
@@ -48,13 +48,13 @@ def decode_record(key: bytes, value: bytes | None) -> TransactionRecord | None:
 
 
 def encode_key(transactional_id: str) -> bytes:
-    """The key of an id's records."""
+    """Return the key of an id's records."""
     key = TransactionLogKey(transactional_id=transactional_id)
     return encode_versioned(TransactionLogKey, KEY_VERSION, key)
 
 
 def encode_value(value: TransactionValue) -> bytes:
-    """The value as it is appended."""
+    """Return the value as it is appended."""
     message = TransactionLogValue(
         producer_id=value.producer_id,
         producer_epoch=value.producer_epoch,
@@ -82,7 +82,7 @@ def _by_topic(partitions: frozenset[TopicPartition]) -> list[Any]:
 
 
 def decode_key(key: bytes) -> str | None:
-    """The transactional id; None for a kind of record that is not known. Raises ProtocolError."""
+    """Return the transactional id; None for an unknown kind of record. Raises ProtocolError."""
     if peek_version(key) != KEY_VERSION:
         return None
     _, found = decode_versioned(TransactionLogKey, key)
@@ -91,7 +91,7 @@ def decode_key(key: bytes) -> str | None:
 
 
 def decode_value(data: bytes) -> TransactionValue:
-    """What a record says. Raises ProtocolError when it cannot be read."""
+    """Decode a value. Raises ProtocolError when it cannot be read."""
     _, value = decode_versioned(TransactionLogValue, data)
     try:
         state = TransactionState(value.transaction_status)

@@ -1,4 +1,4 @@
-"""What the transaction coordinator is configured with, and what it counts."""
+"""The transaction coordinator's configuration, counters and statistics."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSettings:
-    """What the coordinator takes from the broker's configuration. Times are milliseconds."""
+    """The coordinator's part of the broker's configuration. Times are milliseconds."""
 
     partition_count: int = 50
     max_timeout_ms: int = 900_000
@@ -23,7 +23,7 @@ class TransactionSettings:
     remove_expired_interval_ms: int = 3_600_000
     load_buffer_bytes: int = 5_242_880
     verify_partitions: bool = True
-    """Whether Produce and TxnOffsetCommit ask before the first write of a transaction (KIP-890)."""
+    """Whether Produce and TxnOffsetCommit verify a partition before its first write (KIP-890)."""
 
     @classmethod
     def from_config(cls, config: "BrokerConfig") -> "TransactionSettings":
@@ -45,7 +45,7 @@ class TransactionSettings:
 
 @dataclass(slots=True)
 class Counters:
-    """What has happened since the start."""
+    """Counters since the start."""
 
     changes: Counter[TransactionState] = field(default_factory=Counter)
     failed_changes: int = 0
@@ -62,12 +62,12 @@ class TransactionStatistics:
     transactional_ids: dict[str, int]
     """By state."""
     changes: dict[str, int]
-    """Durable changes, by the state that was reached."""
+    """Durable changes, by the new state."""
     failed_changes: int
     timed_out: int
     expired_ids: int
     verifications: int
-    """Partitions asked for before the first write of a transaction (KIP-890)."""
+    """Partitions verified before their first write in a transaction (KIP-890)."""
     failed_verifications: int
     markers: MarkerStatistics
     loading: LoadStatistics

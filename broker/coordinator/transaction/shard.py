@@ -1,13 +1,12 @@
-"""All transactional ids of one partition of `__transaction_state`: what is decided, what is so.
+"""All transactional ids of one partition of `__transaction_state`: decisions and durable state.
 
-Each request is a method that fills a `Decision`: `decisions.py` says which value follows, here it
-becomes a record and an answer. Nothing changes before `replay`, which is called with what became
-durable, and with what the log holds when the partition is loaded. While the log is read only the
-last record of each key is kept, and `settle` decodes what is left (S-TXN-6).
+Each request is a method that fills a `Decision`: `decisions.py` computes the next value, and the
+method turns it into a record and an answer. Only `replay` changes the state; it is called with
+records that became durable, and with those of the log when the partition is loaded. While the log
+is read only the last record of each key is kept, and `settle` decodes those (S-TXN-6).
 
-What a replay leaves to be done is in `take_prepared`: transactions whose end is decided and whose
-markers are to be written. It makes no difference whether that was decided a moment ago or before
-the last crash.
+`take_prepared` returns the transactions that a replay found decided and whose markers are due,
+whether they were decided a moment ago or before the last crash.
 """
 
 import logging
@@ -42,17 +41,17 @@ RECORDS_PER_YIELD = 100
 """Records decoded at a stretch while loading: about a millisecond."""
 
 OwnerDone = Callable[[ErrorCode, int, int], None]
-"""(code, producer id, epoch) that the owner goes on with; -1 and -1 with an error."""
+"""Takes (code, producer id, epoch): what the owner goes on with; -1 and -1 with an error."""
 
 
 class TransactionDecision(Decision[TransactionRecord]):
-    """What a shard of the transaction coordinator decides: it has no effects of its own."""
+    """What a shard of the transaction coordinator decides; carried out by the runtime."""
 
     __slots__ = ()
 
 
 def _told_owner(value: TransactionValue, done: OwnerDone) -> Done:
-    """The owner goes on with id and epoch of `value`, if that is durable."""
+    """Return an answer that gives the owner id and epoch of `value`, or the write's error."""
 
     def answer(code: ErrorCode) -> None:
         if code is ErrorCode.NONE:
@@ -64,14 +63,14 @@ def _told_owner(value: TransactionValue, done: OwnerDone) -> Done:
 
 
 class TransactionShard:
-    """The transactional ids of one partition, with what each of them is in the middle of."""
+    """The transactional ids of one partition, and the decisions that change them."""
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.in_flight: InFlight[TransactionRecord] = InFlight()
         self.transactions: dict[str, Transaction] = {}
         self.largest_producer_id = NO_PRODUCER_ID
-        """Of those that the log names; none that is given out may be below."""
+        """The largest producer id in the log; ids that are given out must be above it."""
         self.skipped_records = 0
         """Records of the log that could not be read."""
         self._noted: dict[bytes, Record] = {}
@@ -79,7 +78,7 @@ class TransactionShard:
         self._prepared: list[str] = []
 
     def find(self, transactional_id: str) -> Transaction:
-        """Raises KafkaError, INVALID_PRODUCER_ID_MAPPING for an id that is not known."""
+        """Return an id's transaction. Raises KafkaError INVALID_PRODUCER_ID_MAPPING if unknown."""
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -97,7 +96,7 @@ class TransactionShard:
         done: OwnerDone,
         out: TransactionDecision,
     ) -> None:
-        """InitProducerId: a new owner, or a former owner's open transaction aborted first."""
+        """InitProducerId: set a new owner, or first abort the former owner's open transaction."""
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             if transactional_id in self.in_flight:
@@ -130,7 +129,7 @@ class TransactionShard:
         done: Done,
         out: TransactionDecision,
     ) -> None:
-        """Partitions that are going to be written to."""
+        """Add partitions that will be written to."""
         transaction = self.find(transactional_id)
         try:
             after = decisions.add_partitions(transaction, producer, partitions, now_ms, version)
@@ -151,7 +150,7 @@ class TransactionShard:
         done: OwnerDone,
         out: TransactionDecision,
     ) -> None:
-        """EndTxn: the decision; markers are due when it is durable."""
+        """EndTxn: decide commit or abort; markers are due when the decision is durable."""
         transaction = self.find(transactional_id)
         try:
             after = decisions.end_transaction(
@@ -165,7 +164,7 @@ class TransactionShard:
         except AlreadyDone as already:
             out.answer(_told_owner(already.value, done), ErrorCode.NONE)
             return
-        # The owner goes on with what the transaction will be when its markers are written.
+        # The owner goes on with id and epoch that the completed transaction will have.
         following = decisions.completed(after, after.updated_ms)
         out.write([transaction.becoming(after)], _told_owner(following, done))
 
@@ -176,7 +175,7 @@ class TransactionShard:
         done: Done | None,
         out: TransactionDecision,
     ) -> None:
-        """Abort an open transaction so that its owner cannot go on; markers are due then."""
+        """Abort an open transaction under a raised epoch, so that its owner cannot go on."""
         after = decisions.fence(transaction, now_ms)
 
         def then(code: ErrorCode, following: TransactionDecision) -> None:
@@ -188,21 +187,21 @@ class TransactionShard:
     def complete(
         self, transaction: Transaction, now_ms: int, done: Done, out: TransactionDecision
     ) -> None:
-        """All markers of a prepared transaction are written."""
+        """Complete a prepared transaction, all markers of which are written."""
         after = decisions.completed(transaction.value, now_ms)
         out.write([transaction.becoming(after)], done)
 
     def forget(self, expired: Sequence[Transaction], out: TransactionDecision) -> None:
-        """Tombstones, in one batch; ids whose tombstone cannot be written stay."""
+        """Write tombstones in one batch; if the write fails the ids stay."""
         out.write([transaction.becoming(None) for transaction in expired])
 
     def on_timer(self, timer: Any, out: TransactionDecision) -> None:
-        """No decision here sets one: what comes with time concerns all ids (`upkeep.py`)."""
+        """Unused: no decision here sets a timer; timeouts and expiry are in `upkeep.py`."""
 
     # ---- replay
 
     def replay(self, record: TransactionRecord, offset: int) -> None:
-        """One durable record, from a write just done or from the log."""
+        """Apply one durable record, from a write of this broker or from the log."""
         transactional_id, value = record.key, record.value
         if value is None or value.state is TransactionState.DEAD:
             self.transactions.pop(transactional_id, None)
@@ -219,23 +218,23 @@ class TransactionShard:
             self._prepared.append(transactional_id)
 
     def take_prepared(self) -> list[str]:
-        """Ids that became prepared since this was called last; their markers are due."""
+        """Return the ids that became prepared since the last call; their markers are due."""
         prepared, self._prepared = self._prepared, []
         return prepared
 
     def load_record(self, header: BatchHeader, record: Record) -> None:
-        """One record of the log."""
+        """Note one record of the log."""
         if record.key is None:
             self.skipped_records += 1
             return
-        # A later record takes the place of an earlier one, a tombstone too.
+        # A later record replaces an earlier one of the same key; a tombstone does so too.
         self._noted[bytes(record.key)] = record
 
     def load_marker(self, producer_id: int, *, commit: bool) -> None:
-        """Transactions are not written to in transactions."""
+        """Unused: `__transaction_state` is not written to in transactions."""
 
     def settle(self) -> Iterator[None]:
-        """Decode and replay the noted records; yields now and then."""
+        """Decode and replay the noted records; yields after every `RECORDS_PER_YIELD`."""
         noted, self._noted = self._noted, {}
         for turn, (key, record) in enumerate(noted.items(), 1):
             self._load(key, record)
@@ -243,7 +242,8 @@ class TransactionShard:
                 yield
 
     def _load(self, key: bytes, record: Record) -> None:
-        """What cannot be read is logged and left out: one id less is better than none at all."""
+        """Decode and replay one record. An unreadable one is logged and skipped: losing one id is
+        better than losing all."""
         try:
             decoded = decode_record(key, record.value)
         except ProtocolError as error:

@@ -1,27 +1,28 @@
-"""One transactional id: what its record says, and which record may follow which.
+"""One transactional id: the value of its record, and which state may follow which.
 
-Pure. `TransactionValue` is what a record of `__transaction_state` says, `Transaction` the id as it
-stands, which is its last durable value. A change is
+Pure. `TransactionValue` is the value of a record of `__transaction_state`; `Transaction` is the id
+with its last durable value. A change is
 
     record = transaction.becoming(…a new value…)      refuses what VALID_NEXT forbids
     …the record is written…                           it is in flight, and the id is in transition
-    transaction.replay(record.value)                  it is durable; a write that fails ends here
+    transaction.replay(record.value)                  it is durable; not called if the write fails
 
-While it is in flight nothing else may begin: requests are told CONCURRENT_TRANSACTIONS.
+While it is in flight no other change may begin: requests get CONCURRENT_TRANSACTIONS.
 
 Rules (Kafka's TransactionMetadata; S-TXN-4, S-TXN-7)
 
 1. An epoch above 32765 is exhausted: the next owner gets a new producer id with epoch 0. The last
-   epoch, 32767, is never given out; it fences the owner of 32766.
-2. `last_producer_epoch` is the epoch before the last bump, where a retry of that bump may be
-   recognised by it (KIP-360); it is not in the record and is unknown (-1) after a restart.
-3. With transactions of version 2 (KIP-890) each end of a transaction raises the epoch. When that
-   would exhaust it, `next_producer_id` is written with the decision, markers carry 32767, and the
-   completed transaction has the new id with epoch 0.
-4. Fencing an owner in an open transaction (timeout, or a new owner) raises the epoch in memory and
-   aborts with the raised one. When that write fails the raised epoch is kept, but not raised again.
+   epoch, 32767, is reserved: it is never given out, and fences the owner of 32766.
+2. `last_producer_epoch` is the epoch before the last bump, by which a retry of that bump is
+   recognised (KIP-360). It is not in the record, so it is unknown (-1) after a restart.
+3. With transactions of version 2 (KIP-890) each end of a transaction raises the epoch. If the epoch
+   is exhausted, the decision carries `next_producer_id`, the markers carry 32767, and the completed
+   transaction has the new id with epoch 0.
+4. Fencing an owner in an open transaction (timeout, or a new owner) writes an abort with a raised
+   epoch. If that write fails the epoch is raised in memory, and the next fence does not raise it
+   again.
 
-Which request leads to which value is decided in `decisions.py`.
+`decisions.py` decides which request leads to which value.
 """
 
 from dataclasses import dataclass, replace
@@ -49,13 +50,13 @@ class TransactionState(IntEnum):
     ONGOING = 1
     """Partitions were added; they may have been written to."""
     PREPARE_COMMIT = 2
-    """Decided; the markers are being written."""
+    """The commit is decided; the markers are being written."""
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4
     """All markers are written."""
     COMPLETE_ABORT = 5
     DEAD = 6
-    """The id expires; its tombstone is being written."""
+    """The id has expired; its tombstone is being written."""
     PREPARE_EPOCH_FENCE = 7
     """The owner is being fenced; never written."""
 
@@ -69,7 +70,7 @@ _STATES_BY_LABEL: Final = {state.label: state for state in TransactionState}
 
 
 def state_from_label(label: str) -> TransactionState | None:
-    """The state that Kafka calls so."""
+    """Return the state with this label; None when there is none."""
     return _STATES_BY_LABEL.get(label)
 
 
@@ -86,7 +87,8 @@ VALID_NEXT: Final[dict[TransactionState, frozenset[TransactionState]]] = {
     _S.PREPARE_EPOCH_FENCE: frozenset((_S.PREPARE_ABORT,)),
     _S.DEAD: frozenset(),
 }
-"""Abort out of Empty and Complete is version 2's abort of a transaction that added nothing."""
+"""By state, the states that may follow. PREPARE_ABORT after Empty or Complete is version 2's abort
+of a transaction that added no partition."""
 
 PREPARED: Final = frozenset((_S.PREPARE_COMMIT, _S.PREPARE_ABORT))
 COMPLETE: Final = frozenset((_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT))
@@ -96,7 +98,7 @@ AT_REST: Final = COMPLETE | {_S.EMPTY}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionValue:
-    """What a record says. Times are wall-clock milliseconds."""
+    """The value of a record. Times are wall-clock milliseconds."""
 
     producer_id: int
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -107,32 +109,32 @@ class TransactionValue:
     state: TransactionState = TransactionState.EMPTY
     partitions: frozenset[TopicPartition] = frozenset()
     start_ms: int = NO_TIMESTAMP
-    """When the first partition was added; of the last transaction when none is open."""
+    """When the first partition was added to the open transaction, or else to the last one."""
     updated_ms: int
     client_version: int = 0
     """The transaction.version that the owner of the transaction speaks."""
 
     @property
     def is_epoch_exhausted(self) -> bool:
-        """Rule 1."""
+        """Whether the next owner needs a new producer id (rule 1)."""
         return is_epoch_exhausted(self.producer_epoch)
 
     @property
     def bumps_epochs(self) -> bool:
-        """Rule 3."""
+        """Whether each end of a transaction raises the epoch (rule 3)."""
         return self.client_version >= VERSION_2
 
 
 def is_epoch_exhausted(epoch: int) -> bool:
-    """No owner may be given the epoch after this one."""
+    """Whether no owner may get the epoch after this one (rule 1)."""
     return epoch >= LAST_EPOCH - 1
 
 
 @dataclass(slots=True)
 class TransactionRecord:
-    """The id `key` has this value from here on; None: it is forgotten (tombstone).
+    """Gives the id `key` this value; None: the id is forgotten (tombstone).
 
-    Nobody changes one; it is not frozen, for that costs more than all else that is done with it.
+    Never changed, but not frozen, because freezing costs more than everything else done with it.
     """
 
     key: str
@@ -144,17 +146,17 @@ class InvalidTransition(Exception):
 
 
 class Transaction:
-    """A transactional id."""
+    """A transactional id with its last durable value."""
 
     __slots__ = ("_in_flight", "fence_failed", "transactional_id", "value")
 
     def __init__(
         self, transactional_id: str, value: TransactionValue, in_flight: InFlight[TransactionRecord]
     ) -> None:
-        """`in_flight`: of its shard."""
+        """`in_flight` is the table of its shard."""
         self.transactional_id = transactional_id
         self.value = value
-        """The last durable one."""
+        """The last durable value; its epoch is raised after a failed fence (rule 4)."""
         self._in_flight = in_flight
         self.fence_failed = False
         """The epoch was raised to fence the owner, but that could not be written (rule 4)."""
@@ -169,16 +171,19 @@ class Transaction:
 
     @property
     def state(self) -> TransactionState:
-        """The last durable one."""
+        """The last durable state."""
         return self.value.state
 
     @property
     def in_transition(self) -> bool:
-        """A record is being written."""
+        """Whether a record of the id is in flight."""
         return self.transactional_id in self._in_flight
 
     def becoming(self, after: TransactionValue | None) -> TransactionRecord:
-        """The record that makes it `after`, or has it forgotten. Raises InvalidTransition."""
+        """Return the record that changes it to `after`; None: a tombstone.
+
+        Raises InvalidTransition.
+        """
         state = TransactionState.DEAD if after is None else after.state
         if self.in_transition:
             raise InvalidTransition(f"{self} is asked for {state.label} meanwhile")
@@ -187,13 +192,13 @@ class Transaction:
         return TransactionRecord(self.transactional_id, after)
 
     def replay(self, value: TransactionValue) -> None:
-        """This is durable."""
+        """Take over a durable value."""
         self.value = value
         if value.state in COMPLETE:
             self.fence_failed = False
 
     def note_failed_fence(self, epoch: int) -> None:
-        """The record that fences the owner could not be written: the epoch stays raised."""
+        """The write that fences the owner has failed: raise the epoch in memory, once (rule 4)."""
         if not self.fence_failed:
             last = self.value.producer_epoch
             self.value = replace(self.value, producer_epoch=epoch, last_producer_epoch=last)

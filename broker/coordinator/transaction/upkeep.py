@@ -1,17 +1,17 @@
-"""What the transaction coordinator does on its own: as time goes by, and after a start.
+"""The transaction coordinator's work without a request: timeouts, expiry, and after loading.
 
 In rounds, one partition after the other:
 
-* Open transactions that outlived their timeout are aborted, every
-  `transaction.abort.timed.out.transaction.cleanup.interval.ms`.
-* Ids that were at rest for `transactional.id.expiration.ms` are forgotten, every
-  `transaction.remove.expired.transaction.cleanup.interval.ms`.
+* Every `transaction.abort.timed.out.transaction.cleanup.interval.ms` it aborts open transactions
+  that have outlived their timeout.
+* Every `transaction.remove.expired.transaction.cleanup.interval.ms` it forgets ids that were at
+  rest for `transactional.id.expiration.ms`.
 
-When a partition was loaded, what was decided before is carried out (S-TXN-6).
+When a partition was loaded, it completes the prepared transactions (S-TXN-6).
 
-A partition may have a hundred thousand ids, and aborting one transaction is three appends. So each
-partition is walked through in turns of two milliseconds (`broker.world.turns`); every id is looked
-at as it is in its turn.
+A partition may have a hundred thousand ids, and aborting one transaction takes three appends. So a
+walk through a partition goes in turns of two milliseconds (`broker.world.turns`), and looks up each
+id when its turn comes.
 """
 
 import logging
@@ -32,16 +32,16 @@ from storage.clock import Clock
 logger = logging.getLogger(__name__)
 
 ROUND_PAUSE_S: Final = 0.02
-"""Between two partitions of a round."""
+"""Seconds between two partitions of a round."""
 TOMBSTONES_PER_BATCH: Final = 100
-"""About a millisecond."""
+"""Tombstones written at a time: about a millisecond."""
 
 _Concerns = Callable[[Transaction], bool]
 _Act = Callable[[TransactionShard, Sequence[Transaction]], None]
 
 
 class _Walk:
-    """Through the ids of a partition: `act` gets those of a turn that `concerns` says yes to."""
+    """A walk through a partition's ids: calls `act` with those for which `concerns` is true."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class _Walk:
         *,
         at_once: int,
     ) -> None:
-        """`at_once`: how many are acted on together."""
+        """`at_once`: how many ids `act` gets at most in one call."""
         self.shard = shard
         self._concerns = concerns
         self._act = act
@@ -67,7 +67,7 @@ class _Walk:
         self.is_over = False
 
     def go_on(self) -> None:
-        """One turn; the rest follows in later ones."""
+        """Do one turn, and schedule the next one if ids are left."""
         if not self._is_current():
             self.is_over = True
             return
@@ -90,8 +90,8 @@ class _Walk:
 
 
 class Upkeep:
-    """Aborts transactions that time out, forgets ids that nobody uses, and finishes what a start
-    found."""
+    """Aborts transactions that time out, forgets expired ids, and completes the prepared
+    transactions of a loaded partition."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Upkeep:
         self._walks: dict[tuple[int, _Act], _Walk] = {}
 
     def start(self) -> None:
-        """The first rounds begin after their intervals."""
+        """Schedule the first rounds, one interval from now."""
         settings = self._settings
         self._schedule(
             settings.abort_timed_out_interval_ms, self._is_timed_out, self._abort_timed_out, 1
@@ -125,12 +125,12 @@ class Upkeep:
         )
 
     def stop(self) -> None:
-        """No more rounds."""
+        """Cancel the next rounds."""
         for handle in self._rounds.values():
             handle.cancel()
 
     def carry_out(self, shard: TransactionShard, prepared: Iterable[str]) -> None:
-        """Write the markers of what was found prepared in a partition that was loaded."""
+        """Write the markers of transactions found prepared in a partition that was loaded."""
         self._walk(shard, lambda one: one.state in PREPARED, self._write_markers, 1, prepared)
 
     def _schedule(self, period_ms: int, concerns: _Concerns, act: _Act, at_once: int) -> None:
@@ -153,10 +153,10 @@ class Upkeep:
         at_once: int,
         ids: Iterable[str] | None = None,
     ) -> None:
-        """Through all ids of the partition, or through these."""
+        """Begin a walk through all ids of the partition, or through `ids`."""
         before = self._walks.get((shard.partition, act))
         if before is not None and before.shard is shard and not before.is_over:
-            return  # It is still at it.
+            return  # The walk of the last round is not over yet.
         walk = self._walks[shard.partition, act] = _Walk(
             shard,
             shard.transactions if ids is None else ids,

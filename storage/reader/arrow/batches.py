@@ -1,8 +1,8 @@
-"""From records that were found to Arrow arrays: columns of keys and values in one copy each.
+"""Makes Arrow arrays of the records found, copying the bytes of keys and values only once.
 
-Key and value bytes lie in the payload with gaps between them. Seen as one Arrow array over the
-payload (key, gap, value, gap, …: only offsets are made), they are what `take` picks out of it; so
-each byte that is asked for is copied once, by Arrow, and no Python object is made for it.
+Key and value bytes lie in the payload with gaps between them. An Arrow array over the payload (key,
+gap, key, gap, …, made of offsets only) is given to `take`, which picks out the keys, or the values.
+So Arrow copies each requested byte once, and no Python object is made for it.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,11 +29,11 @@ class Assembler:
         self.schema = schema_of(columns)
 
     def batch(self, found: Found) -> pa.RecordBatch:
-        """The records of the task's range, and of its times; perhaps none."""
+        """Return the records in the task's range of offsets and times; may be empty."""
         times = _timestamps(found)
         rows = _rows(found.offsets, times, self._task)
         arrays = [_MAKERS[name](self._task, found, times, rows) for name in self.schema.names]
-        if not arrays:  # only how many there are is of interest
+        if not arrays:  # no columns: only the number of rows is wanted
             return _counted(len(found.offsets) if rows is None else len(rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -43,7 +43,7 @@ def _counted(rows: int) -> pa.RecordBatch:
 
 
 def _timestamps(found: Found) -> Ints:
-    """In ms."""
+    """Return the timestamp of each record, ms, shape (records,)."""
     batches, owners = found.batches, found.owners
     times: Ints = batches["base_timestamp"][owners] + found.fields.timestamp_deltas
     by_log = (batches["attributes"] & TIMESTAMP_TYPE_BIT) != 0
@@ -53,7 +53,7 @@ def _timestamps(found: Found) -> Ints:
 
 
 def _rows(offsets: Ints, times: Ints, task: ScanTask) -> Ints | None:
-    """Which records are in the ranges; None: all."""
+    """Return the indexes of the records in the task's ranges; None: all."""
     if not len(offsets):
         return None
     keep = None
@@ -75,7 +75,7 @@ def _of(values: npt.NDArray[Any], rows: Ints | None) -> npt.NDArray[Any]:
 
 
 def _binary(payload: bytes, starts: Ints, lengths: Ints, rows: Ints | None) -> pa.Array:
-    """A length of -1 is a null."""
+    """Return the binary column of slices of the payload; a length of -1 is a null."""
     starts, lengths = _of(starts, rows), _of(lengths, rows)
     count = len(starts)
     bounds = np.empty(2 * count + 1, np.int32)
@@ -105,7 +105,7 @@ def _topic(task: ScanTask, found: Found, times: Ints, rows: Ints | None) -> pa.A
 
 
 def repeated(text: str, count: int) -> pa.Array:
-    """So many times the same string."""
+    """Return a column with the same string `count` times."""
     content = text.encode()
     bounds = np.arange(0, (count + 1) * len(content), len(content), dtype=np.int32)
     if not content:
@@ -127,7 +127,7 @@ _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
 
 def dated(times: Ints) -> pa.Array:
-    """Milliseconds as timestamps of microseconds. What does not fit wraps, as in Spark."""
+    """Convert milliseconds to timestamps of microseconds. Overflow wraps, as in Spark."""
     return pa.Array.from_buffers(_TIMESTAMP, len(times), [None, pa.py_buffer(times * 1000)])
 
 
@@ -154,13 +154,13 @@ def _headers(task: ScanTask, found: Found, times: Ints, rows: Ints | None) -> pa
 def headers_array(
     count: int, some: Ints, headers: Sequence[Sequence[tuple[str, bytes | None]]]
 ) -> pa.Array:
-    """`count` rows, of which those at `some` have headers; the others are null."""
+    """Return a column of `count` rows: those at the indexes `some` have headers, others null."""
     sizes = np.zeros(count + 1, np.int64)
     sizes[some + 1] = [len(one) for one in headers]
     flat = [pair for one in headers for pair in one]
     content = pa.StructArray.from_arrays(
         [
-            # Names that are not UTF-8 are mended as Java does it.
+            # Invalid UTF-8 in names is replaced as in Java.
             pa.array(
                 [
                     name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,9 +1,9 @@
-"""From bytes of a record file to records that were found but not copied: some megabytes at a time.
+"""Locates records in the bytes of a record file, without copying them, some megabytes at a time.
 
-A chunk is whole batches as they were read. Which of them a task wants shows in their headers
-(offsets, control, aborted); only those have their checksum compared and their records looked for.
-Plain batches stay where they were read; if one of a chunk is compressed, all wanted ones are put
-behind each other, inflated.
+A chunk is whole batches as they were read. Their headers tell which a task wants (offsets, control,
+aborted, times); only the wanted ones get their checksum verified and their records located. Plain
+batches stay where they were read; if any wanted batch of a chunk is compressed, all wanted ones are
+decompressed and joined.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,17 +33,17 @@ Ints = npt.NDArray[np.int64]
 
 _PADDING: Final = bytes(PAD)
 _INFLATED: Final = 64 * 1024 * 1024
-"""Plain bytes that are decoded at once; a batch may be larger."""
+"""Decompressed bytes that are handled at once; a single batch may be larger."""
 _GUESS: Final = 64
-"""One call inflates what grows to at most so many times its bytes, which nearly all data does."""
+"""Batches that grow at most so many times, as nearly all do, are decompressed in one call."""
 
 Complain = Callable[[int, int, str], Exception]
-"""(base offset of a batch, its position in the file, what is wrong with it)"""
+"""(base offset of a batch, its position in the file, message) -> the exception to raise."""
 
 
 @dataclass(slots=True)
 class Found:
-    """Records of some batches, all wanted; arrays of shape (records,) unless said otherwise."""
+    """Located records of wanted batches; arrays have shape (records,) unless noted."""
 
     payload: bytes
     fields: RecordColumns
@@ -55,7 +55,7 @@ class Found:
 
 
 def wanted_batches(batches: Columns, task: ScanTask) -> Ints:
-    """Indexes of the batches that hold records for the task."""
+    """Return the indexes of the batches that may hold records of the task."""
     attributes, bases = batches["attributes"], batches["base_offset"]
     wanted = (
         (bases < task.end_offset)
@@ -77,7 +77,7 @@ def _aborted(batches: Columns, aborted: tuple[tuple[int, int, int], ...]) -> npt
         return found
     table = np.array(aborted, np.int64).reshape(-1, 3)
     bases, producers = batches["base_offset"][rows], batches["producer_id"][rows]
-    # One producer's transactions do not overlap: of those that began before, the last may hold it.
+    # A producer's transactions do not overlap: only the last that began before a batch may hold it.
     table = table[np.lexsort((table[:, 1], table[:, 0]))]
     for producer in np.unique(producers).tolist():
         own = table[
@@ -96,9 +96,10 @@ def _aborted(batches: Columns, aborted: tuple[tuple[int, int, int], ...]) -> npt
 
 
 def found_in(frames: Frames, task: ScanTask, complain: Complain) -> Iterator[Found]:
-    """The records of a chunk of format 2 that the task asks for, in one piece or in several.
+    """Yield the records of the wanted batches of a chunk of format 2, in one or several pieces.
 
-    Batches that reach beyond the task's range are cut to it. Raises what `complain` makes.
+    Records outside the task's range are not left out here (`Assembler`). Raises what `complain`
+    makes.
     """
     batches = batch_columns(frames)
     wanted = wanted_batches(batches, task)
@@ -141,10 +142,10 @@ def found_in(frames: Frames, task: ScanTask, complain: Complain) -> Iterator[Fou
 
 
 def _padded(frames: Frames) -> bytes:
-    """The chunk, with something behind it; copied only where nothing was read behind it."""
+    """Return the chunk with at least `PAD` bytes after it, copied only if none were read there."""
     whole = frames.chunk.obj
     if len(frames.starts) > 1 and type(whole) is bytes:
-        # Of more than one batch: the begin of what was read (`FrameWalk`).
+        # A chunk of several batches is the start of what was read (`FrameWalk`).
         return whole if len(whole) - len(frames.chunk) >= PAD else whole + _PADDING
     return bytes(frames.chunk) + _PADDING
 
@@ -196,7 +197,7 @@ def _joined(
 
 
 def _culprit(payload: bytes, starts: Ints, stops: Ints, owners: Ints, part: Ints) -> int:
-    """Which batch has a record that cannot be read: the chunk's are tried one after the other."""
+    """Return the index of the batch with an unreadable record, by trying one after the other."""
     for place, index in enumerate(part.tolist()):
         rows = np.flatnonzero(owners == place)
         try:

@@ -1,9 +1,9 @@
-"""A topic as an Arrow dataset: nothing is read before a query says what of it is needed.
+"""A topic as an Arrow dataset: a query reads only the parts of the log and the columns it needs.
 
-Engines that read Arrow datasets (DuckDB, Polars, Arrow's own) hand over the columns and the filter
-of a query. Which parts of the log the filter leaves out is Arrow's to find: each task of a plan
-becomes a fragment that guarantees its topic, partition, offsets and times, and Arrow simplifies the
-filter by that. What is left is read in the order of offsets and filtered row by row.
+Engines that read Arrow datasets (DuckDB, Polars, Arrow's own) pass the columns and the filter of a
+query. Arrow finds the parts of the log that the filter excludes: each task of a plan becomes a
+fragment that guarantees its topic, partition, offsets and times, by which Arrow simplifies the
+filter. The remaining tasks are read in the order of offsets and filtered row by row.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,13 +23,14 @@ from storage.reader.arrow.schema import SCHEMA, schema_of
 from storage.reader.scan import ScanPlan, ScanRequest, ScanTask, plan
 
 GRAIN: Final = 8 * 1024 * 1024
-"""Of log that a filter takes or leaves: the index could say more, each task costs some time."""
+"""Bytes of log that a filter takes or leaves out. The indexes would allow smaller tasks, but each
+task costs some time."""
 
 Columns = Sequence[str] | Mapping[str, Any] | None
 
 
 class Scanned:
-    """What queries have read of a dataset so far."""
+    """Counts of what queries have read of a dataset so far."""
 
     def __init__(self, fs: FileSystem) -> None:
         self.fs = MeteredFileSystem(fs)
@@ -38,18 +39,18 @@ class Scanned:
         self.tasks_left_out = 0
         """Parts that a filter made unnecessary."""
         self.tasks_believed_late = 0
-        """Of those, parts that only `lateness_ms` says nothing of the filter can be in."""
+        """Those of `tasks_left_out` that were left out only because of `lateness_ms`."""
         self.failure: Exception | None = None
-        """What ended a query, as it was raised: an engine may report it as its own."""
+        """The exception that ended the last failed query; an engine may wrap it in its own."""
 
     @property
     def bytes(self) -> int:
-        """Of all files, indexes included."""
+        """Bytes read of all files, indexes included."""
         return self.fs.bytes_read
 
 
 class LogDataset(ds.Dataset):  # type: ignore[misc]
-    """What a request is about; each query plans anew, so it sees what was appended meanwhile."""
+    """The records of a request. Each query plans again, so it sees records appended since."""
 
     _request: ScanRequest
     _filter: Any
@@ -58,7 +59,7 @@ class LogDataset(ds.Dataset):  # type: ignore[misc]
     def __init__(
         self, request: ScanRequest, fs: FileSystem | None = None, *, only: Any = None
     ) -> None:
-        # The base class must not be initialised: it stands for a dataset of Arrow's own.
+        # Do not call the base class: its initialiser is for Arrow's own datasets.
         self._request = replace(
             request, with_times=True, split_bytes=min(request.split_bytes or GRAIN, GRAIN)
         )
@@ -75,11 +76,11 @@ class LogDataset(ds.Dataset):  # type: ignore[misc]
 
     @property
     def partition_expression(self) -> Any:
-        """Nothing holds for all rows."""
+        """The guarantee for all rows: none."""
         return pc.scalar(True)
 
     def plan(self, filter: Any = None) -> ScanPlan:
-        """What a query with that filter reads. Raises the scan errors, OSError."""
+        """Return what a query with that filter reads. Raises the scan errors, OSError."""
         whole = plan(self._request, self.scanned.fs)
         condition = self._both(filter)
         if condition is None:
@@ -88,12 +89,12 @@ class LogDataset(ds.Dataset):  # type: ignore[misc]
         return replace(whole, tasks=kept)
 
     def scanner(self, columns: Columns = None, filter: Any = None, **options: Any) -> "LogScanner":
-        """What reads it, as `pyarrow.dataset.Scanner` does; that one's `options` have no effect."""
+        """Return a scanner like `pyarrow.dataset.Scanner`, whose `options` have no effect."""
         condition = self._both(filter)
         return LogScanner(self._batches(condition, _needed(columns, condition)), columns, condition)
 
     def filter(self, expression: Any) -> "LogDataset":
-        """The same with a filter for every query."""
+        """Return the same dataset with a filter for every query."""
         other = LogDataset(self._request, only=self._both(expression))
         other.scanned = self.scanned
         return other
@@ -129,9 +130,9 @@ class LogDataset(ds.Dataset):  # type: ignore[misc]
 
 
 class LogScanner:
-    """One pass over a dataset: filtered and projected batch by batch, by the thread that asks.
+    """One pass over a dataset, filtered and projected batch by batch in the caller's thread.
 
-    Arrow's own scanner reads ahead in threads, which outlive a query that has seen enough.
+    Arrow's own scanner reads ahead in threads, which outlive a query that ends early.
     """
 
     def __init__(self, batches: Iterator[pa.RecordBatch], columns: Columns, condition: Any) -> None:
@@ -146,14 +147,14 @@ class LogScanner:
 
     @property
     def projected_schema(self) -> pa.Schema:
-        """Of what comes out."""
+        """The schema of the result."""
         if not isinstance(self._columns, Mapping):
             return schema_of(self._columns)
         nothing = ds.InMemoryDataset(SCHEMA.empty_table())
         return nothing.scanner(columns=self._columns).projected_schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """None is empty. Raises the scan errors, OSError."""
+        """Yield the result, without empty batches. Raises the scan errors, OSError."""
         for batch in self._batches:
             table = pa.Table.from_batches([batch])
             if isinstance(self._columns, Mapping):
@@ -166,15 +167,15 @@ class LogScanner:
             yield from (one for one in table.to_batches() if one.num_rows)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The same as a stream."""
+        """Return the result as a stream."""
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def to_table(self) -> pa.Table:
-        """All of it."""
+        """Return the whole result."""
         return self.to_reader().read_all()
 
     def head(self, num_rows: int) -> pa.Table:
-        """The first rows; no more than these are read."""
+        """Return the first rows; stops reading when it has them."""
         batches: list[pa.RecordBatch] = []
         left = num_rows
         for batch in self.to_batches():
@@ -185,13 +186,13 @@ class LogScanner:
         return pa.Table.from_batches(batches, self.projected_schema)
 
     def count_rows(self) -> int:
-        """How many come out."""
+        """Return the number of rows of the result."""
         return sum(batch.num_rows for batch in self.to_batches())
 
 
 def _needed(columns: Columns, condition: Any) -> list[str]:
-    """The columns that have to be decoded, and perhaps some more: expressions are not looked into,
-    but the name of a column that one uses is part of its text."""
+    """Return the columns that must be decoded, and perhaps more: expressions are not parsed, but
+    searched for the names of columns."""
     if columns is None:
         return list(SCHEMA.names)
     words = [str(one) for one in columns.values()] if isinstance(columns, Mapping) else []
@@ -203,11 +204,11 @@ def _needed(columns: Columns, condition: Any) -> list[str]:
 
 _STAMP: Final = SCHEMA.field("timestamp").type
 _MOST_MS: Final = 1 << 52
-"""In microseconds it still is an int64; later times are not compared."""
+"""Milliseconds that fit into an int64 as microseconds; later times are not compared."""
 
 
 def _surviving(tasks: Sequence[ScanTask], condition: Any) -> list[int]:
-    """Indexes of the tasks that may hold a row for which the condition is true."""
+    """Return the indexes of the tasks that may hold a row for which the condition is true."""
     form, nowhere = ds.IpcFileFormat(), arrow_fs.LocalFileSystem()
     fragments = [
         form.make_fragment(str(index), nowhere, partition_expression=_guarantee(task))
@@ -218,7 +219,7 @@ def _surviving(tasks: Sequence[ScanTask], condition: Any) -> list[int]:
 
 
 def _guarantee(task: ScanTask) -> Any:
-    """What holds for every row of a task."""
+    """Return an expression that holds for every row of a task."""
     true = (
         (pc.field("topic") == task.topic)
         & (pc.field("partition") == pa.scalar(task.partition, pa.int32()))

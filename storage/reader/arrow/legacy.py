@@ -1,4 +1,4 @@
-"""Records of formats 0 and 1 in Arrow: one by one, they are old logs."""
+"""Records of formats 0 and 1 as Arrow batches, made one by one, because only old logs have them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from storage.reader.scan import ScanTask
 def legacy_batch(
     frames: Frames, task: ScanTask, columns: Sequence[str] | None, complain: Complain
 ) -> pa.RecordBatch:
-    """The records of a chunk that are the task's. Raises what `complain` makes."""
+    """Return the records of a chunk that belong to the task. Raises what `complain` makes."""
     rows: list[tuple[int, int, int, bytes | None, bytes | None]] = []
     for at in frames.starts:
         try:

@@ -1,18 +1,18 @@
-"""How much was read of log directories, for those who want to know what a query has cost."""
+"""Counts the bytes read of log directories, to show what a query has cost."""
 
 from storage.filesystem import File, FileSystem
 from storage.reader.read_only import ReadOnlyFile, ReadOnlyFileSystem
 
 
 class MeteredFileSystem(ReadOnlyFileSystem):
-    """A read-only file system that counts the bytes its files have given."""
+    """A read-only file system that counts the bytes read from its files."""
 
     __slots__ = ("bytes_read",)
 
     def __init__(self, fs: FileSystem) -> None:
         super().__init__(fs)
         self.bytes_read = 0
-        """Of all files since it was made, indexes included."""
+        """Bytes read from all files since it was made, indexes included."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         """As `ReadOnlyFileSystem` does."""

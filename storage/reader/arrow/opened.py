@@ -1,15 +1,14 @@
-"""The record file that a task's offsets are in now, open, and where to begin in it.
+"""Opens the record file that holds a task's offsets now, and finds where to begin in it.
 
 A task names a segment and positions as they were when it was planned. Since then retention may have
-removed the segment, and compaction may have put another file in its place, or merged it into one
-with a lower base. What was opened stays as it is, whatever becomes of its name; so it is enough to
-find out once:
+removed the segment, and compaction may have replaced its file, or merged it into one with a lower
+base offset. An open file does not change when its name does, so finding it once is enough:
 
-* the file has the planned name, and begins a batch at the planned position whose base offset is not
-  above the first offset of the task: all below the position is below the task, whether the file is
-  the planned one or not;
-* otherwise the directory is listed and the segment responsible for the offset is searched by its
-  index. A name may vanish between the two, so that is tried some times.
+* If the file of the planned name has, at the planned position, a batch that holds the first offset
+  of the task, or that position is 0, the file is used: everything before the position is below the
+  task, whether or not the file is the planned one.
+* Otherwise the directory is listed, and the index of the segment that covers the offset is
+  searched. A file may vanish between the two, so this is retried some times.
 """
 
 from collections.abc import Iterator
@@ -35,16 +34,16 @@ class Place:
     file: File
     start: int
     likely_end: int
-    """Mostly nothing of the task is behind it."""
+    """The task's records usually end here."""
     end: int
-    """Bytes from here on were written later."""
+    """Size of the file when it was opened; later bytes are not read."""
     until: int
-    """The offset where another segment begins, or the task ends."""
+    """The offset at which the next segment begins, or the task ends."""
 
 
 @contextmanager
 def opened(fs: FileSystem, task: ScanTask, start_offset: int) -> Iterator[Place | None]:
-    """The place of the task's records from `start_offset` on; None when there are no more.
+    """Open the place of the task's records from `start_offset` on; None if there are no more.
 
     Raises RecordsGone, CorruptLog, OSError.
     """
@@ -103,8 +102,8 @@ def _searched(fs: FileSystem, task: ScanTask, start_offset: int) -> Place | None
         found = seeker.find(start_offset)
         until = task.end_offset if segment.until is None else min(segment.until, task.end_offset)
         if found is None:
-            # The segment ends below: what there was of the range has been compacted away, or is
-            # the next segment's.
+            # The segment ends below the offset: compaction removed the records of the range, or the
+            # next segment has them.
             return Place(seeker.file, seeker.size, seeker.size, seeker.size, until)
         likely = seeker.end_of(until)
         return Place(seeker.file, found.position, likely, seeker.size, until)

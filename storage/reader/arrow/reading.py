@@ -1,4 +1,4 @@
-"""One task, read: its segment from the first position on, a few megabytes at a time."""
+"""Reads one task: its segment from the start position on, a few megabytes at a time."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -18,7 +18,7 @@ from storage.reader.read_only import ReadOnlyFileSystem
 from storage.reader.scan import CorruptLog, ScanTask
 
 CHUNK: Final = 4 * 1024 * 1024
-"""Of log at a time: it and what is made of it stay in the processor's cache."""
+"""Bytes of log read at a time; they and the arrays made of them stay in the processor's cache."""
 _OFFSET: Final = 8
 """Bytes of a batch's base offset, which it begins with."""
 
@@ -30,15 +30,15 @@ def read_task(
     batch_rows: int | None = None,
     fs: FileSystem | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The records of a task in the order of offsets, as batches of `schema_of(columns)`.
+    """Yield the records of a task in the order of offsets, as batches of `schema_of(columns)`.
 
-    Columns that are not asked for are not made. Control records are left out, and those of aborted
-    transactions where the task names these. No batch has more than `batch_rows` rows; without it a
-    batch is what a few megabytes of log hold. None is empty.
+    Only the requested columns are made. Control records are left out, and so are records of aborted
+    transactions that the task names. A batch has at most `batch_rows` rows, or by default the
+    records of a few megabytes of log; no batch is empty.
 
-    Raises CorruptLog at a batch that cannot be read or whose checksum is wrong (what is before it
-    has come out), RecordsGone when retention was quicker (unless the task is lenient), ValueError
-    for a column that is none, OSError.
+    Raises CorruptLog at a batch that cannot be read or has a wrong checksum (after the records
+    before it were yielded), RecordsGone if retention has removed records (unless the task is
+    lenient), ValueError for an unknown column, OSError.
     """
     reader = _TaskReader(ReadOnlyFileSystem(OsFileSystem() if fs is None else fs), task, columns)
     for batch in reader.batches():
@@ -94,6 +94,6 @@ class _TaskReader:
         raise complain(following, position, walk.ended.value)
 
     def _is_behind(self, place: Place, position: int) -> bool:
-        """Whether what is being written at the end of the file is beyond the task's range."""
+        """Whether the incomplete batch at the end of the file is beyond the task's range."""
         head = place.file.pread(_OFFSET, position)
         return len(head) == _OFFSET and int.from_bytes(head, "big", signed=True) >= place.until

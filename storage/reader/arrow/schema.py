@@ -19,14 +19,14 @@ SCHEMA: Final = pa.schema(
         ("headers", HEADERS),
     ]
 )
-"""`timestampType`: -1 none (format 0), 0 CreateTime, 1 LogAppendTime. `headers` is null where a
-record has none. A record of format 0 is dated one millisecond before 1970, as in Spark."""
+"""`timestampType`: -1 none (format 0), 0 CreateTime, 1 LogAppendTime. `headers` is null if a record
+has none. A record of format 0 is dated one millisecond before 1970, as in Spark."""
 
 NO_TIMESTAMP_TYPE: Final = -1
 
 
 def schema_of(columns: Sequence[str] | None) -> pa.Schema:
-    """Those columns, in that order; None: all. Raises ValueError for a name that is none."""
+    """Return the schema of these columns, in this order; None: all. Raises ValueError."""
     if columns is None:
         return SCHEMA
     unknown = [name for name in columns if name not in SCHEMA.names]

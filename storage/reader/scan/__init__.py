@@ -1,10 +1,10 @@
-"""Reading a log directory in parallel, first half: what to read, as values that can be handed out.
+"""Reading a log directory in parallel, first half: planning what to read, as values that pickle.
 
     request = ScanRequest(directories=("/tmp/kafka-logs",), topics=("orders",))
     for task in plan(request).tasks: ...       # each may be read anywhere (`storage.reader.arrow`)
 
-A plan is made of offsets, which mean the same whatever becomes of the files (`ScanTask`). It never
-goes beyond the high watermark unless asked, so nothing that a broker is writing is in it.
+A plan consists of ranges of offsets, which stay valid if the files change (`ScanTask`). It never
+goes beyond the high watermark unless asked to, so it has nothing that a broker is writing.
 """
 
 from storage.reader.scan.errors import (

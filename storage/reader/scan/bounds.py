@@ -1,9 +1,9 @@
-"""Between which offsets a partition can be read: from its checkpoints and the end of its log.
+"""The offsets between which a partition can be read, from its checkpoints and the end of its log.
 
-The high watermark is the one of `replication-offset-checkpoint`, which a broker writes every few
-seconds: what it has appended since is not there yet. Where the file is absent (a copy of partition
-directories) it is the log end, and `is_known` is False. A partition that the file does not name
-has a high watermark of 0, as for Kafka.
+The high watermark is the one in `replication-offset-checkpoint`, which a broker writes every few
+seconds: records appended since are above it. If the file is absent (a copy of partition
+directories) the log end is used, and `is_known` is False. A partition that the file does not name
+has a high watermark of 0, as in Kafka.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from storage.reader.scan.segments import SegmentPlace
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Offsets; ends are exclusive."""
+    """Offsets of a partition; ends are exclusive. `is_known`: of the high watermark."""
 
     log_start_offset: int
     high_watermark: int
@@ -37,12 +37,12 @@ class Checkpoints:
         self._read: dict[str, dict[str, dict[TopicPartition, int] | None]] = {}
 
     def log_start(self, partition_directory: str, where: TopicPartition) -> int:
-        """0 where nothing is said. Raises CheckpointError, OSError."""
+        """Return the checkpointed log start offset; 0 if none. Raises CheckpointError, OSError."""
         known = self._of(partition_directory, LOG_START_OFFSET_CHECKPOINT)
         return (known or {}).get(where, 0)
 
     def high_watermark(self, partition_directory: str, where: TopicPartition) -> int | None:
-        """None without a checkpoint. Raises CheckpointError, OSError."""
+        """Return the high watermark; None without a checkpoint. Raises CheckpointError, OSError."""
         known = self._of(partition_directory, HIGH_WATERMARK_CHECKPOINT)
         return None if known is None else known.get(where, 0)
 
@@ -62,9 +62,9 @@ def bounds_of(
     segments: list[SegmentPlace],
     checkpoints: Checkpoints,
 ) -> Bounds:
-    """Raises CorruptLog, CheckpointError, OSError.
+    """Return the bounds of a partition. Raises CorruptLog, CheckpointError, OSError.
 
-    The checkpoints have to be read before the log: the log may only be ahead of them.
+    Reads the checkpoints before the log, so that the log can only be ahead of them.
     """
     start = checkpoints.log_start(directory, where)
     high_watermark = checkpoints.high_watermark(directory, where)
@@ -96,7 +96,7 @@ def _log_end(
         if nonsense and file.pread(HEADER_UP_TO_MAGIC, walk.position).strip(b"\0"):
             if high_watermark is None:
                 raise CorruptLog(where, end, view.path, walk.position, "no batch begins here")
-            return max(end, high_watermark)  # whoever reads so far meets it
+            return max(end, high_watermark)  # a reader that gets there reports the damage
         return end
     finally:
         file.close()

@@ -1,4 +1,4 @@
-"""What can be wrong with a scan, each naming topic, partition and offset."""
+"""The errors of planning and reading a scan."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ class ScanError(Exception):
     """Base of the errors of planning and reading. They pickle: tasks may run elsewhere."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By default an exception is made anew from `args`, which here is one sentence.
+        # By default unpickling calls the class with `args`, which here is only the message.
         return _remade, (type(self), str(self), self.__dict__)
 
 
@@ -21,7 +21,7 @@ def _remade(kind: type[ScanError], message: str, state: dict[str, object]) -> Sc
 
 
 class UnknownTopic(ScanError):
-    """A topic or partition that was asked for is in no directory."""
+    """A requested topic or partition is in no directory."""
 
     def __init__(self, name: str, directories: Sequence[str], known: Sequence[str]) -> None:
         there = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
@@ -33,7 +33,7 @@ class UnknownTopic(ScanError):
 
 
 class NoLogDirectory(ScanError):
-    """A directory that was named cannot be read, or is none of Kafka's."""
+    """A named directory cannot be read, is not a log directory, or repeats a partition."""
 
     def __init__(self, directory: str, why: str) -> None:
         super().__init__(f"{directory}: {why}")
@@ -54,7 +54,7 @@ class RecordsGone(ScanError):
 
 
 class CorruptLog(ScanError):
-    """Bytes of a record file are not what a log holds."""
+    """Bytes of a record file are not valid batches."""
 
     def __init__(
         self, where: TopicPartition, offset: int, path: str, position: int, why: str
@@ -62,6 +62,6 @@ class CorruptLog(ScanError):
         super().__init__(f"{where}, offset {offset}: {why} ({path}, byte {position})")
         self.topic_partition = where
         self.offset = offset
-        """Of the batch; where that is not known, the first offset that could not be read."""
+        """Offset of the batch; if unknown, the first offset that could not be read."""
         self.path = path
         self.position = position

@@ -1,9 +1,9 @@
-"""From a request to tasks: ranges of offsets, found by indexes, bounded by what is committed.
+"""From a request to tasks: ranges of offsets, found by indexes and bounded by what is committed.
 
-For each partition, in this order, so that what is found later can only be more than what an earlier
-answer bounds: checkpoints → segments → end of the log → transactions → offsets of the range → a
-task for each segment it touches, or several for a large one. Reads indexes and heads of batches;
-of the records themselves only those that a position by timestamp has to look at.
+For each partition in this order, because a log that grows meanwhile can then only exceed the bounds
+read before: checkpoints → segments → end of the log → transactions → offsets of the range → a task
+for each segment that it touches, or several for a large one. Reads indexes and heads of batches,
+and records only to find a position by timestamp.
 """
 
 from dataclasses import replace
@@ -23,11 +23,11 @@ from storage.reader.scan.tasks import PartitionRange, ScanPlan, ScanTask
 from storage.reader.scan.transactions import TransactionReader, Transactions
 
 _ATTEMPTS = 5
-"""A segment that was listed may be replaced before it is opened: the partition is planned anew."""
+"""A listed segment may be replaced before it is opened; then the partition is planned again."""
 
 
 def plan(request: ScanRequest, fs: FileSystem | None = None) -> ScanPlan:
-    """What to read for `request`. `fs` is looked at only.
+    """Return what to read for `request`. `fs` is only read.
 
     Raises the scan errors (`UnknownTopic`, `NoLogDirectory`, `CorruptLog`), CheckpointError,
     OSError.
@@ -66,7 +66,7 @@ class PartitionPlanner:
         self._checkpoints = checkpoints
 
     def plan(self) -> tuple[PartitionRange, list[ScanTask]]:
-        """Its range and tasks."""
+        """Return the partition's range and tasks."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return self._plan()
@@ -157,7 +157,7 @@ class PartitionPlanner:
                 seen = (seeker.newest_seen() if times else None) or -1
                 if lateness is not None and before is not None:
                     if newest - lateness >= before:
-                        break  # nothing behind is dated so early
+                        break  # no later record is dated so early
                     reached = seeker.reached(before + lateness)
                     high = high if reached is None else min(high, reached)
                 found = self._tasks_of(seeker, low, high, transactions)
@@ -166,7 +166,7 @@ class PartitionPlanner:
         return tasks
 
     def _timed(self, seeker: SegmentSeeker, task: ScanTask, newest_before: int) -> ScanTask:
-        """With its times, if they are asked for; some record before the segment is dated so."""
+        """Return the task, with its times if requested. `newest_before`: of earlier segments."""
         request = self._request
         if not request.with_times:
             return task

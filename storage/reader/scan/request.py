@@ -1,4 +1,4 @@
-"""What is to be read: of which topics, from where to where, and what counts as there."""
+"""The request of a scan: which topics, which range, and which records are visible."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,16 +9,16 @@ from protocol.types import TopicPartition
 
 
 class IsolationLevel(Enum):
-    """Whose records are read; the values are Kafka's names (`isolation.level`)."""
+    """Which records are read; the values are Kafka's names (`isolation.level`)."""
 
     READ_UNCOMMITTED = "read_uncommitted"
     """All below the high watermark."""
     READ_COMMITTED = "read_committed"
-    """All below the last stable offset, those of aborted transactions left out."""
+    """All below the last stable offset, except those of aborted transactions."""
 
 
 class Kind(Enum):
-    """How a `Position` says where."""
+    """How a `Position` is given."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -32,18 +32,18 @@ class Position:
 
     kind: Kind
     value: int = 0
-    """The offset, or the time in ms."""
+    """The offset, or the timestamp in ms."""
 
     @classmethod
     def offset(cls, offset: int) -> "Position":
-        """That one. Below the log start it is the log start, beyond the end the end."""
+        """This offset, raised to the log start or lowered to the end if it lies outside."""
         return cls(Kind.OFFSET, offset)
 
     @classmethod
     def timestamp(cls, timestamp: int) -> "Position":
-        """The first record dated `timestamp` ms or later, the end where there is none.
+        """The first record dated `timestamp` ms or later, or the end if there is none.
 
-        As Kafka's ListOffsets answers it: records behind it may be older.
+        As in Kafka's ListOffsets, later records may be older.
         """
         return cls(Kind.TIMESTAMP, timestamp)
 
@@ -62,15 +62,15 @@ class Positions:
     partitions: Mapping[TopicPartition, Position] = field(default_factory=dict)
 
     def of(self, topic_partition: TopicPartition) -> Position:
-        """That partition's."""
+        """Return the position of a partition."""
         return self.partitions.get(topic_partition, self.default)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanRequest:
-    """A value that pickles. Topics come by name, by pattern or partition by partition.
+    """What to read; pickles. Topics are given by name, by pattern or by partitions.
 
-    Without any of these it is all topics but Kafka's internal ones (`__…`).
+    Without any of these all topics are read except Kafka's internal ones (`__…`).
     """
 
     directories: tuple[str, ...]
@@ -78,24 +78,24 @@ class ScanRequest:
     topics: tuple[str, ...] | None = None
     """A name without a partition in any directory is an error (`UnknownTopic`)."""
     pattern: str | None = None
-    """A regular expression that whole names of topics match."""
+    """A regular expression that must match the whole name of a topic."""
     assign: tuple[TopicPartition, ...] | None = None
-    """A partition that is in no directory is an error (`UnknownTopic`)."""
+    """Partitions; one that is in no directory is an error (`UnknownTopic`)."""
     start: Positions = Positions(EARLIEST)
     end: Positions = Positions(LATEST)
     """Exclusive."""
     timestamps: tuple[int | None, int | None] = (None, None)
-    """Only records dated in [from, to), ms, wherever they lie."""
+    """Only records dated in [from, to), ms, at any offset."""
     lateness_ms: int | None = None
     """For `timestamps`: no record is older than the newest one before it by more than this.
 
-    With it, segments behind the range are left out. None: nothing is assumed of the order, and
-    all segments behind the first record of the range are read.
+    So segments after the range can be left out. None: no order is assumed, and all segments after
+    the first record of the range are read.
     """
     with_times: bool = False
-    """Whether tasks say between which times their records are dated, as far as is known."""
+    """Whether tasks get the time range of their records, if it is known."""
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     beyond_high_watermark: bool = False
-    """Up to the log end, for uncommitted reads only."""
+    """Read up to the log end; for uncommitted reads only."""
     split_bytes: int = 128 * 1024 * 1024
     """Segments larger than this become several tasks; 0: none does."""

@@ -1,9 +1,9 @@
-"""From offsets and times to positions in one segment, by indexes that are not believed unseen.
+"""From offsets and times to positions in one segment, by indexes that are checked against the log.
 
-The indexes of a live segment end some kilobytes before the log does, those of a copy may be cut,
-older than the log, or absent. So an entry is used when the log says the same at the place that it
-names, and otherwise the segment is walked from its begin. What is not known of times is None, and
-nothing is left out for it.
+The indexes of a live segment end some kilobytes before the log does; those of a copy may be cut,
+older than the log, or absent. So an entry is used only if the log agrees at the position that it
+names; otherwise the segment is read from its start. An unknown time is None, and leaves out no
+records.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _MISSING: Final = np.empty(0, np.int64)
 
 
 class SegmentSeeker:
-    """One segment whose record file is open. Indexes are read when they are first asked."""
+    """One segment with its open record file. Indexes are read at their first use."""
 
     def __init__(
         self, where: TopicPartition, place: SegmentPlace, view: SegmentView, file: File
@@ -39,7 +39,7 @@ class SegmentSeeker:
         self.place = place
         self._view = view
         self.file = file
-        """The record file, which the seeker does not close but as a context."""
+        """The record file, closed only if the seeker is used as a context manager."""
         self.size = file.size()
         """Bytes of the record file when it was opened."""
         self._offset_entries: tuple[Ints, Ints] | None = None
@@ -49,7 +49,7 @@ class SegmentSeeker:
     def opened(
         cls, fs: FileSystem, where: TopicPartition, directory: str, place: SegmentPlace
     ) -> "SegmentSeeker":
-        """Opens the record file, which `with` closes. Raises OSError."""
+        """Open the record file, which `with` closes. Raises OSError."""
         view = place.view(fs, directory)
         return cls(where, place, view, fs.open(view.path, writable=False))
 
@@ -73,22 +73,22 @@ class SegmentSeeker:
             try:
                 return find_batch(self.file, offset, start, self.size, entry=entry)
             except (Astray, CorruptBatch):
-                pass  # the index leads elsewhere, or the log is damaged: the walk tells
+                pass  # the index is wrong or the log damaged; reading from the start tells which
         try:
             return find_batch(self.file, offset, 0, self.size, entry=NO_ENTRY)
         except CorruptBatch as error:
             raise self._corrupt(offset, 0, error) from None
 
     def end_of(self, offset: int) -> int:
-        """A position behind which nothing below `offset` lies; the end of the file, if unknown."""
+        """Return a position after which nothing below `offset` lies; if unknown, the file's end."""
         try:
             found = self.find(offset)
         except CorruptLog:
-            return self.size  # whoever reads so far meets it, unless it lies beyond the range
+            return self.size  # a reader reports the damage if it lies within its range
         return self.size if found is None else found.position + found.size
 
     def last_indexed(self) -> int:
-        """Position of a batch near the end, from the last entry that the log agrees with; 0."""
+        """Return the position of the last index entry that the log agrees with; 0 if none."""
         offsets, positions = self._offsets()
         for slot in range(len(offsets) - 1, max(len(offsets) - 4, -1), -1):
             if self._cut_at(int(offsets[slot]), int(positions[slot])) is not None:
@@ -96,7 +96,7 @@ class SegmentSeeker:
         return 0
 
     def cuts(self, start: int, end: int, distance: int) -> Iterator[tuple[int, int]]:
-        """(offset, position) of batches in (start, end), positions about `distance` apart."""
+        """Yield (offset, position) of batches in (start, end), about `distance` bytes apart."""
         if distance <= 0 or end - start < 2 * distance:
             return
         offsets, positions = self._offsets()
@@ -114,7 +114,7 @@ class SegmentSeeker:
             at = position + distance
 
     def _cut_at(self, entry: int, position: int) -> int | None:
-        """Base offset of the batch that an index entry names; None if the log says otherwise."""
+        """Return the base offset of an index entry's batch; None if the log contradicts it."""
         head = self.file.pread(BATCH_OVERHEAD, position)
         if len(head) < BATCH_OVERHEAD or head[MAGIC_OFFSET] != 2:
             return None
@@ -140,43 +140,43 @@ class SegmentSeeker:
     # Times.
 
     def newest_timestamp(self) -> int | None:
-        """Of the records of a segment that is not written to any more, ms; None: not known."""
+        """Return the newest timestamp (ms) of a segment that is not the last; None if unknown."""
         timestamps, _ = self._times()
         if self.place.until is None or not len(timestamps) or self._is_padded:
             return None
         return int(timestamps[-1])
 
     def first_after(self, timestamp: int) -> int:
-        """All records of the segment below this offset are dated before `timestamp`."""
+        """Return an offset below which all records of the segment are dated before `timestamp`."""
         timestamps, offsets = self._times()
         slot = int(np.searchsorted(timestamps, timestamp, side="left")) - 1
         return int(offsets[slot]) + 1 if slot >= 0 else self.place.base_offset
 
     def reached(self, timestamp: int) -> int | None:
-        """A record below this offset is dated `timestamp` or later; None: no index entry says."""
+        """Return an offset below which a record is dated `timestamp` or later; None if unknown."""
         timestamps, offsets = self._times()
         slot = int(np.searchsorted(timestamps, timestamp, side="left"))
         return int(offsets[slot]) + 1 if slot < len(timestamps) else None
 
     def newest_seen(self) -> int | None:
-        """Some record of the segment is dated so, and by the index none is later."""
+        """Return the last timestamp in the time index; None if it has no entry."""
         timestamps, _ = self._times()
         return int(timestamps[-1]) if len(timestamps) else None
 
     def newest_up_to(self, offset: int) -> int | None:
-        """No record at or below `offset` is dated later; None: not known."""
+        """Return a time after which no record up to `offset` is dated; None if unknown."""
         timestamps, offsets = self._times()
         slot = int(np.searchsorted(offsets, offset, side="left"))
         return int(timestamps[slot]) if slot < len(offsets) else self.newest_timestamp()
 
     def newest_below(self, offset: int) -> int | None:
-        """Some record below `offset` is dated so; None: no index entry says."""
+        """Return the last indexed timestamp of a record below `offset`; None if there is none."""
         timestamps, offsets = self._times()
         slot = int(np.searchsorted(offsets, offset, side="left")) - 1
         return int(timestamps[slot]) if slot >= 0 else None
 
     def offset_of(self, timestamp: int, start_offset: int) -> int | None:
-        """Of the first record dated `timestamp` or later, from `start_offset` on.
+        """Return the offset of the first record from `start_offset` on dated `timestamp` or later.
 
         Raises CorruptLog, OSError.
         """
@@ -202,7 +202,7 @@ class SegmentSeeker:
 
     @property
     def _is_padded(self) -> bool:
-        """Whether zeros stand behind the entries, as while a segment is written to."""
+        """Whether zeros follow the entries, as in a segment that is being written."""
         return self._time_file_size != len(self._times()[0]) * TIME_ENTRY_SIZE
 
     def _times(self) -> tuple[Ints, Ints]:
@@ -221,7 +221,7 @@ class SegmentSeeker:
         return self._time_entries
 
     def _log_agrees(self, timestamps: Ints, offsets: Ints) -> bool:
-        """Whether the last entry's batch is dated as the entry says."""
+        """Whether the batch of the last entry has the timestamp of the entry."""
         if not len(timestamps):
             return True
         found = self.find(int(offsets[-1]))

@@ -1,9 +1,9 @@
-"""Which record files hold a partition's offsets now, also in the middle of a replacement.
+"""Which record files hold a partition's offsets now, even in the middle of a replacement.
 
-A cleaning puts new segments in the place of old ones by renaming (`storage.log.replacing`): the new
-ones are `.swap`, the old ones become `.deleted`, `.swap` becomes final. While there is a `.swap`,
-its content is what a start would go on with; so here it counts as the segment of its base, and no
-moment of a replacement has a hole. Both read the same but for what compaction has taken.
+A cleaning replaces segments by renaming (`storage.log.replacing`): the new ones are `.swap`, the
+old ones become `.deleted`, `.swap` becomes final. A start would go on with a `.swap`, so here it
+counts as the segment of its base offset, and no moment of a replacement lacks a segment. Old and
+new hold the same records, except those that compaction removed.
 """
 
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ from storage.reader.segment import SegmentView
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlace:
-    """One segment: its files' base and state, and the offsets it is responsible for."""
+    """One segment: base offset and state of its files, and the offsets that it covers."""
 
     base_offset: int
     state: str
     size: int
     """Bytes of the record file when it was listed."""
     until: int | None
-    """Base of the next segment; None: it is the last one."""
+    """Base offset of the next segment; None for the last one."""
 
     def view(self, fs: FileSystem, directory: str) -> SegmentView:
-        """Its files."""
+        """Return the view of its files."""
         return SegmentView(fs, directory, self.base_offset, self.state)
 
 
 def segments_of(fs: FileSystem, directory: str) -> list[SegmentPlace]:
-    """Ascending. Raises OSError."""
+    """Return the segments of a partition, ascending. Raises OSError."""
     found: dict[int, tuple[str, int]] = {}
     for name, size in fs.sizes(directory).items():
         file = parse_segment_file(name)
@@ -46,6 +46,6 @@ def segments_of(fs: FileSystem, directory: str) -> list[SegmentPlace]:
 
 
 def holding(segments: list[SegmentPlace], offset: int) -> SegmentPlace | None:
-    """The segment responsible for `offset`; None when it is below the first one."""
+    """Return the segment that covers `offset`; None if it is below the first one."""
     below = [segment for segment in segments if segment.base_offset <= offset]
     return below[-1] if below else None

@@ -1,4 +1,4 @@
-"""Which partition directories a request is about."""
+"""Selects the partition directories of a request."""
 
 import re
 
@@ -14,9 +14,9 @@ _INTERNAL = "__"
 
 
 def partitions_in(directories: tuple[str, ...], fs: FileSystem) -> dict[TopicPartition, str]:
-    """The live partitions of log directories (or partition directories) and where they lie.
+    """Return the live partitions of log or partition directories, with their directories.
 
-    Raises NoLogDirectory, also when one partition is in two of them.
+    Raises NoLogDirectory, also if one partition is in two of them.
     """
     found: dict[TopicPartition, str] = {}
     for directory in directories:
@@ -45,9 +45,9 @@ def _views(directory: str, fs: FileSystem) -> list[PartitionView]:
 
 
 def select(request: ScanRequest, fs: FileSystem) -> list[tuple[TopicPartition, str]]:
-    """The partitions and their directories, sorted.
+    """Return the partitions of the request with their directories, sorted.
 
-    Raises UnknownTopic, NoLogDirectory; ScanError for a pattern that is none.
+    Raises UnknownTopic, NoLogDirectory; ScanError for an invalid pattern.
     """
     there = partitions_in(request.directories, fs)
     topics = sorted({where.topic for where in there})

@@ -1,4 +1,4 @@
-"""The answer of planning: ranges of offsets, and where their bytes were when it was asked."""
+"""The result of planning: ranges of offsets, and where their bytes were at that time."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from protocol.types import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanTask:
-    """Records of one segment, or of a part of it: what one worker reads. It pickles.
+    """The records of one segment, or of a part of it, for one worker to read. Pickles.
 
-    The range of offsets is what it means. Segment and positions are where those offsets were
-    found, and whoever reads checks them: retention and compaction may have changed the files.
+    The range of offsets defines the records. Segment and positions are where planning found them;
+    the reader checks these, because retention and compaction may have changed the files.
     """
 
     directory: str
@@ -20,9 +20,9 @@ class ScanTask:
     base_offset: int
     """Of the segment."""
     start_position: int
-    """Of a batch in the segment's record file; what is before it is below `start_offset`."""
+    """Of a batch in the segment's record file; bytes before it are below `start_offset`."""
     end_position: int
-    """Bytes behind it are beyond `end_offset`, or were not written yet."""
+    """Bytes after it are beyond `end_offset`, or were not written yet."""
     start_offset: int
     end_offset: int
     """Exclusive."""
@@ -32,18 +32,18 @@ class ScanTask:
     """Records dated then or later are left out, ms."""
     aborted: tuple[tuple[int, int, int], ...] | None = None
     """(producer id, first offset, offset of the marker) of aborted transactions that touch the
-    range; None when records of aborted transactions are to be read as well."""
+    range; None if records of aborted transactions are read too."""
     newest: int | None = None
-    """No record of it is dated later, ms; None: not known, or not asked for."""
+    """No record is dated later, ms; None if unknown or not requested."""
     oldest: int | None = None
-    """No record of it is dated earlier, ms, if none is late by more than the request allows; None:
-    not known, or not asked for."""
+    """No record is dated earlier, ms, if none is later than the request's `lateness_ms` allows;
+    None if unknown or not requested."""
     is_lenient: bool = False
-    """Records that retention has taken since are left out, instead of being an error."""
+    """Whether records that retention has removed since are left out, instead of an error."""
 
     @property
     def bytes(self) -> int:
-        """Of log that reading it takes, about."""
+        """Bytes of the log that the task reads, approximately."""
         return max(self.end_position - self.start_position, 0)
 
     @property
@@ -54,7 +54,7 @@ class ScanTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRange:
-    """What there is of a partition, and what is read of it; offsets, ends are exclusive."""
+    """The offsets of a partition, and the range that is read; ends are exclusive."""
 
     directory: str
     topic: str
@@ -65,14 +65,14 @@ class PartitionRange:
     log_start_offset: int
     high_watermark: int
     is_high_watermark_known: bool
-    """False: no checkpoint beside the partition names one, and the log end was taken."""
+    """False if there is no checkpoint beside the partition, and the log end was used."""
     last_stable_offset: int | None
-    """None: nobody asked (an uncommitted read)."""
+    """None in an uncommitted read."""
     log_end_offset: int
     segments: int
-    """That the partition has."""
+    """The number of all segments of the partition."""
     bytes: int
-    """Of all its record files."""
+    """The size of all its record files."""
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -82,12 +82,12 @@ class PartitionRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanPlan:
-    """Tasks of a partition follow each other in the order of offsets."""
+    """The tasks, those of a partition in the order of offsets, and the ranges they cover."""
 
     tasks: tuple[ScanTask, ...]
     partitions: tuple[PartitionRange, ...]
 
     @property
     def bytes(self) -> int:
-        """Of log that reading all tasks takes, about."""
+        """Bytes of the log that all tasks read, approximately."""
         return sum(task.bytes for task in self.tasks)

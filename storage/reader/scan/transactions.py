@@ -1,9 +1,9 @@
-"""Which transactions are open at an offset, and which were aborted.
+"""Finds the transactions that are open at an offset, and those that were aborted.
 
 A broker knows the open ones from its producer state. Here they come from the newest producer
-snapshot at or below the offset and the batches behind it. The aborted ones are in the transaction
-indexes; those that the batches behind the snapshot tell of are added, so that the index of the
-segment that is written to may be missing.
+snapshot at or below the offset and the batches after it. The aborted ones come from the transaction
+indexes and from the batches after the snapshot, so that the index of the active segment may be
+missing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ Aborted = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """What a committed reader has to know of a partition."""
+    """The transactions of a partition that a committed reader must know."""
 
     last_stable_offset: int
     """Every transaction that began below it has ended below the high watermark."""
@@ -38,7 +38,7 @@ class Transactions:
     """In the order of the markers."""
 
     def touching(self, start_offset: int, end_offset: int) -> tuple[Aborted, ...]:
-        """The aborted ones with an offset in that range."""
+        """Return the aborted transactions with an offset in the range."""
         return tuple(one for one in self.aborted if one[1] < end_offset and one[2] >= start_offset)
 
 
@@ -56,7 +56,7 @@ class TransactionReader:
         self._where = where
 
     def read(self, start_offset: int, high_watermark: int) -> Transactions:
-        """As of the high watermark; aborted ones from `start_offset` on.
+        """Return the transactions as of the high watermark, aborted ones from `start_offset` on.
 
         Raises CorruptLog, OSError.
         """
@@ -80,7 +80,7 @@ class TransactionReader:
         return Transactions(min(stable, high_watermark), ordered)
 
     def _snapshot(self, limit: int) -> tuple[int, dict[int, int]]:
-        """The offset that a snapshot is of, and who had a transaction open there since when."""
+        """Return a snapshot's offset and the open transactions there: producer id, first offset."""
         for offset in reversed([one for one in self._view.snapshots() if one <= limit]):
             try:
                 producers = self._view.producers(offset)
@@ -94,7 +94,7 @@ class TransactionReader:
         return (self._segments[0].base_offset if self._segments else 0), {}
 
     def _events(self, begin: int, end: int) -> Iterator[tuple[int, int, ControlType | None]]:
-        """(offset, producer id, how it ends a transaction, or None) in [begin, end)."""
+        """Yield (offset, producer id, kind of marker, or None for data) in [begin, end)."""
         for segment in self._segments:
             if segment.base_offset >= end or (segment.until or end) <= begin:
                 continue

@@ -1,10 +1,10 @@
 """A classic group as data: its members, what they support, who leads (Kafka's `ClassicGroup`).
 
-Pure: no clock, no log, no replies. The decisions beside it change it, the loader rebuilds it from
-`__consumer_offsets`; nobody else touches it. What is asked of a group of any kind is at its end.
+Pure: no clock, no log, no replies. Only the decisions beside it change it, and only the replay of
+`__consumer_offsets` rebuilds it (`stored`). The last methods implement the `Group` protocol.
 
-Counters (`awaiting_join_count`, the support of protocols) exist so that a group of ten thousand
-members needs no walk over them per request; `_check()` says what they must equal.
+The counters (`awaiting_join_count`, the support of protocols) spare a group of ten thousand members
+a walk over them per request; `_check()` says what they must equal.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class ClassicGroup:
-    """A `Group` by Kafka's rebalance protocol, or a simple one: without members, with offsets."""
+    """A `Group` with Kafka's rebalance protocol, or a simple group: offsets without members."""
 
     __slots__ = (
         "_awaiting_join_count",
@@ -79,7 +79,7 @@ class ClassicGroup:
         self.protocol_name = protocol_name
         self.leader_id = leader_id
         self.state_timestamp_ms = state_timestamp_ms
-        """Wall time of the last change of state; None when an old record did not say."""
+        """Wall time of the last change of state; None when the record is too old to have it."""
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}
         """group.instance.id -> member id"""
@@ -88,16 +88,16 @@ class ClassicGroup:
         self.pending_sync: set[str] = set()
         """Members of this generation that have not sent SyncGroup yet."""
         self.new_member_added = False
-        """Somebody joined during the current initial delay, so it is extended."""
+        """Whether a member joined during the current initial delay, which is then extended."""
         self.subscribed_topics: frozenset[str] | None = None
-        """Topics of all members; None when the broker cannot tell."""
+        """Topics of all members; None when the broker cannot read their subscriptions."""
         self._awaiting_join_count = 0
         self._support: Counter[str] = Counter()
 
     # ---- state
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
-        """Raises InvalidTransition unless the table knows the step."""
+        """Change the state. Raises InvalidTransition unless VALID_PREVIOUS_STATES allows it."""
         if self.state not in VALID_PREVIOUS_STATES[state]:
             raise InvalidTransition(f"group {self.group_id}: {self.state.value} -> {state.value}")
         self.previous_state = self.state
@@ -111,11 +111,11 @@ class ClassicGroup:
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        """Whether the members' metadata are consumer subscriptions."""
+        """Whether the metadata of the members are consumer subscriptions."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads `topic`; a consumer group that cannot be read counts as yes."""
+        """Whether a member reads `topic`; True for consumers whose subscriptions are unreadable."""
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
@@ -123,7 +123,7 @@ class ClassicGroup:
     # ---- members
 
     def add(self, member: Member, answer: Answer | None = None) -> None:
-        """Take a member in; the first one names the protocol type and leads."""
+        """Add a member; the first one sets the protocol type and becomes the leader."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if member.instance_id is not None:
@@ -138,7 +138,7 @@ class ClassicGroup:
         self.set_awaiting_join(member, answer)
 
     def remove(self, member_id: str) -> Member | None:
-        """Take a member (or a pending id) out; another one leads if it led."""
+        """Remove a member or a pending id; if it was the leader, the next member becomes leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._drop_support(member)
@@ -153,12 +153,12 @@ class ClassicGroup:
         return member
 
     def replace_static(self, instance_id: str, new_member_id: str) -> Member:
-        """Give the instance a new member id; place in the group, leadership, assignment stay.
+        """Give the instance a new member id; it keeps its place, leadership and assignment.
 
-        The caller has answered the old id's parked requests.
+        The caller has answered the parked requests of the old id.
         """
         old_id = self.static_members[instance_id]
-        # The order of members is kept: it decides who leads next.
+        # Keep the order of members: it decides who becomes the next leader.
         self.members = {
             (new_member_id if member_id == old_id else member_id): member
             for member_id, member in self.members.items()
@@ -181,7 +181,7 @@ class ClassicGroup:
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
     ) -> None:
-        """What a rejoining member says now replaces what it said before."""
+        """Replace the protocols and timeouts of a member by those of its new JoinGroup."""
         self._drop_support(member)
         member.protocols = protocols
         self._support.update({name for name, _ in protocols})
@@ -189,7 +189,7 @@ class ClassicGroup:
         member.session_timeout_ms = session_timeout_ms
 
     def set_awaiting_join(self, member: Member, answer: Answer | None) -> Answer | None:
-        """Park (or with None: release) the member's join; returns what was parked before."""
+        """Park the member's join, or release it (None); return the answer parked before."""
         before = member.awaiting_join
         self._awaiting_join_count += (answer is not None) - (before is not None)
         member.awaiting_join = answer
@@ -208,12 +208,12 @@ class ClassicGroup:
 
     @property
     def has_all_joined(self) -> bool:
-        """Nobody is missing, and nobody was sent away to come back with an id."""
+        """Whether every member has a parked join and no handed-out member id is pending."""
         return len(self.members) == self._awaiting_join_count and not self.pending_join
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The slowest member's."""
+        """The largest rebalance timeout of a member; 0 without members."""
         return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
 
     def is_leader(self, member_id: str) -> bool:
@@ -221,7 +221,7 @@ class ClassicGroup:
         return self.leader_id == member_id
 
     def elect_joined_leader(self) -> bool:
-        """Make sure that the leader is one that rejoined; False when nobody did."""
+        """Make a member that has rejoined the leader; False when none has."""
         leader = self.members.get(self.leader_id) if self.leader_id is not None else None
         if leader is not None and leader.awaiting_join is not None:
             return True
@@ -232,7 +232,7 @@ class ClassicGroup:
         return False
 
     def validate_member(self, member_id: str, instance_id: str | None) -> Member:
-        """The member, or KafkaError UNKNOWN_MEMBER_ID / FENCED_INSTANCE_ID (S-GRP-3)."""
+        """Return the member. Raises KafkaError UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (S-GRP-3)."""
         if instance_id is not None:
             owner = self.static_members.get(instance_id)
             if owner is None:
@@ -247,7 +247,7 @@ class ClassicGroup:
     # ---- protocols
 
     def supports(self, protocol_type: str, protocols: ProtocolList) -> bool:
-        """Whether one that speaks these could be a member together with all others."""
+        """Whether a member with this type and these protocols is compatible with all others."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         count = len(self.members)
@@ -256,7 +256,7 @@ class ClassicGroup:
         )
 
     def select_protocol(self) -> str:
-        """What most members like best among what all support; a tie goes to the first vote."""
+        """Return the protocol with most votes among those all support; a tie: the first voted."""
         count = len(self.members)
         candidates = {name for name, members in self._support.items() if members == count}
         votes = Counter(member.vote(candidates) for member in self.members.values())
@@ -265,7 +265,7 @@ class ClassicGroup:
     def next_generation(
         self, now_ms: int, read_topics: Callable[[bytes], frozenset[str] | None]
     ) -> None:
-        """All who joined form the next generation; nobody: the group is Empty."""
+        """Begin the next generation with the current members; without any the group is Empty."""
         self.generation += 1
         self.protocol_name = self.select_protocol() if self.members else None
         self.compute_subscribed_topics(read_topics)
@@ -277,7 +277,7 @@ class ClassicGroup:
     def compute_subscribed_topics(
         self, read_topics: Callable[[bytes], frozenset[str] | None]
     ) -> None:
-        """Read the members' subscriptions where they are consumers (KIP-211, KIP-496)."""
+        """Read the members' subscriptions if they are consumers (KIP-211, KIP-496)."""
         self.subscribed_topics = None
         if not self.uses_consumer_protocol:
             return
@@ -293,7 +293,7 @@ class ClassicGroup:
         self.subscribed_topics = frozenset(topics)
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
-        """What the leader is told about everybody."""
+        """All members as the leader's JoinGroup response lists them."""
         return tuple(
             JoinedMember(
                 member_id=member.member_id,
@@ -303,7 +303,7 @@ class ClassicGroup:
             for member in self.members.values()
         )
 
-    # ---- what is asked of a group of any kind
+    # ---- the `Group` protocol
 
     @property
     def state_name(self) -> str:
@@ -317,15 +317,16 @@ class ClassicGroup:
 
     @property
     def is_vacant(self) -> bool:
-        """See `Group`; who was sent away with a member id is about to come back."""
+        """See `Group`; the owner of a pending member id is about to join."""
         return self.state is GroupState.EMPTY and not self.pending_join
 
     @property
     def expiry_base(self) -> ExpiryBase:
-        """See `Group`: when it became Empty; for a simple group the commit.
+        """See `Group`: retention counts from when the group became Empty; see below for others.
 
-        For a stable consumer group the commit, but only of topics that nobody subscribes to; during
-        a rebalance nothing expires (Kafka's `ClassicGroup.offsetExpirationCondition`).
+        In a simple group it counts from the commit, and so it does in a stable consumer group for
+        topics without a subscriber. During a rebalance nothing expires (Kafka's
+        `ClassicGroup.offsetExpirationCondition`).
         """
         if self.protocol_type is None:
             return ExpiryBase.COMMIT
@@ -350,15 +351,15 @@ class ClassicGroup:
         if request.generation != self.generation:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
         if self.state is GroupState.COMPLETING_REBALANCE:
-            # It knows the new generation but not its assignment: it may not own the partition.
+            # The member does not have its assignment yet, so it may not own the partition.
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         out.schedule(session_timer(self.group_id, member.member_id, member.session_timeout_ms))
 
     def check_commit_in_transaction(self, request: CommitRequest) -> None:
-        """See `Group`: a generation, member or static name that is given must be current.
+        """See `Group`: a generation, member id or instance id that is given must be current.
 
-        Older clients give none, and a group with members takes their commits all the same. Nothing
-        here is a sign of life, and a rebalance does not stop it.
+        Older clients give none, and their commits are accepted even by a group with members. The
+        commit does not renew the session, and is allowed during a rebalance.
         """
         named = bool(request.member_id) or request.instance_id is not None
         if request.generation >= 0 or (named and self.state is not GroupState.EMPTY):
@@ -367,7 +368,7 @@ class ClassicGroup:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
 
     def check_offset_delete(self) -> None:
-        """See `Group`; of a group in use the subscriptions must be known."""
+        """See `Group`; a group in use must be of consumers, whose subscriptions are known."""
         if self.state is not GroupState.EMPTY and not self.uses_consumer_protocol:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
@@ -388,7 +389,7 @@ class ClassicGroup:
         out.cancel(sync_key(self.group_id))
 
     def describe(self) -> DescribedGroup:
-        """See `Group`; the protocol and what members say for it only while it is Stable."""
+        """See `Group`; protocol and member metadata are filled only while the group is Stable."""
         stable = self.state is GroupState.STABLE
         return DescribedGroup(
             group_id=self.group_id,

@@ -1,8 +1,7 @@
-"""The classic groups of a shard: who asks for what, and which decisions answer it.
+"""The classic groups of a shard: finds or creates the group of a request and has it decided.
 
-Finds or makes the group a request is for and lets the decisions of this package loose on it; timers
-and the life of the partition come in here, too. Pure. Kafka's `GroupMetadataManager`, as far as it
-is about classic groups.
+Timers, and the loading and closing of the partition, enter here too. Pure. After the part of
+Kafka's `GroupMetadataManager` that concerns classic groups.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,7 +37,7 @@ from protocol.errors import ErrorCode
 class ClassicGroups:
     """Every decision about members of classic groups.
 
-    A group of another kind has no classic members: who asks for one is not known there.
+    A group of another kind has no classic members, so their requests get UNKNOWN_MEMBER_ID.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class ClassicGroups:
     # ---- membership
 
     def join(self, request: JoinRequest, answer: Answer, out: Outcome) -> None:
-        """JoinGroup: makes the group when a member without id asks for one that is not there."""
+        """JoinGroup; creates a missing group if the joining member has no id yet."""
         group = self._table.get(request.group_id)
         if self._table.is_being_deleted(request.group_id):
             out.answer(answer, refused(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
@@ -86,9 +85,10 @@ class ClassicGroups:
             out.answer(answer, refused(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
 
     def _write_new_group(self, group: ClassicGroup, out: Outcome) -> None:
-        """As Kafka 4 does: a group exists from its first join, also after a restart.
+        """Write the record of a new group: as in Kafka 4, its first join outlives a restart.
 
-        Its members wait in it meanwhile; if the record fails it goes, with an answer to them.
+        Members may join while it is written; if the write fails they are answered with its code and
+        the group is removed.
         """
         stored = StoredGroup(
             protocol_type=None,
@@ -150,7 +150,7 @@ class ClassicGroups:
         return self._departures.leave(group, leaving, out)
 
     def on_timer(self, timer: Timer, out: Outcome) -> None:
-        """A timer fired that an outcome had set."""
+        """A timer fired that an outcome had set; ignored if its group is gone."""
         group = self._table.living(timer.group_id)
         if not isinstance(group, ClassicGroup):
             return
@@ -169,18 +169,18 @@ class ClassicGroups:
         return (group for group in self._table if isinstance(group, ClassicGroup))
 
     def on_loaded(self, out: Outcome) -> None:
-        """The log has been replayed: sessions begin."""
+        """The log has been replayed: start the members' sessions."""
         for group in self:
             group.compute_subscribed_topics(self._read_topics)
             self._rebalance.on_loaded(group, out)
 
     def close(self, code: ErrorCode, out: Outcome) -> None:
-        """This broker leads the partition no more: answer everybody."""
+        """This broker no longer leads the partition: answer all parked requests with `code`."""
         for group in self:
             self._rebalance.close(group, code, out)
 
     def replay(self, record: GroupMetadataRecord) -> None:
-        """One durable record."""
+        """Apply one durable record."""
         group_id, stored = record.group_id, record.value
         if stored is None:
             self._table.remove(group_id)
@@ -188,8 +188,8 @@ class ClassicGroups:
         if group_id not in self._in_flight:
             self._table.put(restored_group(group_id, stored))
             return
-        # Written by a group in memory. If that is gone (its first record failed), so are its
-        # members' sessions, and nobody would end them in a group that were made from the record.
+        # This broker wrote the record. If the group is gone (its first record failed), do not
+        # restore it: its members have no session timers, so they would never expire.
         group = self._table.get(group_id)
         if isinstance(group, ClassicGroup):
             confirm(group, stored, self._now_ms())

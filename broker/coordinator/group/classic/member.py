@@ -1,8 +1,8 @@
 """One member of a classic group (Kafka's `ClassicGroupMember`).
 
 It is *awaiting join* (or *sync*) while its JoinGroup (SyncGroup) request is parked; the parked
-request is an opaque `Answer` that is only held here. Only `Group` and the decisions of this package
-change a member.
+request is an opaque `Answer` that is only held here. Only `ClassicGroup` and the decisions of this
+package change a member.
 """
 
 from collections.abc import Callable, Iterable
@@ -58,8 +58,8 @@ class Member:
         self.awaiting_join: Answer | None = None
         self.awaiting_sync: Answer | None = None
         self.is_new = False
-        """Joined for the first time in the rebalance under way: its parked join does not keep
-        it alive for ever (it has no id yet and cannot send heartbeats)."""
+        """Whether it first joined in the current rebalance. It has no response yet and cannot
+        send heartbeats, so its parked join counts as alive only for a limited time."""
 
     @property
     def satisfies_heartbeat(self) -> bool:
@@ -69,14 +69,14 @@ class Member:
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """What the member said for this protocol; empty when it does not support it."""
+        """The member's metadata for this protocol; empty when it does not support it."""
         for name, metadata in self.protocols:
             if name == protocol_name:
                 return metadata
         return b""
 
     def vote(self, candidates: Iterable[str]) -> str:
-        """The candidate this member likes most. Raises ValueError when it supports none."""
+        """The candidate that this member prefers. Raises ValueError when it supports none."""
         wanted = set(candidates)
         for name, _ in self.protocols:
             if name in wanted:

@@ -1,6 +1,6 @@
 """The states of a classic group and the steps between them (Kafka's `ClassicGroupState`).
 
-A missing entry of the table is a bug of the caller and raises `InvalidTransition`.
+A step that is missing in the table is a bug of the caller and raises `InvalidTransition`.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class GroupState(Enum):
-    """Where a group stands; the value is the name Kafka shows."""
+    """The state of a group; the value is the name that Kafka shows."""
 
     EMPTY = "Empty"
     """No members; perhaps committed offsets."""

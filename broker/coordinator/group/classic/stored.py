@@ -1,4 +1,4 @@
-"""A classic group as the record of it in `__consumer_offsets`, and back."""
+"""A classic group to its record in `__consumer_offsets`, and back."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from broker.coordinator.group.data.records import GroupMetadataRecord, StoredGro
 
 
 def stored_group(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMetadataRecord:
-    """The record of a group as it stands, with these assignments by member id."""
+    """Return the record of the group's current state with these assignments, by member id."""
     return GroupMetadataRecord(
         group.group_id,
         StoredGroup(
@@ -36,22 +36,22 @@ def stored_group(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Group
 
 
 def confirm(group: ClassicGroup, stored: StoredGroup, now_ms: int) -> None:
-    """A record of this living group is durable: what it says holds, if the generation still does.
+    """Apply a durable record of a group in memory, unless its generation is over.
 
-    The group in memory knows more than its record (parked requests, members' other protocols), so
-    it is not made anew from it. What a record makes true is the leader's assignment.
+    The record only brings the leader's assignment. The group is not restored from it, because it
+    holds more than the record: parked requests, the members' other protocols.
     """
     if group.state is GroupState.COMPLETING_REBALANCE and group.generation == stored.generation:
         assignments = {kept.member_id: kept.assignment for kept in stored.members}
         if assignments.keys() != group.members.keys():
-            return  # Of a group of the same name that is gone.
+            return  # The record is of an earlier group of the same name.
         for member_id, member in group.members.items():
             member.assignment = assignments[member_id]
         group.transition_to(GroupState.STABLE, now_ms)
 
 
 def restored_group(group_id: str, stored: StoredGroup) -> ClassicGroup:
-    """The group a record speaks of: Stable with members, else Empty."""
+    """Return the group that a record describes: Stable with members, else Empty."""
     group = ClassicGroup(
         group_id,
         state=GroupState.STABLE if stored.members else GroupState.EMPTY,
@@ -68,7 +68,7 @@ def restored_group(group_id: str, stored: StoredGroup) -> ClassicGroup:
                 instance_id=kept.instance_id,
                 client_id=kept.client_id,
                 client_host=kept.client_host,
-                # Records before version 1 knew no rebalance timeout.
+                # Records before version 1 have no rebalance timeout.
                 rebalance_timeout_ms=(
                     kept.session_timeout_ms
                     if kept.rebalance_timeout_ms == -1

@@ -1,1 +1,1 @@
-"""Plain values: what requests ask and are told, what records say, and those records as bytes."""
+"""Plain values: requests, replies, records, and the bytes of records."""

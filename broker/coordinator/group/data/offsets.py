@@ -1,9 +1,9 @@
-"""A committed offset, and what it is known by."""
+"""A committed offset and its key."""
 
 from dataclasses import dataclass
 
 NO_OFFSET = -1
-"""What a partition without a committed offset is answered with."""
+"""The offset in the answer for a partition without a committed one."""
 NO_LEADER_EPOCH = -1
 
 OffsetKey = tuple[str, str, int]
@@ -12,16 +12,16 @@ OffsetKey = tuple[str, str, int]
 
 @dataclass(slots=True, kw_only=True)
 class CommittedOffset:
-    """One committed offset. Not frozen, for that costs two microseconds each; nobody changes one
-    but replay, which notes where the record lies."""
+    """One committed offset. Not frozen, because freezing costs two microseconds each; only replay
+    changes one, to set `record_offset`."""
 
     offset: int
     leader_epoch: int = NO_LEADER_EPOCH
     metadata: str = ""
     commit_timestamp_ms: int
     expire_timestamp_ms: int | None = None
-    """Only where the client asked for its own retention."""
+    """Set only if the client asked for its own retention (OffsetCommit v2-4)."""
     topic_id: bytes | None = None
-    """The topic the offset was committed for, where the record says."""
+    """The id of the topic; None if the record has none."""
     record_offset: int = -1
-    """Where the record lies in `__consumer_offsets`; -1 while that is not known."""
+    """Offset of the record in its partition of `__consumer_offsets`; -1 until it is replayed."""

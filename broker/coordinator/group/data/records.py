@@ -1,6 +1,6 @@
-"""What the records of `__consumer_offsets` say, as plain values.
+"""The records of `__consumer_offsets` as plain values.
 
-Decisions make them, replay takes them; `serde.py` turns them into Kafka's bytes and back.
+Decisions make them and replay applies them; `serde.py` turns them into Kafka's bytes and back.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from broker.coordinator.group.data.offsets import CommittedOffset, OffsetKey
 
 @dataclass(frozen=True, slots=True)
 class OffsetRecord:
-    """An offset was committed; None: it was forgotten (tombstone)."""
+    """An offset was committed; `committed` None: it was deleted (tombstone)."""
 
     key: OffsetKey
     committed: CommittedOffset | None
@@ -18,18 +18,18 @@ class OffsetRecord:
 
 @dataclass(slots=True)
 class PendingOffsetRecord:
-    """An offset was committed within a transaction; shown when that commits (S-TXN-5)."""
+    """An offset was committed within a transaction; visible when that commits (S-TXN-5)."""
 
     key: OffsetKey
     committed: CommittedOffset
     producer_id: int
     ended: bool | None = None
-    """The transaction's marker came while the record was in flight: whether it committed."""
+    """Set if the transaction's marker came while the record was in flight: whether it committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMember:
-    """A member as group metadata keeps it: its metadata for the chosen protocol only."""
+    """A member in the group metadata, which keeps only its metadata for the chosen protocol."""
 
     member_id: str
     instance_id: str | None
@@ -43,7 +43,7 @@ class StoredMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGroup:
-    """A generation of a group that has an assignment, or that a group became empty."""
+    """A generation of a group with its assignments; without members: the group became empty."""
 
     protocol_type: str | None
     generation: int
@@ -55,14 +55,14 @@ class StoredGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetadataRecord:
-    """The group's metadata; None: the group is gone (tombstone)."""
+    """The metadata of a group; `value` None: the group was deleted (tombstone)."""
 
     group_id: str
     value: StoredGroup | None
 
     @property
     def key(self) -> str:
-        """What the record speaks of."""
+        """The group that the record describes."""
         return self.group_id
 
 

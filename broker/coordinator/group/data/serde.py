@@ -4,11 +4,11 @@
                                         3 and up: KIP-848, share and streams groups
     value  int16 version, body          null: tombstone
 
-Written is what Kafka 4.3 writes (a conformance test compares the bytes): offset values in version
-4 with the topic's id (version 1 where the client asked for its own retention, for only that has
-room for the expire time), group metadata in version 3. Read is every version that any Kafka wrote.
-Keys of the newer group types are `None` here: they are left alone, so that a Kafka that gets the
-directory back finds them (S-FMT-2).
+This writes what Kafka 4.3 writes (a conformance test compares the bytes): offset values in version
+4 with the topic's id, or in version 1 if the client asked for its own retention, because only that
+version has the expire time; group metadata in version 3. It reads every version that any Kafka
+wrote. Records of the newer group types decode to `None` and stay in the log, so that a Kafka that
+gets the directory back finds them (S-FMT-2).
 """
 
 from broker.coordinator.group.data.offsets import CommittedOffset, OffsetKey
@@ -43,7 +43,7 @@ _VERSION_BYTES = 2
 
 
 def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
-    """Key and value as they are appended."""
+    """Return key and value as they are appended."""
     if not isinstance(record, GroupMetadataRecord):
         return _encode_offset(record.key, record.committed)
     key = encode_versioned(
@@ -105,9 +105,9 @@ def _encode_group(stored: StoredGroup) -> bytes:
 
 
 def decode_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupMetadataRecord | None:
-    """What a record says; None for the newer group types.
+    """Decode a record; None for the newer group types.
 
-    Raises ProtocolError when it cannot be read: damaged, or a version of the future.
+    Raises ProtocolError when it is damaged, or has a version of a later Kafka.
     """
     version = peek_version(key)
     if version in OFFSET_KEY_VERSIONS:
@@ -161,10 +161,10 @@ def _decode_group(data: bytes) -> StoredGroup:
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """The topics of a consumer's subscription; None when these bytes are none.
+    """Return the topics of a consumer's subscription; None when the bytes are no subscription.
 
-    Only version 0's fields are read: every later version begins with them, those not yet made
-    included (Kafka's `ClassicGroup.computeSubscribedTopics`).
+    Only the fields of version 0 are read, because all later versions, future ones too, begin with
+    them (Kafka's `ClassicGroup.computeSubscribedTopics`).
     """
     try:
         peek_version(metadata)

@@ -1,7 +1,7 @@
-"""What group requests ask and what they are answered, without the wire's versions.
+"""Group requests and replies as values, without the versions of the wire.
 
-`broker/api` turns messages into these and back; `rebalance.py` and `shard.py` know nothing else.
-Times are milliseconds; a missing text is None.
+`broker/api` turns messages into these and back; the coordinator sees no messages. Times are
+milliseconds; a missing text is None.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from protocol.errors import ErrorCode
 
 UNKNOWN_MEMBER = ""
-"""The member id of one that has none yet."""
+"""The member id of a member that has none yet."""
 NO_GENERATION = -1
 
 
@@ -28,14 +28,14 @@ class JoinRequest:
     protocols: tuple[tuple[str, bytes], ...]
     reason: str | None = None
     require_known_member_id: bool = False
-    """v4+: a new dynamic member is sent away with an id to join again (KIP-394)."""
+    """v4+: a new dynamic member gets MEMBER_ID_REQUIRED with an id to join with (KIP-394)."""
     supports_skip_assignment: bool = False
-    """v9: a static leader that comes back may be told not to assign (KIP-814)."""
+    """v9: the reply to a returning static leader may have `skip_assignment` (KIP-814)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedMember:
-    """One member as the leader is told."""
+    """One member as listed in the leader's reply."""
 
     member_id: str
     instance_id: str | None
@@ -81,7 +81,7 @@ class SyncReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeavingMember:
-    """One that leaves; by instance id alone when an administrator removes a static member."""
+    """A leaving member; named by instance id alone if an administrator removes a static one."""
 
     member_id: str
     instance_id: str | None = None
@@ -90,7 +90,7 @@ class LeavingMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveResult:
-    """What became of one that leaves."""
+    """The result for one leaving member."""
 
     member_id: str
     instance_id: str | None
@@ -126,15 +126,15 @@ class CommitRequest:
     instance_id: str | None = None
     generation: int = NO_GENERATION
     retention_ms: int | None = None
-    """v2-4: how long these offsets live, counted from now."""
+    """v2-4: retention of these offsets, counted from the commit."""
     unknown_group: ErrorCode = ErrorCode.ILLEGAL_GENERATION
-    """What a member of a group that does not exist is told: GROUP_ID_NOT_FOUND from v9."""
+    """The code for a member of a group that does not exist: GROUP_ID_NOT_FOUND from v9."""
     partitions: tuple[PartitionCommit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionalCommit:
-    """TxnOffsetCommit: a commit within the transaction of a producer."""
+    """TxnOffsetCommit: a commit within a producer's transaction."""
 
     commit: CommitRequest
     producer_id: int
@@ -143,7 +143,7 @@ class TransactionalCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedMember:
-    """One member in DescribeGroups; metadata only of a stable group."""
+    """One member in DescribeGroups; its metadata is filled only in a stable group."""
 
     member_id: str
     instance_id: str | None

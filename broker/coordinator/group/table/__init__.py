@@ -1,4 +1,4 @@
 """The tables of a shard, for groups of every kind: groups by id, committed offsets, their expiry.
 
-`group` says what is asked of any kind of group; the kinds are packages beside this one.
+`group` has the protocol that every kind of group implements; the kinds are packages beside this.
 """

@@ -1,8 +1,8 @@
 """When committed offsets have outlived their retention. Pure (S-GRP-4, KIP-211).
 
-An explicit expire time (commits of OffsetCommit v2-4) rules; else `offsets.retention.minutes`
-count from when the group became Empty, or from the commit: the group says which, and whether
-anything may expire at all.
+An explicit expire time (from OffsetCommit v2-4) takes precedence. Otherwise
+`offsets.retention.minutes` count from when the group became Empty, or from the commit: the group's
+`expiry_base` says which, and whether anything may expire at all.
 After Kafka's `OffsetExpirationCondition`.
 """
 
@@ -11,7 +11,7 @@ from broker.coordinator.group.table.group import ExpiryBase, Group
 
 
 class ExpiryCheck:
-    """Which offsets of a group have outlived their retention; made anew for each group and run."""
+    """Tells which offsets of a group have expired; made for one group and one run."""
 
     __slots__ = ("_base", "_deadline", "_empty_since", "_now_ms")
 
@@ -19,7 +19,7 @@ class ExpiryCheck:
         self._base = group.expiry_base
         self._now_ms = now_ms
         self._deadline = now_ms - retention_ms
-        """Whose retention began then or earlier is over."""
+        """An offset whose retention began at this wall time or earlier has expired."""
         self._empty_since = (
             group.state_timestamp_ms if self._base is ExpiryBase.GROUP_EMPTY else None
         )

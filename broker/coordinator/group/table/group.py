@@ -1,7 +1,7 @@
-"""What is asked of a group of any kind (Kafka's `Group`).
+"""The protocol that every kind of group implements (Kafka's `Group`).
 
-The table, offsets and their expiry, and the requests that concern every group (describe, list,
-delete, commit) know no more than this. How members join and who is assigned what is the kind's own:
+The group table, the offsets and their expiry, and the requests that concern every group (describe,
+list, delete, commit) use only this. Membership and assignment are specific to a kind:
 `broker.coordinator.group.classic` has Kafka's rebalance protocol.
 """
 
@@ -13,11 +13,11 @@ from broker.coordinator.group.data.values import CommitRequest, DescribedGroup, 
 from broker.coordinator.group.outcome import Outcome
 
 DEAD: Final = "Dead"
-"""The state that is shown of a group which is not there, or is being deleted."""
+"""The state that is shown for a group which does not exist or is being deleted."""
 
 
 class ExpiryBase(Enum):
-    """From when the retention of a group's offsets counts."""
+    """The moment from which the retention of a group's offsets counts."""
 
     GROUP_EMPTY = "the group has been empty"
     COMMIT = "the offset was committed"
@@ -44,45 +44,45 @@ class Group(Protocol):
 
     @property
     def is_vacant(self) -> bool:
-        """Nobody uses it or is about to: without offsets it may vanish."""
+        """Whether it has no members and none is about to join: without offsets it may expire."""
         ...
 
     @property
     def expiry_base(self) -> ExpiryBase:
-        """Which rule of KIP-211 holds for its offsets as it stands."""
+        """Which rule of KIP-211 applies to its offsets in its current state."""
         ...
 
     @property
     def state_timestamp_ms(self) -> int | None:
-        """Wall time of the last change of state; None when an old record did not say."""
+        """Wall time of the last change of state; None when the record is too old to have it."""
         ...
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads `topic`: its offsets stay."""
+        """Whether a member reads `topic`; if so, its offsets must not expire or be deleted."""
         ...
 
     def check_commit(self, request: CommitRequest, out: Outcome) -> None:
-        """OffsetCommit, which keeps the member's session alive (S-GRP-2)."""
+        """Refuse an invalid OffsetCommit; a valid one renews the member's session (S-GRP-2)."""
         ...
 
     def check_commit_in_transaction(self, request: CommitRequest) -> None:
-        """TxnOffsetCommit (KIP-447, S-TXN-5)."""
+        """Refuse an invalid TxnOffsetCommit (KIP-447, S-TXN-5)."""
         ...
 
     def check_offset_delete(self) -> None:
-        """OffsetDelete of anything (S-GRP-6)."""
+        """Refuse OffsetDelete if no offset of the group may be deleted (S-GRP-6)."""
         ...
 
     def check_delete(self) -> None:
-        """DeleteGroups (S-GRP-6)."""
+        """Refuse DeleteGroups of a group in use (S-GRP-6)."""
         ...
 
     def tombstones(self) -> list[GroupRecord]:
-        """Of its own records, not of its offsets."""
+        """Tombstones for its own records; not for its offsets."""
         ...
 
     def gone(self, out: Outcome) -> None:
-        """Its tombstones are durable: nothing of it waits for a timer any more."""
+        """The group was deleted or closed: cancel all of its timers."""
         ...
 
     def describe(self) -> DescribedGroup:

@@ -1,7 +1,7 @@
 """All groups of one partition of `__consumer_offsets` by their ids, whatever their kind.
 
-A group whose tombstone is in flight is being deleted: nobody may use it any more, but it is as it
-was, and stays so if the tombstone cannot be written.
+A group whose tombstone is in flight is being deleted: requests can no longer use it, but it is
+unchanged, and stays usable if the tombstone cannot be written.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ class GroupTable:
         self._new_simple_group = new_simple_group
         self._groups: dict[str, Group] = {}
         self.get = self._groups.get
-        """(group id) -> the group, also while it is being deleted; None when there is none."""
+        """(group id) -> the group, even while it is being deleted; None when there is none."""
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -39,26 +39,26 @@ class GroupTable:
         return list(self._groups)
 
     def put(self, group: Group) -> None:
-        """A group is there, in the place of one of the same name."""
+        """Add a group, replacing one of the same id."""
         self._groups[group.group_id] = group
 
     def remove(self, group_id: str) -> None:
-        """A group is gone."""
+        """Remove a group, if it exists."""
         self._groups.pop(group_id, None)
 
     def clear(self) -> None:
-        """All are gone."""
+        """Remove all groups."""
         self._groups.clear()
 
     def ensure(self, group_id: str) -> None:
-        """Offsets without a group belong to a simple one."""
+        """Create a simple group for offsets that have no group."""
         if group_id not in self._groups:
             self._groups[group_id] = self._new_simple_group(group_id)
 
     # ---- deletion
 
     def is_being_deleted(self, group_id: str) -> bool:
-        """Whether the group's tombstone is being written: to whoever asks it is gone."""
+        """Whether the group's tombstone is being written: requests see it as gone."""
         if not self._in_flight:
             return False
         return any(
@@ -67,14 +67,14 @@ class GroupTable:
         )
 
     def living(self, group_id: str) -> Group | None:
-        """The group, if it is there and not being deleted."""
+        """Return the group, if it exists and is not being deleted."""
         group = self.get(group_id)
         return None if group is None or self.is_being_deleted(group_id) else group
 
     # ---- looking
 
     def state_of(self, group: Group) -> str:
-        """As requests are told it."""
+        """The state as requests see it: Dead while the group is being deleted."""
         if self._in_flight and self.is_being_deleted(group.group_id):
             return DEAD
         return group.state_name
@@ -87,7 +87,7 @@ class GroupTable:
         return group.describe()
 
     def list_groups(self) -> Iterator[ListedGroup]:
-        """ListGroups; others may change groups while it is gone through."""
+        """ListGroups; groups may change while the result is iterated."""
         for group in self:
             listed = group.listed()
             if self.is_being_deleted(group.group_id):

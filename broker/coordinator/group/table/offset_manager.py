@@ -1,8 +1,8 @@
-"""Commits: what a group may commit, forget and outlive (Kafka's `OffsetMetadataManager`).
+"""Committing, deleting and expiring offsets (Kafka's `OffsetMetadataManager`).
 
-Each method says which records are to be written, and `replay` takes them when they are durable;
-until then nothing is visible (S-GRP-4). What is in flight does not expire (KIP-211), and within a
-transaction it is as unstable as what is pending there already (S-TXN-5). Pure.
+Each method decides which records are written, and `replay` applies them when they are durable;
+until then nothing is visible (S-GRP-4). An offset in flight does not expire (KIP-211); in flight
+within a transaction it counts as unstable, like one that is pending already (S-TXN-5). Pure.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -56,7 +56,7 @@ class OffsetMetadataManager:
     def commit(self, request: CommitRequest, done: Done, out: Outcome) -> None:
         """OffsetCommit: visible when it is durable. Raises KafkaError when the group refuses.
 
-        A commit keeps the member's session as a heartbeat does (S-GRP-2).
+        A commit renews the member's session as a heartbeat does (S-GRP-2).
         """
         self._check_commit(request, out)
         now_ms = self._now_ms()
@@ -98,7 +98,7 @@ class OffsetMetadataManager:
     def _check_commit(self, request: CommitRequest, out: Outcome) -> None:
         group = self._groups.get(request.group_id)
         if group is None:
-            # A simple consumer: the group comes with its first offset.
+            # A simple consumer: replay of its first offset creates the group.
             if request.generation >= 0:
                 raise KafkaError(request.unknown_group)
             return
@@ -121,7 +121,7 @@ class OffsetMetadataManager:
     def delete_offsets(
         self, group_id: str, wanted: Iterable[tuple[str, int]], out: Outcome
     ) -> dict[tuple[str, int], ErrorCode]:
-        """OffsetDelete: a result per partition. Raises KafkaError (S-GRP-6)."""
+        """OffsetDelete: return a code per partition. Raises KafkaError (S-GRP-6)."""
         group = self._groups.living(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -141,7 +141,7 @@ class OffsetMetadataManager:
         return results
 
     def forget_topics(self, topics: Collection[str]) -> list[OffsetRecord]:
-        """Tombstones for all offsets of topics that were deleted."""
+        """Return tombstones for all offsets of topics that were deleted."""
         return [
             OffsetRecord((group_id, topic, partition), None)
             for group_id in self._store.group_ids()
@@ -151,7 +151,7 @@ class OffsetMetadataManager:
         ]
 
     def tombstones(self, group_id: str) -> list[OffsetRecord]:
-        """For all offsets of a group, also those that are on their way or pending."""
+        """Return tombstones for all offsets of a group, including those pending or in flight."""
         keys = dict.fromkeys(
             (group_id, topic, partition)
             for topic, partitions in self._store.of_group(group_id).items()
@@ -162,7 +162,7 @@ class OffsetMetadataManager:
         return [OffsetRecord(key, None) for key in keys]
 
     def expired(self, group: Group, now_ms: int) -> tuple[list[OffsetRecord], bool]:
-        """Tombstones for what has outlived its retention, and whether no offset is left."""
+        """Return tombstones for expired offsets, and whether the group has no offset left."""
         check = ExpiryCheck(group, now_ms, self._retention_ms)
         tombstones: list[OffsetRecord] = []
         all_gone = True
@@ -183,17 +183,17 @@ class OffsetMetadataManager:
         return tombstones, all_gone
 
     def may_vanish(self, group: Group) -> bool:
-        """Whether an empty group without offsets left may go too."""
+        """Whether a group that has no offset left may be deleted too."""
         return (
             group.is_vacant
             and not self._store.has_open_transaction(group.group_id)
             and not self._keys_in_flight(group.group_id)
         )
 
-    # ---- what is not committed yet
+    # ---- pending or in flight
 
     def is_pending(self, key: OffsetKey) -> bool:
-        """An open transaction holds an offset of this partition, or will when it is durable."""
+        """Whether an open transaction holds an offset of this partition, durable or in flight."""
         return self._store.is_pending(key) or any(
             isinstance(record, PendingOffsetRecord) for record in self._in_flight.of(key)
         )
@@ -209,7 +209,7 @@ class OffsetMetadataManager:
     # ---- replay
 
     def replay(self, record: OffsetRecord | PendingOffsetRecord, offset: int) -> None:
-        """One durable record that lies at `offset`."""
+        """Apply one durable record at `offset`."""
         committed = record.committed
         if committed is None:
             self._store.remove(record.key)
@@ -224,10 +224,10 @@ class OffsetMetadataManager:
             self._store.put_if_later(record.key, committed)
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> None:
-        """The marker of a producer's transaction came: show or drop what it committed.
+        """A producer's transaction has ended: show or drop its pending offsets.
 
-        Records in flight lie before the marker in the log: they are shown or dropped when they are
-        durable.
+        Records in flight precede the marker in the log, so they are shown or dropped as soon as
+        they are durable.
         """
         self._store.end_transaction(producer_id, commit)
         for records in self._in_flight.values():
@@ -241,7 +241,7 @@ class OffsetMetadataManager:
 
 
 def _expiry_of(request: CommitRequest, now_ms: int) -> int | None:
-    # Kafka's sum wraps, and what was to stay for ever is gone with the next round.
+    # Kafka's sum overflows: an offset with a huge retention expires in the next round. This clamps.
     if request.retention_ms is None:
         return None
     return min(now_ms + request.retention_ms, _LAST_TIMESTAMP)

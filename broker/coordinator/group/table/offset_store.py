@@ -1,14 +1,14 @@
-"""Committed offsets as data: what is committed, what waits for the end of its transaction.
+"""Committed offsets as data: visible ones, and those pending in a transaction.
 
-Pure. `offset_manager.py` puts records here, the same way from a running commit and from
-the log.
+Pure. `offset_manager.py` puts records here when they are durable, whether from a commit or loaded
+from the log.
 
 Rules
 
-* An offset becomes visible when its record is durable (`put`), not when it was asked for.
-* Offsets inside a transaction wait under their producer id until the marker comes; commit shows
-  them, abort drops them. Between a plain and a transactional commit the later *record* wins, for
-  compaction keeps the later record too (Kafka's `OffsetMetadataManager`).
+* An offset becomes visible when its record is durable (`put`), not when the commit is requested.
+* Offsets inside a transaction are pending under their producer id until the marker comes: a commit
+  shows them, an abort drops them. Between a plain and a transactional commit the later *record*
+  wins, because compaction keeps the later record too (Kafka's `OffsetMetadataManager`).
 """
 
 from collections.abc import Iterator
@@ -28,15 +28,15 @@ class OffsetStore:
         return self._count
 
     def of_group(self, group_id: str) -> dict[str, dict[int, CommittedOffset]]:
-        """topic -> partition -> offset; to be read, not changed."""
+        """topic -> partition -> offset; the store's own dicts, which the caller must not change."""
         return self._groups.get(group_id, {})
 
     def group_ids(self) -> Iterator[str]:
-        """Groups that have at least one offset."""
+        """Ids of groups that have at least one visible offset."""
         return iter(self._groups)
 
     def get(self, key: OffsetKey) -> CommittedOffset | None:
-        """The visible offset of one partition."""
+        """The visible offset of one partition, or None."""
         group_id, topic, partition = key
         topics = self._groups.get(group_id)
         if topics is None:
@@ -53,13 +53,13 @@ class OffsetStore:
         partitions[partition] = committed
 
     def put_if_later(self, key: OffsetKey, committed: CommittedOffset) -> None:
-        """Make an offset of a transaction visible, unless a later record is."""
+        """Make an offset of a transaction visible, unless a later record already is."""
         existing = self.get(key)
         if existing is None or committed.record_offset > existing.record_offset:
             self.put(key, committed)
 
     def remove(self, key: OffsetKey) -> bool:
-        """Forget an offset, also where it waits in a transaction; whether one was visible."""
+        """Remove an offset, pending ones too; return whether one was visible."""
         for pending in self._transactions.values():
             pending.pop(key, None)
         group_id, topic, partition = key
@@ -77,18 +77,18 @@ class OffsetStore:
     # ---- transactions
 
     def put_pending(self, producer_id: int, key: OffsetKey, committed: CommittedOffset) -> None:
-        """An offset inside an open transaction."""
+        """Note an offset inside an open transaction."""
         self._transactions.setdefault(producer_id, {})[key] = committed
 
     def end_transaction(self, producer_id: int, commit: bool) -> None:
-        """The marker came: show or drop what the producer committed."""
+        """The marker came: show or drop the producer's pending offsets."""
         for key, committed in self._transactions.pop(producer_id, {}).items():
             if commit:
                 self.put_if_later(key, committed)
 
     @property
     def has_transactions(self) -> bool:
-        """Any transaction is open."""
+        """Whether any transaction with pending offsets is open."""
         return bool(self._transactions)
 
     def pending_keys(self, group_id: str) -> list[OffsetKey]:
@@ -98,11 +98,11 @@ class OffsetStore:
         ]
 
     def is_pending(self, key: OffsetKey) -> bool:
-        """An open transaction holds an offset of this partition."""
+        """Whether an open transaction holds an offset of this partition."""
         return any(key in pending for pending in self._transactions.values())
 
     def has_open_transaction(self, group_id: str) -> bool:
-        """A group must not vanish under an open transaction."""
+        """Whether an open transaction holds an offset of the group, which must then stay."""
         return any(key[0] == group_id for pending in self._transactions.values() for key in pending)
 
     def _check(self) -> None:

@@ -1,7 +1,7 @@
 """Requests that wait in a group: how they are parked, released and answered.
 
-A JoinGroup waits for the others, a follower's SyncGroup for the leader's assignment. Whatever
-happens to the group or to the member, each of them is answered once.
+A JoinGroup waits for the other members, a follower's SyncGroup for the leader's assignment. Each of
+them is answered exactly once, whatever happens to the group or to the member.
 """
 
 from broker.coordinator.group.classic.group import ClassicGroup
@@ -13,14 +13,14 @@ from protocol.errors import ErrorCode
 
 
 def refused(request: JoinRequest, code: ErrorCode) -> JoinReply:
-    """A JoinGroup that is answered with an error."""
+    """The reply to a JoinGroup that is refused with `code`."""
     return JoinReply(error=code, member_id=request.member_id)
 
 
 def generation_reply(
     group: ClassicGroup, member: Member, *, as_follower: bool = False
 ) -> JoinReply:
-    """The generation as a member is told; the leader is told the members too."""
+    """The JoinGroup reply that begins a generation; the leader's lists the members too."""
     leads = group.is_leader(member.member_id) and not as_follower
     return JoinReply(
         generation=group.generation,
@@ -33,7 +33,7 @@ def generation_reply(
 
 
 def sync_reply(group: ClassicGroup, assignment: bytes) -> SyncReply:
-    """A member's assignment."""
+    """The SyncGroup reply with a member's assignment."""
     return SyncReply(
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
@@ -44,7 +44,10 @@ def sync_reply(group: ClassicGroup, assignment: bytes) -> SyncReply:
 def park_join(
     group: ClassicGroup, member: Member, request: JoinRequest, answer: Answer, out: Outcome
 ) -> None:
-    """Take what a rejoining member says now, and park its JoinGroup."""
+    """Take over a rejoining member's protocols and timeouts, and park its JoinGroup.
+
+    An earlier parked join of the same member is answered REBALANCE_IN_PROGRESS.
+    """
     group.update(
         member,
         protocols=request.protocols,
@@ -61,14 +64,14 @@ def park_join(
 def release(
     group: ClassicGroup, member: Member, join: JoinReply, sync: SyncReply, out: Outcome
 ) -> None:
-    """Answer what the member has parked."""
+    """Answer the member's parked requests: its JoinGroup with `join`, its SyncGroup with `sync`."""
     out.answer(group.set_awaiting_join(member, None), join)
     out.answer(member.awaiting_sync, sync)
     member.awaiting_sync = None
 
 
 def give_assignments(group: ClassicGroup, out: Outcome) -> bool:
-    """Answer those that wait with their assignments, which are durable; whether anybody waited."""
+    """Answer parked SyncGroups with the durable assignments; return whether there were any."""
     waited = False
     for member in group.members.values():
         if member.awaiting_sync is not None:
@@ -78,7 +81,7 @@ def give_assignments(group: ClassicGroup, out: Outcome) -> bool:
 
 
 def refuse_assignments(group: ClassicGroup, code: ErrorCode, out: Outcome) -> None:
-    """Nobody has an assignment in this generation; those that wait for one are told why."""
+    """Clear the assignments of this generation and answer parked SyncGroups with `code`."""
     for member in group.members.values():
         member.assignment = b""
         if member.awaiting_sync is not None:
@@ -88,5 +91,5 @@ def refuse_assignments(group: ClassicGroup, code: ErrorCode, out: Outcome) -> No
 def _answer_sync(group: ClassicGroup, member: Member, reply: SyncReply, out: Outcome) -> None:
     out.answer(member.awaiting_sync, reply)
     member.awaiting_sync = None
-    # While it waited its session timer may have fired without effect: begin anew.
+    # Its session timer may have fired without effect while the request was parked: set it again.
     sessions.watch(group, member.member_id, member.session_timeout_ms, out)

@@ -1,8 +1,8 @@
 """The phases of a rebalance: everybody joins again, then the leader assigns (S-GRP-1).
 
-Every way in and out of PreparingRebalance is here. The requests (`joining`, `syncing`,
-`departures`) call in when they changed who is in the group; timers call in when a phase lasted too
-long.
+Every transition into and out of PreparingRebalance is here. The requests (`joining`, `syncing`,
+`departures`, `static_members`) call it after they changed the membership, timers when a phase has
+lasted too long.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from protocol.errors import ErrorCode
 
 
 class Rebalance:
-    """Takes groups from phase to phase of a rebalance; one object serves all of a partition."""
+    """Moves groups through the phases of a rebalance; one object serves a whole partition."""
 
     def __init__(
         self,
@@ -45,14 +45,14 @@ class Rebalance:
     def prepare_or_complete(
         self, group: ClassicGroup, reason: RebalanceReason, out: Outcome
     ) -> None:
-        """Somebody is new or changed: begin a rebalance, or go on with the one under way."""
+        """A member is new or changed: begin a rebalance, or go on with the one under way."""
         if group.can_rebalance:
             self.prepare(group, reason, out)
         else:
             self.maybe_complete_join(group, out)
 
     def prepare(self, group: ClassicGroup, reason: RebalanceReason, out: Outcome) -> None:
-        """Everybody has to join again."""
+        """Begin a rebalance: every member has to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             parked.refuse_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, out)
         group.pending_sync.clear()
@@ -86,7 +86,7 @@ class Rebalance:
         )
 
     def maybe_complete_join(self, group: ClassicGroup, out: Outcome) -> None:
-        """End the join phase early when nobody is missing; never the initial delay."""
+        """End the join phase early when all have joined, but never the initial delay."""
         if (
             group.state is GroupState.PREPARING_REBALANCE
             and group.previous_state is not GroupState.EMPTY
@@ -95,7 +95,7 @@ class Rebalance:
             self.complete_join(group, out)
 
     def on_initial_delay(self, group: ClassicGroup, timer: Timer, out: Outcome) -> None:
-        """The initial delay is over: extend it when somebody came, else go on (S-GRP-1)."""
+        """The initial delay is over: extend it if a member joined, else complete (S-GRP-1)."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
         if not group.new_member_added or timer.remaining_ms == 0:
@@ -113,7 +113,7 @@ class Rebalance:
         )
 
     def complete_join(self, group: ClassicGroup, out: Outcome) -> None:
-        """The join phase ends: who came forms the next generation; also the JOIN timer."""
+        """End the join phase, early or by the JOIN timer: those that joined form the generation."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
         out.cancel(join_key(group.group_id))
@@ -122,13 +122,13 @@ class Rebalance:
                 group.remove(member.member_id)
                 out.cancel(session_key(group.group_id, member.member_id))
         if group.members and not group.elect_joined_leader():
-            # Only static members that are away: wait until they come or their sessions expire.
+            # All members are static and away: wait until they join or their sessions expire.
             self._wait_for_joins(group, out)
             return
         group.next_generation(self._now_ms(), self._read_topics)
         if not group.members:
-            # When this write fails the last generation comes back after a restart, with members
-            # whose sessions then expire: harmless.
+            # If this write fails, a restart restores the last generation, whose members' sessions
+            # then expire: harmless.
             out.write([stored_group(group, {})])
             return
         for member in group.members.values():
@@ -148,7 +148,7 @@ class Rebalance:
         )
 
     def on_sync_timeout(self, group: ClassicGroup, timer: Timer, out: Outcome) -> None:
-        """Who has not synced by now is out, and the others join again."""
+        """The SYNC timer fired: remove members without SyncGroup and have the others rejoin."""
         if timer.generation != group.generation or not group.pending_sync:
             return
         if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
@@ -161,27 +161,27 @@ class Rebalance:
     def after_removal(
         self, group: ClassicGroup, reason: RebalanceReason, out: Outcome, *, was_member: bool
     ) -> None:
-        """Somebody is out (`was_member`: not only a pending id): how the group goes on."""
+        """Continue after the removal of a member (`was_member`) or of a pending id."""
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             if was_member:
                 self.prepare(group, reason, out)
         elif group.members:
             self.maybe_complete_join(group, out)
         elif group.state is GroupState.PREPARING_REBALANCE and group.has_all_joined:
-            # Everybody is gone: nothing to wait for, not even in the initial delay.
+            # All members are gone: there is nothing to wait for, even in the initial delay.
             self.complete_join(group, out)
 
     # ---- life of the group in memory
 
     def on_loaded(self, group: ClassicGroup, out: Outcome) -> None:
-        """The group was read from the log: its members' sessions begin now."""
+        """The group was read from the log: start the sessions of its members."""
         for member in group.members.values():
             sessions.watch(group, member.member_id, member.session_timeout_ms, out)
         if len(group.members) > self._limits.max_size:
             self.prepare(group, RebalanceReason.OVER_CAPACITY, out)
 
     def close(self, group: ClassicGroup, code: ErrorCode, out: Outcome) -> None:
-        """The group leaves this broker's memory: nobody is left waiting."""
+        """Drop the group from this broker's memory: answer all parked requests with `code`."""
         for member in list(group.members.values()):
             parked.release(
                 group,

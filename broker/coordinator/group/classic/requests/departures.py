@@ -1,4 +1,4 @@
-"""Who goes: LeaveGroup, and members that give no sign of life (S-GRP-2, S-GRP-3)."""
+"""LeaveGroup, and members whose sessions expire (S-GRP-2, S-GRP-3)."""
 
 from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.phases import parked
@@ -24,7 +24,7 @@ class Departures:
     def leave(
         self, group: ClassicGroup, leaving: tuple[LeavingMember, ...], out: Outcome
     ) -> LeaveReply:
-        """LeaveGroup of one or many, by member id or by instance id alone (S-GRP-3)."""
+        """LeaveGroup of one or more members, by member id or by instance id alone (S-GRP-3)."""
         results = []
         members_before = len(group.members)
         for one in leaving:
@@ -42,7 +42,7 @@ class Departures:
         return LeaveReply(members=tuple(results))
 
     def on_session_timeout(self, group: ClassicGroup, member_id: str, out: Outcome) -> None:
-        """No sign of life: a pending id is forgotten, a member is out."""
+        """A session is over: forget the pending id, or remove the member unless it is parked."""
         member = group.members.get(member_id)
         if member is not None and member.satisfies_heartbeat:
             return
@@ -73,7 +73,7 @@ def _leave_one(group: ClassicGroup, one: LeavingMember, out: Outcome) -> ErrorCo
 def _remove(group: ClassicGroup, member_id: str, out: Outcome) -> None:
     member = group.members.get(member_id)
     if member is not None:
-        # Told so, a member that is alive after all begins anew.
+        # A member that is alive after all begins anew when it gets this error.
         parked.release(
             group,
             member,

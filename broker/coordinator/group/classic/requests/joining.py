@@ -1,4 +1,4 @@
-"""JoinGroup: who may become a member, and what becomes of one that joins again."""
+"""JoinGroup: who may become a member, and what a member that joins again gets."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class Joining:
-    """Decides about a JoinGroup: admit, send away with a member id, or start a rebalance."""
+    """Decides a JoinGroup: admit the member, hand out a member id, or start a rebalance."""
 
     def __init__(
         self, limits: GroupLimits, rebalance: Rebalance, *, new_id: Callable[[], str]
@@ -26,7 +26,7 @@ class Joining:
         self._new_id = new_id
 
     def join(self, group: ClassicGroup, request: JoinRequest, answer: Answer, out: Outcome) -> None:
-        """JoinGroup; `answer` is used now or parked in the group."""
+        """JoinGroup; `answer` is called now or parked in the group."""
         member_id = request.member_id
         if not self._has_room(group, member_id):
             self._turn_away(group, member_id, out)
@@ -41,10 +41,10 @@ class Joining:
             self._rejoin(group, request, answer, out)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """Whether group.max.size lets this one in.
+        """Whether group.max.size admits this member.
 
-        While a group prepares, those that wait are counted rather than the members: the group may
-        be over its size already (the limit was lowered), and then the last to come are out.
+        In PreparingRebalance parked joins are counted instead of members: if the limit was lowered
+        below the group's size, the first to rejoin are admitted and the last are refused.
         """
         member = group.members.get(member_id)
         limit = self._limits.max_size
@@ -123,12 +123,12 @@ class Joining:
             parked.park_join(group, member, request, answer, out)
             self._rebalance.maybe_complete_join(group, out)
         elif group.state is GroupState.COMPLETING_REBALANCE and unchanged:
-            # Its JoinGroup response got lost, most likely: tell it again.
+            # Its JoinGroup response was probably lost: send it again.
             out.answer(answer, parked.generation_reply(group, member))
         elif group.state is GroupState.STABLE and unchanged and group.leader_id != member.member_id:
             out.answer(answer, parked.generation_reply(group, member, as_follower=True))
         elif group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
-            # The leader's join always rebalances: it may know of new partitions.
+            # A join of the leader always rebalances: the leader may have seen new partitions.
             parked.park_join(group, member, request, answer, out)
             reason = (
                 RebalanceReason.LEADER_REJOINED if unchanged else RebalanceReason.MEMBER_CHANGED

@@ -12,7 +12,7 @@ from protocol.errors import ErrorCode
 
 
 class StaticMembers:
-    """Puts a new member id in the place of the one that a static member had."""
+    """Replaces the member id of a static member by a new one."""
 
     def __init__(self, rebalance: Rebalance) -> None:
         self._rebalance = rebalance
@@ -40,7 +40,7 @@ class StaticMembers:
         parked.park_join(group, member, request, answer, out)
         sessions.watch(group, new_id, member.session_timeout_ms, out)
         if group.state is GroupState.COMPLETING_REBALANCE:
-            # The leader may be assigning to the old id right now.
+            # The leader may be computing an assignment for the old id.
             self._rebalance.prepare(group, RebalanceReason.STATIC_MEMBER_REPLACED, out)
         elif group.state is not GroupState.STABLE:
             self._rebalance.maybe_complete_join(group, out)
@@ -57,14 +57,17 @@ class StaticMembers:
         old: tuple[str, str | None, tuple[tuple[tuple[str, bytes], ...], int, int]],
         out: Outcome,
     ) -> None:
-        """A stable group takes the new id without a rebalance, once that is written."""
+        """Write the new id of a stable group and answer then, without a rebalance.
+
+        If the write fails the old id gets its place back.
+        """
         old_id, old_leader, (protocols, rebalance_timeout_ms, session_timeout_ms) = old
         new_id, generation = member.member_id, group.generation
         assignments = {m.member_id: m.assignment for m in group.members.values()}
 
         def then(code: ErrorCode, following: Outcome) -> None:
             if group.state is not GroupState.STABLE or group.generation != generation:
-                return  # A rebalance began meanwhile and will answer the parked join.
+                return  # A rebalance has begun and will answer the parked join.
             answer = group.set_awaiting_join(member, None)
             if code is ErrorCode.NONE:
                 skips = request.supports_skip_assignment and group.leader_id == new_id
@@ -73,8 +76,8 @@ class StaticMembers:
                     generation=generation,
                     protocol_type=group.protocol_type,
                     protocol_name=group.protocol_name,
-                    # Below v9 the old leader's id makes the returning one a follower, so that it
-                    # does not assign without having been told the members.
+                    # Below v9 the response names the old id as leader, so the returning member acts
+                    # as a follower: it did not get the members and could not assign.
                     leader=(group.leader_id if request.supports_skip_assignment else old_leader)
                     or "",
                     skip_assignment=skips,

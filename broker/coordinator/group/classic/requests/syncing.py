@@ -1,4 +1,4 @@
-"""SyncGroup: the leader's assignment is stored, then everybody gets his part of it."""
+"""SyncGroup: the leader's assignment is stored, then every member gets its part of it."""
 
 from broker.coordinator.group.classic.group import ClassicGroup
 from broker.coordinator.group.classic.member import Answer
@@ -13,7 +13,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 
 class Syncing:
-    """Takes the leader's assignment, and gives each member that asks its part."""
+    """Stores the leader's assignment and answers each member's SyncGroup with its part."""
 
     def __init__(self, rebalance: Rebalance, counters: Counters) -> None:
         self._rebalance = rebalance
@@ -43,7 +43,7 @@ class Syncing:
         generation = group.generation
 
         def then(code: ErrorCode, following: Outcome) -> None:
-            # Somebody may have joined or left while the record was written.
+            # A member may have joined or left while the record was written.
             if group.generation != generation:
                 return
             if code is ErrorCode.NONE:

@@ -201,7 +201,10 @@ class ConnectionState:
             incoming.have = self._position = 0
         else:
             self._position = position
-        return SEND if self._ready else self.sent()
+        if self._ready:
+            return SEND
+        del buffer, view  # `sent` may give the buffer back, of which no view may exist then
+        return self.sent()
 
     def nothing_came(self) -> Step:
         """There is nothing to receive: give the buffer back, or shrink it, while waiting."""

@@ -107,6 +107,15 @@ def test_s_net_1_any_cut_of_the_bytes_gives_the_same_frames_in_the_same_order(
     assert driver.seen == CONTENTS
 
 
+def test_no_view_of_a_buffer_is_left_when_a_frame_outgrows_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    driver = Driver()
+    driver.feed(frame(b"x" * 140_000))
+    assert driver.seen == [b"x" * 140_000]
+    assert [record.message for record in caplog.records] == []  # the pool checks
+
+
 @pytest.mark.parametrize("content", [b"", b"content"])
 def test_a_frame_comes_whole_byte_by_byte_or_with_a_tail(content: bytes) -> None:
     data = frame(content)

@@ -1,9 +1,5 @@
 """TLS as one more `Stream`: it wraps another one, and the connections above it notice nothing.
 
-    TlsNet(net)               the network of a test, with TLS on both ends of each connection
-    TlsTransport(transport)   a broker's transport, all of whose clients must speak TLS
-    client_end(stream)        the end of a client
-
 `ssl.SSLObject` does no input or output: bytes of the stream below go into one `MemoryBIO` and come
 out of another. What there is to be careful about:
 
@@ -19,22 +15,16 @@ out of another. What there is to be careful about:
 
 import contextlib
 import errno
-import functools
 import ssl
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import trio
 
-from broker.world.transport import BoundListener, Listening, Piece, Stream, Transport
-from config.listener import Listener
-from tests.support.networks import Net
+from broker.world.transport import Piece, Stream
 
-_CERTIFICATE: Final = Path(__file__).with_name("tls_certificate.pem")
-_NAME: Final = "broker"
-_NO_CHECK_TIME: Final = 0x200000
-"""X509_V_FLAG_NO_CHECK_TIME: a test does not depend on the time of day."""
+SERVER_NAME: Final = "broker"
+"""In the certificate."""
 RECORD_BYTES: Final = 16 * 1024
 """The most plain bytes in a record."""
 
@@ -54,7 +44,7 @@ class TlsStream:
             self._incoming,
             self._outgoing,
             server_side=server_side,
-            server_hostname=None if server_side else _NAME,
+            server_hostname=None if server_side else SERVER_NAME,
         )
         self._scratch = memoryview(bytearray(RECORD_BYTES))
         self._ahead = memoryview(b"")
@@ -257,83 +247,3 @@ async def _first_of(*waits: Callable[[], Awaitable[None]]) -> None:
 
         for one in waits:
             nursery.start_soon(wait, one)
-
-
-class TlsListening:
-    """See `broker.world.transport.Listening`."""
-
-    def __init__(self, below: Listening) -> None:
-        self._below = below
-        self.wait_acceptable = below.wait_acceptable
-        self.close = below.close
-
-    @property
-    def bound(self) -> BoundListener:
-        """See `Listening`."""
-        return self._below.bound
-
-    @property
-    def is_open(self) -> bool:
-        """See `Listening`."""
-        return self._below.is_open
-
-    def accept(self) -> TlsStream:
-        """See `Listening`. The handshake is the stream's: nobody waits for it here."""
-        return TlsStream(self._below.accept(), _server_context(), server_side=True)
-
-
-class TlsTransport:
-    """See `broker.world.transport.Transport`."""
-
-    def __init__(self, below: Transport) -> None:
-        self._below = below
-
-    def listen(self, listener: Listener, **sizes: int) -> TlsListening:
-        """See `Transport`."""
-        return TlsListening(self._below.listen(listener, **sizes))
-
-
-def client_end(below: Stream) -> TlsStream:
-    """The end of a client that checks the certificate of the tests."""
-    return TlsStream(below, _client_context(), server_side=False)
-
-
-class TlsNet:
-    """A network of a test, with TLS; see `tests.support.networks.Net`."""
-
-    def __init__(self, below: Net) -> None:
-        self.below = below
-        self.in_memory = below.in_memory
-        self.transport: Transport = TlsTransport(below.transport)
-        self.clock = below.clock
-        self.workers = below.workers
-        self.run = below.run
-        self.settle = below.settle
-
-    def connect(self, port: int) -> TlsStream:
-        """See `Net`."""
-        return client_end(self.below.connect(port))
-
-    def send_eof(self, stream: Any) -> None:
-        """See `Net`: in order, with `close_notify`."""
-        stream.send_end()
-        self.below.send_eof(stream.below)
-
-    def reset(self, stream: Any) -> None:
-        """See `Net`."""
-        self.below.reset(stream.below)
-
-
-@functools.cache
-def _server_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(_CERTIFICATE)
-    return context
-
-
-@functools.cache
-def _client_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(_CERTIFICATE)
-    context.verify_flags |= ssl.VerifyFlags(_NO_CHECK_TIME)
-    return context

@@ -15,9 +15,6 @@ from broker.network.activity import State
 from broker.network.connection import Connection
 from broker.request import Pending, RequestContext
 from broker.world.memory_transport import MemoryTransport
-from broker.world.streams import receive_some, send_all
-from broker.world.transport import SYSTEM_DEFAULT, Stream
-from config.listener import Listener
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -29,8 +26,9 @@ from storage.os_filesystem import OsFileSystem
 from tests.support.connection_requests import FETCH, HEARTBEAT, echo, fetch_reply, heartbeat
 from tests.support.fake_handlers import AsyncClient, running_server
 from tests.support.memory_client import HOST, PORT
-from tests.support.networks import MemoryNet, Net, wait_until
-from tests.support.tls_stream import TlsNet, TlsStream, TlsTransport, client_end
+from tests.support.networks import Net, wait_until
+from tests.support.tls_network import TlsNet, TlsTransport, client_end
+from tests.support.tls_stream import TlsStream
 from tests.support.whole_broker import WholeBroker, whole_broker
 from tests.support.wire_client import request_frame
 
@@ -41,115 +39,6 @@ PATIENCE_S = 5
 def tls(net: Net) -> TlsNet:
     """TLS over each network."""
     return TlsNet(net)
-
-
-# ---- the stream
-
-
-async def connected(net: Net, buffers: int = SYSTEM_DEFAULT) -> tuple[Stream, Stream]:
-    """(client's end, server's end), after the handshake."""
-    listener = Listener(name="PLAINTEXT", host="127.0.0.1", port=0, protocol="PLAINTEXT")
-    listening = net.transport.listen(
-        listener, backlog=5, send_buffer=buffers, receive_buffer=buffers
-    )
-    client = net.connect(listening.bound.port)
-    await listening.wait_acceptable()
-    server = listening.accept()
-    listening.close()
-    await exchanged(client, server, b"hello")
-    await exchanged(server, client, b"hello")
-    return client, server
-
-
-async def exchanged(sender: Stream, receiver: Stream, content: bytes) -> None:
-    """Send and receive at once, as a handshake needs both sides."""
-    received = bytearray()
-    buffer = memoryview(bytearray(10_000))
-    with trio.fail_after(PATIENCE_S):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(send_all, sender, content)
-            while len(received) < len(content):
-                received += buffer[: await receive_some(receiver, buffer)]
-    assert received == content
-
-
-def test_decrypted_bytes_are_readable_though_nothing_waits_below(tls: TlsNet) -> None:
-    async def main() -> None:
-        client, server = await connected(tls)
-        assert isinstance(server, TlsStream)
-        client.send(b"one record")
-        await server.wait_readable()
-        few = bytearray(3)
-        assert server.recv_into(memoryview(few)) == 3
-        await tls.settle()
-        with pytest.raises(BlockingIOError):
-            server.below.has_ended()
-        with trio.fail_after(PATIENCE_S):
-            await server.wait_readable()
-        assert not server.has_ended()
-        rest = bytearray(100)
-        assert few + rest[: server.recv_into(memoryview(rest))] == b"one record"
-        with pytest.raises(BlockingIOError):
-            server.recv_into(memoryview(rest))
-        client.close()
-        server.close()
-
-    tls.run(main)
-
-
-def test_bytes_left_inside_ssl_by_a_small_receive_are_readable(tls: TlsNet) -> None:
-    """As above, without anybody having looked ahead: `SSLObject.read` itself keeps the rest."""
-
-    async def main() -> None:
-        client, server = await connected(tls)
-        assert isinstance(server, TlsStream)
-        client.send(b"one record")
-        await server.below.wait_readable()
-        few = bytearray(3)
-        assert server.recv_into(memoryview(few)) == 3
-        assert server._tls.pending() == 7
-        with trio.fail_after(PATIENCE_S):
-            await server.wait_readable()
-        rest = bytearray(100)
-        assert few + rest[: server.recv_into(memoryview(rest))] == b"one record"
-        client.close()
-        server.close()
-
-    tls.run(main)
-
-
-@pytest.mark.parametrize("size", [20, 700])
-def test_a_pipe_smaller_than_a_record_carries_handshake_and_records(size: int) -> None:
-    tls = TlsNet(MemoryNet())
-    content = bytes(range(256)) * 100
-
-    async def main() -> None:
-        client, server = await connected(tls, size)
-        await exchanged(client, server, content)
-        await exchanged(server, client, content)
-        client.close()
-        server.close()
-
-    tls.run(main)
-
-
-def test_half_a_record_is_nothing_to_be_received() -> None:
-    tls = TlsNet(MemoryNet())
-
-    async def main() -> None:
-        client, server = await connected(tls, 20)
-        with pytest.raises(BlockingIOError):
-            client.send(b"one record")
-        with trio.move_on_after(PATIENCE_S) as scope:
-            await server.wait_readable()
-        assert scope.cancelled_caught
-        with pytest.raises(BlockingIOError):
-            server.has_ended()
-        await exchanged(client, server, b"one record")
-        client.close()
-        server.close()
-
-    tls.run(main)
 
 
 # ---- connections

@@ -25,6 +25,8 @@ from broker.world.transport import Piece, Stream
 
 SERVER_NAME: Final = "broker"
 """In the certificate."""
+_CUT: Final = "UNEXPECTED_EOF_WHILE_READING"
+"""The reason of what is an SSLEOFError from Python 3.12 on."""
 RECORD_BYTES: Final = 16 * 1024
 """The most plain bytes in a record."""
 
@@ -114,11 +116,11 @@ class TlsStream:
                 continue
             except ssl.SSLZeroReturnError:  # instead of 0, when `send_end` was called before
                 size = 0
-            except ssl.SSLEOFError:
-                self._failure = ConnectionResetError(errno.ECONNRESET, "cut without close_notify")
-                continue
             except ssl.SSLError as error:
-                self._failure = error
+                if isinstance(error, ssl.SSLEOFError) or error.reason == _CUT:
+                    self._failure = ConnectionResetError(errno.ECONNRESET, "no close_notify")
+                else:
+                    self._failure = error
                 self._flushed_or_failed()  # tells the peer what was wrong
                 continue
             self._ended = not size

@@ -111,15 +111,66 @@ def test_half_a_record_is_nothing_to_be_received() -> None:
 
     async def main() -> None:
         client, server = await connected(tls, 20)
-        with pytest.raises(BlockingIOError):
-            client.send(b"one record")
-        with trio.move_on_after(PATIENCE_S) as scope:
+        woken: list[str] = []
+
+        async def wait() -> None:
             await server.wait_readable()
-        assert scope.cancelled_caught
+            woken.append("for nothing")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await tls.settle()
+            with pytest.raises(BlockingIOError):
+                client.send(b"one record")
+            await tls.settle()
+            assert woken == []
+            nursery.cancel_scope.cancel()
         with pytest.raises(BlockingIOError):
             server.has_ended()
         await exchanged(client, server, b"one record")
         client.close()
         server.close()
+
+    tls.run(main)
+
+
+def test_an_end_in_order_is_an_end_and_any_other_is_a_reset(tls: TlsNet) -> None:
+    async def main() -> None:
+        buffer = memoryview(bytearray(100))
+        for in_order in (True, False):
+            client, server = await connected(tls)
+            assert isinstance(client, TlsStream)
+            client.send(b"last words")
+            (client if in_order else client.below).close()
+            with trio.fail_after(PATIENCE_S):
+                assert await receive_some(server, buffer) == 10
+                await server.wait_readable()
+            assert server.peer_has_closed()
+            if in_order:
+                assert server.has_ended()
+                assert server.recv_into(buffer) == server.recv_into(buffer) == 0
+            else:
+                for use in (server.has_ended, lambda: server.recv_into(buffer)):  # noqa: B023
+                    with pytest.raises(ConnectionResetError):
+                        use()
+            client.close()
+            server.close()
+
+    tls.run(main)
+
+
+def test_closing_with_unread_bytes_over_tls_is_a_reset(tls: TlsNet) -> None:
+    async def main() -> None:
+        client, server = await connected(tls)
+        server.send(b"unread")
+        await client.wait_readable()
+        client.close()
+        client.close()
+        with trio.fail_after(PATIENCE_S), pytest.raises(ConnectionResetError):
+            await receive_some(server, memoryview(bytearray(100)))
+        server.close()
+        for use in (lambda: client.send(b"x"), client.has_ended):
+            with pytest.raises(OSError, match="closed"):
+                use()
 
     tls.run(main)

@@ -22,6 +22,7 @@ import trio
 from broker.server import BrokerServer
 from broker.world.journal_medium import JournalMedia
 from broker.world.memory_transport import MemoryNetwork, MemoryTransport
+from broker.world.transport import Transport
 from broker.world.virtual_time import Timeline, VirtualClock
 from broker.world.workers import InlineWorkers, Workers
 from broker.world.world import World
@@ -71,6 +72,8 @@ class WholeBroker:
         self.network = MemoryNetwork()
         self.disk = MemoryFileSystem()
         self.settings = {**DEFAULTS, **settings}
+        self.around: Callable[[Transport], Transport] = lambda transport: transport
+        """What the next lives have around their transport: TLS, for instance."""
         self._nursery = nursery
         self._life: _Life | None = None
 
@@ -177,7 +180,7 @@ class _Life:
                 clock=broker.clock,
                 fs=fs,
                 random=Random(1),
-                transport=self.transport,
+                transport=broker.around(self.transport),
                 media=JournalMedia(fs),
                 workers=broker.workers,
             ),

@@ -86,7 +86,11 @@ class Stream(Protocol):
         ...
 
     def send(self, data: Piece, /) -> int:
-        """Send some of the bytes; return how many. Raises BlockingIOError if none can be sent."""
+        """Send some of the bytes; return how many. Raises BlockingIOError if none can be sent.
+
+        After BlockingIOError the next call must offer the same bytes first: a stream that encrypts
+        may have sent a part of the record that they are in.
+        """
         ...
 
     def send_part(self, data: Piece, /) -> int:

@@ -7,6 +7,7 @@ records.
 """
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Final, Self
 
 import numpy as np
@@ -28,6 +29,10 @@ Ints = npt.NDArray[np.int64]
 
 _MISSING: Final = np.empty(0, np.int64)
 
+_LOOKED_AT: Final = 1024 * 1024
+"""Bytes after the last time index entry that are checked for a newer batch, as a broker does
+(`storage.log.segment`)."""
+
 
 class SegmentSeeker:
     """One segment with its open record file. Indexes are read at their first use."""
@@ -44,6 +49,7 @@ class SegmentSeeker:
         """Bytes of the record file when it was opened."""
         self._offset_entries: tuple[Ints, Ints] | None = None
         self._time_entries: tuple[Ints, Ints] | None = None
+        self._is_last_time_newest: bool | None = None
 
     @classmethod
     def opened(
@@ -140,11 +146,34 @@ class SegmentSeeker:
     # Times.
 
     def newest_timestamp(self) -> int | None:
-        """Return the newest timestamp (ms) of a segment that is not the last; None if unknown."""
-        timestamps, _ = self._times()
+        """Return the newest timestamp (ms) of a segment that is not the last; None if unknown.
+
+        Raises OSError.
+        """
+        timestamps, offsets = self._times()
         if self.place.until is None or not len(timestamps) or self._is_padded:
             return None
-        return int(timestamps[-1])
+        if self._is_last_time_newest is None:
+            self._is_last_time_newest = self._is_newest(int(timestamps[-1]), int(offsets[-1]))
+        return int(timestamps[-1]) if self._is_last_time_newest else None
+
+    def _is_newest(self, timestamp: int, offset: int) -> bool:
+        """Whether the log agrees that its last time index entry names the newest record.
+
+        A time index that was cut, or is older than the log, lacks entries: then a batch after the
+        last one is newer, and mostly the next. So look at `_LOOKED_AT` bytes after it.
+        """
+        try:
+            found = self.find(offset)
+            if found is None:
+                return False
+            heads = batch_heads(self.file, found.position, self.size)
+            if next(heads).max_timestamp != timestamp:
+                return False
+            near = takewhile(lambda head: head.position - found.position < _LOOKED_AT, heads)
+            return all(head.max_timestamp <= timestamp for head in near)
+        except (CorruptLog, RecordsError, StopIteration):
+            return False
 
     def first_after(self, timestamp: int) -> int:
         """Return an offset below which all records of the segment are dated before `timestamp`."""

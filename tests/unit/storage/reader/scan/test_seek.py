@@ -86,6 +86,16 @@ def test_newest_is_not_known_while_a_segment_is_written_to(tmp_path: Path) -> No
         assert last.newest_timestamp() is None
 
 
+def test_newest_is_not_known_of_a_time_index_that_lacks_its_last_entries(tmp_path: Path) -> None:
+    """It was cut between two entries, or is older than the log: the next batch is newer."""
+    with seeker(tmp_path, times=[(20, 102), (50, 105)]) as cut:
+        assert cut.newest_seen() == 50
+        assert cut.newest_timestamp() is None
+        assert cut.newest_up_to(109) is None
+        assert cut.offset_of(60, BASE) == 106
+        assert cut.offset_of(81, BASE) is None
+
+
 def test_times_that_the_log_contradicts_are_not_believed(tmp_path: Path) -> None:
     wrong_time, no_such_offset, wrong_batch = [(79, 108)], [(80, 120)], [(20, 103)]
     for times in (wrong_time, no_such_offset, wrong_batch):

@@ -13,8 +13,8 @@ Version notes
 
 from typing import Final
 
+from broker.api.answers import ParkedAnswer
 from broker.api.transaction_errors import FENCED_SINCE_OTHERS, for_version
-from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets_topic import OFFSETS_TOPIC
 from broker.coordinator.transaction.coordinator import TransactionCoordinator

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from broker.api import many
-from broker.coordinator.answers import ParkedAnswer
+from broker.api.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import Pending, RequestContext, Work
 from broker.world.turns import Turns

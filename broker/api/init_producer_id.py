@@ -19,10 +19,10 @@ Version notes
 
 from typing import Final
 
+from broker.api.answers import ParkedAnswer
 from broker.api.producer_id_blocks import answer_with_ids
 from broker.api.transaction_errors import FENCED_SINCE_INIT, for_version
 from broker.cluster.producer_ids import ProducerIdAllocator
-from broker.coordinator.answers import ParkedAnswer
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.request import Pending, RequestContext, Work

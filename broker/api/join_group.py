@@ -17,7 +17,7 @@ Version notes
 
 from typing import Final
 
-from broker.coordinator.answers import ParkedAnswer
+from broker.api.answers import ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import JoinReply, JoinRequest
 from broker.request import Pending, RequestContext

@@ -22,9 +22,9 @@ Version notes
 
 from typing import Final
 
+from broker.api.answers import AwaitedAnswer, ParkedAnswer
 from broker.api.checked_commits import CheckedCommits
 from broker.cluster.image import MetadataImage, TopicImage
-from broker.coordinator.answers import AwaitedAnswer, ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit
 from broker.request import Pending, RequestContext, Work

@@ -12,8 +12,8 @@ Behaviour (S-GRP-6, KIP-496)
 
 from typing import Final
 
+from broker.api.answers import AwaitedAnswer, ParkedAnswer
 from broker.cluster.image import MetadataImage
-from broker.coordinator.answers import AwaitedAnswer, ParkedAnswer
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.request import Pending, RequestContext, Work
 from broker.world.turns import wait_for_turn

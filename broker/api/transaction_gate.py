@@ -11,7 +11,7 @@ Used by `broker.api.produce` and `broker.api.txn_offset_commit`.
 
 from typing import Final
 
-from broker.coordinator.answers import ParkedAnswer
+from broker.api.answers import ParkedAnswer
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.decisions import Producer
 from broker.coordinator.transaction.state import VERSION_2

@@ -22,10 +22,10 @@ Version notes
 from collections.abc import Callable
 from typing import Final
 
+from broker.api.answers import AwaitedAnswer, ParkedAnswer
 from broker.api.checked_commits import CheckedCommits
 from broker.api.transaction_gate import NOT_NOW, translated
 from broker.cluster.image import MetadataImage
-from broker.coordinator.answers import AwaitedAnswer, ParkedAnswer
 from broker.coordinator.group.data.values import CommitRequest, PartitionCommit, TransactionalCommit
 from broker.coordinator.transaction.state import VERSION_2
 from broker.coordinator.transactional_commits import TransactionalCommits, TransactionRefused

@@ -86,10 +86,10 @@ class TransactionGate:
             )
         tp, producer = partition.topic_partition, Producer(producer_id, epoch)
         try:
-            self.verify(transactional_id, producer, tp, knows_abortable=knows_abortable)
-        except KafkaError:
+            self._transactions.verify_append(transactional_id, producer, tp)
+        except KafkaError as error:
             self._refused.note(tp, producer, sequence)
-            raise
+            raise translated(error.code, knows_abortable=knows_abortable) from None
         self._refused.check(tp, producer, sequence)
 
     def add(
@@ -121,22 +121,6 @@ class TransactionGate:
             return translated(error.code, knows_abortable=True)
         outcome: KafkaError | Pending | None = answer.handed_over()
         return outcome
-
-    def verify(
-        self,
-        transactional_id: str,
-        producer: Producer,
-        tp: TopicPartition,
-        *,
-        knows_abortable: bool,
-    ) -> None:
-        """Ask the coordinator. Raises KafkaError with the code for the client."""
-        if not self._transactions.settings.verify_partitions:
-            return
-        try:
-            self._transactions.verify_partition(transactional_id, producer, tp)
-        except KafkaError as error:
-            raise translated(error.code, knows_abortable=knows_abortable) from None
 
 
 class _RefusedBatches:

@@ -49,7 +49,10 @@ class TransactionalCommits:
         producer = Producer(request.producer_id, request.producer_epoch)
         tp = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(request.commit.group_id))
         if version < VERSION_2:
-            self._verify(transactional_id, producer, tp)
+            try:
+                self._transactions.verify_append(transactional_id, producer, tp)
+            except KafkaError as error:
+                raise TransactionRefused(error.code) from None
             self._groups.commit_in_transaction(request, done)
             return
 
@@ -66,13 +69,5 @@ class TransactionalCommits:
             self._transactions.add_partitions(
                 transactional_id, producer, [tp], added, version=version
             )
-        except KafkaError as error:
-            raise TransactionRefused(error.code) from None
-
-    def _verify(self, transactional_id: str | None, producer: Producer, tp: TopicPartition) -> None:
-        if not self._transactions.settings.verify_partitions:
-            return
-        try:
-            self._transactions.verify_partition(transactional_id, producer, tp)
         except KafkaError as error:
             raise TransactionRefused(error.code) from None

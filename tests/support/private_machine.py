@@ -69,6 +69,11 @@ def possible() -> bool:
 _SPACES: Final = ("-rmnp", "--fork", "--kill-child", "--mount-proc")
 
 
+def jars_of_this_home() -> str:
+    """PYSPARK_SUBMIT_ARGS with which a process that has another home finds the jars of this one."""
+    return f"--conf spark.jars.ivy={Path.home()}/.ivy2 pyspark-shell"
+
+
 def run_alone(
     commands: Sequence[str], directory: Path, environment: Path = ROOT / ".venv"
 ) -> list[Done]:
@@ -323,7 +328,7 @@ def main() -> None:
         "HOME": "/tmp/home",
         "COLUMNS": "80",
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_SUBMIT_ARGS": f"--conf spark.jars.ivy={Path.home()}/.ivy2 pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": jars_of_this_home(),
     }
     world = _World(directory, commands)
     world.write_files()

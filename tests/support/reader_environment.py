@@ -12,17 +12,13 @@ import sysconfig
 from pathlib import Path
 
 from tests.support.built_wheel import build_wheel
+from tests.support.private_machine import jars_of_this_home
 
 _FETCH = """
 from pykafkalog.pipeline.session import AVRO, DELTA, ICEBERG, KAFKA, start_session, stop_session
 for packages in ((KAFKA,), (KAFKA, AVRO), (KAFKA, ICEBERG), (KAFKA, DELTA)):
     stop_session(start_session("fetch", master="local[1]", packages=packages))
 """
-
-
-def ivy_settings() -> str:
-    """PYSPARK_SUBMIT_ARGS for a process whose home is another: where the jars are."""
-    return f"--conf spark.jars.ivy={Path.home()}/.ivy2 pyspark-shell"
 
 
 def make_reader_environment(directory: Path) -> Path:
@@ -40,7 +36,7 @@ def make_reader_environment(directory: Path) -> Path:
     # A path that a .pth file adds is no site directory: the checkout's own .pth does not count.
     shared = Path(target.strip()) / "shared.pth"
     shared.write_text(f"{sysconfig.get_path('purelib')}\n")
-    _run([str(python), "-P", "-c", _FETCH], PYSPARK_SUBMIT_ARGS=ivy_settings())
+    _run([str(python), "-P", "-c", _FETCH], PYSPARK_SUBMIT_ARGS=jars_of_this_home())
     return directory
 
 

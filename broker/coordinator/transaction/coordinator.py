@@ -258,6 +258,13 @@ class TransactionCoordinator:
             self._counters.failed_verifications += 1
             raise
 
+    def verify_append(
+        self, transactional_id: str | None, producer: Producer, partition: TopicPartition
+    ) -> None:
+        """As `verify_partition`, unless transaction.partition.verification.enable is off."""
+        if self.settings.verify_partitions:
+            self.verify_partition(transactional_id, producer, partition)
+
     def end(
         self,
         transactional_id: str | None,

@@ -14,39 +14,66 @@ import os
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, __version__
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from config.terminal import console, marked
 from pipeline.errors import PipelineError
 
-KAFKA: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
-AVRO: Final = "org.apache.spark:spark-avro_2.13:4.0.0"
-ICEBERG: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
-DELTA: Final = "io.delta:delta-spark_2.13:4.0.0"
-"""Maven names for `packages`, for exactly this version of Spark and Scala."""
+
+def packages_for(spark: str) -> tuple[str, str, str, str]:
+    """Return the Maven names of kafka's connector, Avro, Iceberg and Delta for a version of Spark.
+
+    docs/pipeline.md says which of them there are for which version.
+    """
+    line = spark[: spark.index(".", spark.index(".") + 1)]
+    iceberg = "1.10.0" if line == "4.0" else "1.11.0"
+    return (
+        f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}",
+        f"org.apache.spark:spark-avro_2.13:{spark}",
+        f"org.apache.iceberg:iceberg-spark-runtime-{line}_2.13:{iceberg}",
+        "io.delta:delta-spark_2.13:4.0.0"
+        if line == "4.0"
+        else f"io.delta:delta-spark_{line}_2.13:4.4.0",
+    )
+
+
+KAFKA, AVRO, ICEBERG, DELTA = packages_for(__version__)
+"""For `packages`, for the installed version of Spark."""
+
+COMPLETE: Final = "4.0.0"
+"""A version of Spark for which all of these exist."""
 
 LOG_FILE: Final = "spark.pykafkalog.log"
 """The session's setting that names its log file."""
 
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
 _QUIET: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    f"spark.executorEnv.{_SAFE_PATH}": "1",
 }
 _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _UNRESOLVED: Final = re.compile(r"^.*unresolved dependency: ([^:]+)#([^;]+);([^:\s]+)", re.M)
 
+# Spark 4.2 says so on standard error at its start; pipelines hand it no frames of pandas.
+warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+
 _started_with: dict[str, str] = {}
 """The settings of the running JVM."""
+_jvm_log: list[Path] = []
+"""The log file of the running JVM."""
 
 
 def start_session(
@@ -61,8 +88,8 @@ def start_session(
     """Start a session, or return the running one if its settings are equal.
 
     `conf` overrides the settings made here. Output is appended to `log_file` (default: a file of
-    this process in the directory for temporary files). `inherited` are file descriptors that the
-    JVM keeps open too. A local master listens on the loopback interface only.
+    this JVM in the directory for temporary files). `inherited` are file descriptors that the JVM
+    keeps open too. A local master listens on the loopback interface only.
 
     Raises PipelineError if Java is missing, a package cannot be fetched, or the start fails.
     """
@@ -77,7 +104,7 @@ def start_session(
     if master.startswith("local"):
         # Python workers use this interpreter, not the first python3 on the path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    log = log_file or Path(tempfile.gettempdir()) / f"pykafkalog-{app}-{os.getpid()}.log"
+    log = log_file or (_jvm_log[-1] if SparkContext._gateway and _jvm_log else _new_log(app))
     configuration = SparkConf(loadDefaults=False)
     for key, value in settings.items():
         configuration.set(key, value)
@@ -85,15 +112,36 @@ def start_session(
     with _started(settings, log, master):
         if SparkContext._gateway is None:
             with log.open("ab") as out:
-                gateway = launch_gateway(
-                    configuration,
-                    {"stdout": out, "stderr": out, "pass_fds": tuple(inherited)},
-                )
+                options = {"stdout": out, "stderr": out, "pass_fds": tuple(inherited)}
+                _jvm_log[:] = [log]
+                with _safe_path():
+                    gateway = launch_gateway(configuration, options)
             SparkContext._ensure_initialized(gateway=gateway)
         session = SparkSession.builder.config(conf=configuration).getOrCreate()
     _started_with.clear()
     _started_with.update(settings)
     return session
+
+
+def _new_log(app: str) -> Path:
+    """Make a log file, whose name nobody can foresee and have led elsewhere by a link."""
+    descriptor, name = tempfile.mkstemp(prefix=f"pykafkalog-{app}-", suffix=".log")
+    os.close(descriptor)
+    return Path(name)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Let Python workers of a JVM that starts within import nothing from the current folder."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 def log_of(session: SparkSession) -> Path:
@@ -152,7 +200,10 @@ def _why(error: BaseException, said: str, log: Path) -> str:
     missing = _UNRESOLVED.findall(said)
     if missing:
         names = ", ".join(dict.fromkeys(":".join(parts) for parts in missing))
-        return f"cannot fetch {names} from Maven Central; is there a network? (log: {log})"
+        return (
+            f"cannot fetch {names} from Maven Central: there is no network, or there is none for"
+            f" Spark {__version__} (there is for pyspark=={COMPLETE}; log: {log})"
+        )
     if "JAVA_HOME is not set" in said or "java: command not found" in said:
         return "Spark needs Java 17 or newer, and there is no java on the path nor a JAVA_HOME"
     lines = [line for line in said.splitlines() if "Exception" in line or "Error" in line]
@@ -166,9 +217,7 @@ def _line(text: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
-
-    with Console(stderr=True).status(text):
+    with console(stderr=True).status(marked(text)):
         yield
 
 

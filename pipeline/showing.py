@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
+from config.terminal import console, marked
+
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 _STEP: Final = 1000
 
@@ -18,14 +20,22 @@ def size_of(size: float) -> str:
     return f"{size:,.0f} B" if unit == 0 else f"{size:,.1f} {_UNITS[unit]}"
 
 
-def print_table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table; without a terminal, lines with tabs and plain numbers."""
+def print_table(
+    title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], *, is_one_of_many: bool = False
+) -> None:
+    """Print a table; without a terminal, lines with tabs and plain numbers.
+
+    There, too, the title stands above a table that is one of many, and an empty line after it.
+    """
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
+        if is_one_of_many:
+            print(f"# {title}")
         for row in (names, *([str(cell) for cell in row] for row in rows)):
             print("\t".join(row))
+        if is_one_of_many:
+            print()
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
@@ -33,8 +43,8 @@ def print_table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]])
         numbers = bool(rows) and isinstance(rows[0][position], int)
         table.add_column(name, justify="right" if numbers else "left")
     for line in cells:
-        table.add_row(*line)
-    Console(highlight=False).print(table)
+        table.add_row(*map(marked, line))
+    console().print(table)
 
 
 def print_json(value: Any) -> None:
@@ -48,14 +58,12 @@ class StatusLine:
     def __init__(self, text: str) -> None:
         self._status: Any = None
         if sys.stderr.isatty():
-            from rich.console import Console
-
-            self._status = Console(stderr=True).status(text)
+            self._status = console(stderr=True).status(marked(text))
 
     def say(self, text: str) -> None:
         """Replace the text."""
         if self._status is not None:
-            self._status.update(text)
+            self._status.update(marked(text))
 
     def __enter__(self) -> "StatusLine":
         if self._status is not None:

@@ -1,8 +1,12 @@
 """Archives topics in a table of the lake, each record once, by Structured Streaming from a broker.
 
-`command` parses, `archiving` runs the query, `values` decodes, `tables/` writes one batch into
-Parquet, Iceberg or Delta, `written` counts what was written. `place` has the paths, `description`
-what a table was begun as, and `compacting` merges small files.
+`command` parses, `archiving` runs the query, `values` decodes (`avro_values`), `tables/` writes one
+batch into Parquet, Iceberg or Delta, `written` counts what was written. `place` has the paths,
+`description` what a table was begun as, and `compacting` merges small files.
+
+No field of a value is lost without a word: `evolving` looks at each batch (`unknown` finds the
+fields that Spark would leave out) and lets the schema grow, by `growth` for JSON and `avro_growth`
+for Avro; `schemas` keeps it beside the table.
 
 Why the table has each record once, whichever process is killed when:
 

@@ -8,10 +8,11 @@ from typing import Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from pipeline.archive.evolving import Evolving
 from pipeline.archive.place import Place
 from pipeline.archive.tables.table import LakeTable
-from pipeline.archive.values import ERROR, Decoding, refusing
-from pipeline.archive.written import Written
+from pipeline.archive.values import ERROR, refusing
+from pipeline.archive.written import News, Written
 
 COLUMNS: Final = (
     "topic",
@@ -85,10 +86,12 @@ class Parts:
     source: Source
     place: Place
     table: LakeTable
-    decoding: Decoding
+    values: Evolving
     dead_letters: LakeTable | None = None
     after_batch: Callable[[Written, str, int], None] = lambda _written, _writer, _batch: None
     """Called with (counts so far, writer, batch) when the table has the batch."""
+    on_news: Callable[[News, int], None] = lambda _news, _batch: None
+    """Called with (news, batch), also when there are none, when the table has the batch."""
 
 
 class Archiving:
@@ -145,7 +148,7 @@ class Archiving:
     def _append(self, frame: Any, number: int) -> None:
         parts = self._parts
         writer = str(frame.sparkSession.sparkContext.getLocalProperty(_QUERY_ID))
-        twice = parts.dead_letters is not None or parts.decoding.looks_at_values
+        twice = parts.dead_letters is not None or parts.values.decoding.may_grow
         if twice:
             frame = frame.persist()
         try:
@@ -156,7 +159,7 @@ class Archiving:
                     "raw_value": F.col("value"),
                 }
             )
-            decoded = parts.decoding.apply(dated)
+            decoded, news = parts.values.decoded(dated)
             if parts.dead_letters is not None:
                 dead = decoded.where(F.col(ERROR).isNotNull()).select(
                     *(column for column in COLUMNS if column not in ("key", "value")),
@@ -170,6 +173,8 @@ class Archiving:
             else:
                 decoded = refusing(decoded)
             self.written.add(parts.table.append(decoded.select(*COLUMNS), writer, number))
+            self.written.note(news)
+            parts.on_news(news, number)
         finally:
             if twice:
                 frame.unpersist()

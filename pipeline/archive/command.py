@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pipeline.arguments import (
     add_broker_arguments,
@@ -20,11 +20,7 @@ from pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
     from pipeline.archive.archiving import Source
-    from pipeline.archive.description import Description
-    from pipeline.archive.place import Place
-    from pipeline.archive.registry import Registry
-    from pipeline.archive.values import Decoding
-    from pipeline.archive.written import Written
+    from pipeline.archive.written import News, Written
 
 EXAMPLES = """\
   pykafkalog pipeline archive orders --to /lake/orders --available-now
@@ -33,10 +29,11 @@ EXAMPLES = """\
   pykafkalog pipeline archive orders --to /lake/orders --available-now \\
       --value json --json-schema 'id BIGINT, item STRING' --dead-letter /lake/orders-dead
   pykafkalog pipeline archive orders --to /lake/orders --available-now \\
-      --value avro --schema-registry http://localhost:8081"""
+      --value avro --schema-registry http://localhost:8081
 
-SAMPLE: Final = 2_000
-"""The most values from which a schema is inferred."""
+A field of a JSON or Avro value that the table does not have yet becomes a column; the archive says
+so. With --new-fields refuse such a value is not as declared: the archive ends, or the record is a
+dead letter. With --new-fields drop the field is left out, and the records are counted."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -95,11 +92,19 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--key", default="bytes", choices=("bytes", "text"))
     group.add_argument("--value", default="bytes", choices=("bytes", "text", "json", "avro"))
     group.add_argument(
-        "--json-schema", metavar="DDL|FILE", help="of JSON values (default: inferred once)"
+        "--json-schema",
+        metavar="DDL|FILE",
+        help="of JSON values (default: inferred from the first); later, types of new fields",
     )
     group.add_argument("--avro-schema", type=Path, metavar="FILE", help="of Avro values")
     group.add_argument(
         "--schema-registry", metavar="URL", help="Avro values begin with a schema id of it"
+    )
+    group.add_argument(
+        "--new-fields",
+        default="columns",
+        choices=("columns", "refuse", "drop"),
+        help="what becomes of fields that the table does not have (default: columns)",
     )
     group.add_argument(
         "--dead-letter", metavar="PATH", help="a Parquet table for values that are not as declared"
@@ -111,6 +116,7 @@ def run(args: argparse.Namespace) -> int:
     from pipeline.archive.archiving import Archiving, Parts
     from pipeline.archive.compacting import MB, compact_and_tell
     from pipeline.archive.place import Place
+    from pipeline.archive.schemas import values_of
     from pipeline.archive.tables.opening import open_table, requirements
     from pipeline.archive.tables.parquet import ParquetTable
 
@@ -123,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
         session_of(args, "archive", _packages(args, packages), settings, [held]) as session,
     ):
         table = open_table(args.format, session, place)
-        decoding = _decoding(args, session, source, place, table.is_empty)
+        values = values_of(args, session, source, place, table)
         dead = None
         if args.dead_letter:
             dead = ParquetTable(session, Place.of(args.dead_letter))
@@ -135,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
                 # Spark may repeat this batch, but not the one before it.
                 table.compact(int(args.target_mb * MB), batch - 1, writer)
 
-        parts = Parts(source, place, table, decoding, dead, after_batch)
+        parts = Parts(source, place, table, values, dead, after_batch, told.news)
         archiving = Archiving(session, parts)
         try:
             with _told_to_stop() as stopping:
@@ -205,94 +211,6 @@ def _packages(args: argparse.Namespace, of_table: tuple[str, ...]) -> list[str]:
     return [KAFKA, *of_table, *([AVRO] if args.value == "avro" else [])]
 
 
-def _decoding(
-    args: argparse.Namespace, session: Any, source: "Source", place: "Place", empty: bool
-) -> "Decoding":
-    """Return the decoding of the description beside the table, which the first start writes."""
-    from pyspark.sql.types import StructType
-
-    from pipeline.archive.description import Description
-    from pipeline.archive.files import Files
-    from pipeline.archive.registry import Registry
-    from pipeline.archive.values import Decoding, declared_schema
-
-    files = Files(session)
-    if not empty and not files.entries(place.checkpoint):
-        raise PipelineError(
-            f"{place.table} has data, but its checkpoint {place.checkpoint} is gone: to read the"
-            " topics again would bring records twice; name the right --state, or another table"
-        )
-    registry = Registry(args.schema_registry) if args.schema_registry else None
-    wanted = Description(args.format, args.key, args.value)
-    text = files.read(place.description)
-    if text is None:
-        described = _first_description(args, wanted, session, source, registry)
-        files.write(place.description, described.text())
-    else:
-        described = Description.parse(text, place.description)
-        described.require_same(wanted, place.description)
-    schema: Any = described.schema
-    if isinstance(schema, dict):
-        schema = StructType.fromJson(schema)
-    elif isinstance(schema, str):
-        schema = declared_schema(schema)
-    return Decoding(args.value, args.key, schema, described.avro_schema, registry)
-
-
-def _first_description(
-    args: argparse.Namespace,
-    wanted: "Description",
-    session: Any,
-    source: "Source",
-    registry: "Registry | None",
-) -> "Description":
-    from dataclasses import replace
-
-    from pyspark.sql.types import StructType
-
-    from pipeline.archive.values import declared_schema, infer_json_schema
-
-    if args.value == "json" and args.json_schema:
-        text = args.json_schema
-        if text.endswith((".json", ".ddl", ".txt")) or Path(text).is_file():
-            text = _text_of(Path(text))
-        schema = declared_schema(text)
-        kept = schema.jsonValue() if isinstance(schema, StructType) else text
-        return replace(wanted, schema=kept)
-    if args.value == "json":
-        sample = source.sample(session, SAMPLE)
-        if not sample:
-            raise PipelineError("there is no value yet to infer a schema from; give --json-schema")
-        return replace(wanted, schema=infer_json_schema(session, sample).jsonValue())
-    if args.value == "avro":
-        if args.avro_schema is not None:
-            return replace(wanted, avro_schema=_text_of(args.avro_schema))
-        assert registry is not None
-        return replace(wanted, avro_schema=_latest_schema(args, registry))
-    return wanted
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError as error:
-        raise PipelineError(f"cannot read {path}: {error.strerror}") from None
-
-
-def _latest_schema(args: argparse.Namespace, registry: "Registry") -> str:
-    """Return the newest schema of the subjects `<topic>-value`, which must be the same."""
-    if args.pattern:
-        raise PipelineError("--schema-registry with --pattern needs --avro-schema for the column")
-    found = {topic: registry.latest(f"{topic}-value") for topic in args.topic}
-    missing = [topic for topic, schema in found.items() if schema is None]
-    if missing:
-        raise PipelineError(f"the schema registry has no subject {missing[0]}-value")
-    schemas = set(found.values())
-    if len(schemas) > 1:
-        raise PipelineError("the topics' values have different schemas; give --avro-schema")
-    return str(schemas.pop())
-
-
 class _Telling:
     """Prints progress while an archive runs: a line on a terminal, or a line for each batch."""
 
@@ -313,6 +231,15 @@ class _Telling:
             print_json({"batch": number, "records": records, "total": written.records})
         elif self._args.interval is not None and not sys.stderr.isatty():
             print(f"batch {number}: {records:,} records, {written.records:,} so far", flush=True)
+
+    def news(self, news: "News", number: int) -> None:
+        """Report new columns at once; what was dropped is told at the end."""
+        from pipeline.showing import print_json
+
+        if news.columns and self._args.json:
+            print_json({"batch": number, "new_columns": list(news.columns)})
+        elif news.columns:
+            print(f"batch {number}: new columns in value: {', '.join(news.columns)}", flush=True)
 
     def progress(self, progress: Any) -> None:
         """Show the progress that Spark reports of its last batch."""
@@ -355,7 +282,7 @@ def _show(args: argparse.Namespace, written: "Written") -> None:
         print_json(written.as_json())
         return
     if not written.partitions():
-        print("nothing new to archive")
+        print("no records for the table" if written.dead_letters else "nothing new to archive")
     else:
         rows = [
             (
@@ -373,6 +300,11 @@ def _show(args: argparse.Namespace, written: "Written") -> None:
         print_table(f"written to {args.to}", names, rows)
     if args.dead_letter and written.dead_letters:
         print(f"{written.dead_letters:,} dead letters in {args.dead_letter}")
+    if written.dropped_fields:
+        print(
+            f"{written.dropped_fields:,} records lost fields that the table does not have:"
+            f" {', '.join(sorted(written.dropped_names))}"
+        )
 
 
 @contextmanager

@@ -78,7 +78,8 @@ class Place:
         The lock ends when the descriptor and all copies that child processes inherited are closed.
         After a driver was killed, its JVM needs a moment for that.
 
-        Raises PipelineError if another process still holds the lock after `patience_s` seconds.
+        Raises PipelineError if another process still holds the lock after `patience_s` seconds, and
+        if the lock cannot be opened.
         """
         if is_local(self.state):
             Path(self.state).mkdir(parents=True, exist_ok=True)
@@ -86,7 +87,11 @@ class Place:
         else:
             digest = hashlib.sha256(self.state.encode()).hexdigest()[:16]
             path = f"{tempfile.gettempdir()}/pykafkalog-archive-{digest}.lock"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            # O_NOFOLLOW: anybody may put a link into the directory for temporary files.
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        except OSError as error:
+            raise PipelineError(f"cannot open the lock {path}: {error.strerror}") from None
         deadline = time.monotonic() + patience_s
         while not _locked(descriptor):
             if time.monotonic() > deadline:

@@ -1,26 +1,38 @@
 """Decodes values as bytes, text, JSON or Avro.
 
 `Decoding.apply` puts the decoded value into `value` and a reason into `value_error`, which is null
-if the value is as declared, and for a tombstone.
+if key and value are as declared, and for a tombstone.
 
 An inferred schema is stored beside the table (`description`), so that the next start uses it too.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
-from pipeline.archive.registry import FRAME_BYTES, Registry
+from pipeline.archive import avro_values
+from pipeline.archive.growth import grown
+from pipeline.archive.registry import Registry
+from pipeline.archive.unknown import unknown_fields
 from pipeline.errors import PipelineError
 
 FORMATS: Final = ("bytes", "text", "json", "avro")
 ERROR: Final = "value_error"
+NO_COLUMNS: Final = "has fields that are no columns of the table: "
 _CORRUPT: Final = "_not_as_declared"
-_DECODED: Final = "pykafkalog_decoded"
 _UNKNOWN_ID: Final = "has no schema id of this registry in front"
+_OF_JSON: Final = {"struct": StructType, "array": ArrayType, "map": MapType}
 
 
 def declared_schema(text: str) -> DataType:
@@ -32,10 +44,15 @@ def declared_schema(text: str) -> DataType:
 
     try:
         if text.lstrip().startswith("{"):
-            return StructType.fromJson(json.loads(text))
+            return stored_schema(json.loads(text))
         return DataType.fromDDL(text)
     except (PySparkException, ValueError, KeyError) as error:
         raise PipelineError(f"the schema is not understood: {str(error).splitlines()[0]}") from None
+
+
+def stored_schema(form: Any) -> DataType:
+    """Return the type of Spark's JSON form of it. Raises KeyError, ValueError if it is none."""
+    return _OF_JSON[form["type"]].fromJson(form)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +69,22 @@ class Decoding:
     """If given, values begin with a schema id of this registry."""
 
     @property
-    def looks_at_values(self) -> bool:
-        """Whether decoding a batch reads it twice: first for the schema ids in it."""
-        return self.registry is not None
+    def may_grow(self) -> bool:
+        """Whether values tell of fields that the schema does not have."""
+        return self.value == "json" or self.registry is not None
 
-    def apply(self, frame: Any) -> Any:
+    def apply(self, frame: Any, known: "Known | None" = None) -> Any:
         """Return the frame with `key` and `value` decoded and a column `value_error`."""
-        decoded = frame
+        decoded, wrong_key = frame, F.lit(None).cast("string")
         if self.key == "text":
-            decoded = decoded.withColumn("key", F.col("key").cast("string"))
-        value, error = self._columns(frame)
-        wrong = F.when(F.col("value").isNotNull(), error)
+            key = F.col("key").cast("string")
+            wrong_key = F.when(~F.is_valid_utf8(key), F.lit("has a key that is not UTF-8"))
+            decoded = decoded.withColumns({"key": key})
+        value, error = self._columns(known or Known())
+        wrong = F.coalesce(wrong_key, F.when(F.col("value").isNotNull(), error))
         return decoded.withColumns({"value": value, ERROR: wrong})
 
-    def _columns(self, frame: Any) -> tuple[Any, Any]:
+    def _columns(self, known: "Known") -> tuple[Any, Any]:
         """Return the columns (decoded value, reason why it is not as declared, or null)."""
         raw = F.col("value")
         if self.value == "bytes":
@@ -77,63 +96,46 @@ class Decoding:
         if self.value == "json":
             assert self.schema is not None
             value, wrong = _json(text, self.schema)
-            return value, F.coalesce(not_text, F.when(wrong, "is not the declared JSON"))
-        value = self._avro(frame, raw)
-        undecoded = F.when(value.isNull(), F.lit("is not the declared Avro"))
-        if self.registry is not None:
-            known = F.col("value").substr(1, 1) == F.unhex(F.lit("00"))
-            undecoded = F.when(~known, F.lit(_UNKNOWN_ID)).otherwise(undecoded)
-        return value, undecoded
-
-    def _avro(self, frame: Any, raw: Any) -> Any:
-        from pyspark.sql.avro.functions import from_avro
-
+            error = F.coalesce(not_text, F.when(wrong, "is not the declared JSON"))
+            if known.strictly:
+                error = F.coalesce(error, _lost(text, self.schema, known.drops))
+            return value, error
         assert self.avro_schema is not None
-        read_as, marked = _marked(self.avro_schema)
-        options = {"mode": "PERMISSIVE", "avroSchema": read_as}
         if self.registry is None:
-            return _unmarked(from_avro(raw, self.avro_schema, options), marked)
-        payload = F.expr(f"substring(value, {FRAME_BYTES + 1})")
-        schema_id = _schema_id()
-        rows = frame.where("value IS NOT NULL").select(schema_id.alias("id")).distinct().collect()
-        # This branch is never taken; it gives the column its type if no id is known.
-        value = F.when(F.lit(False), from_avro(payload, self.avro_schema, options))
-        for row in rows:
-            written_as = None if row["id"] is None else self.registry.schema(row["id"])
-            if written_as is not None:
-                value = F.when(
-                    schema_id == row["id"], from_avro(payload, written_as, options)
-                ).otherwise(value)
-        return _unmarked(value, marked)
+            value = avro_values.plain(self.avro_schema)
+            return value, F.when(value.isNull(), F.lit("is not the declared Avro"))
+        value = avro_values.framed(self.avro_schema, known.written_as)
+        error = F.when(value.isNull(), F.lit("is not the declared Avro"))
+        number = avro_values.schema_id()
+        for refused, paths in known.refused.items():
+            error = F.when(number == refused, F.lit(NO_COLUMNS + ", ".join(paths))).otherwise(error)
+        framed = F.col("value").substr(1, 1) == F.unhex(F.lit("00"))
+        return value, F.when(~framed, F.lit(_UNKNOWN_ID)).otherwise(error)
 
 
-def _marked(avro_schema: str) -> tuple[str, bool]:
-    """Return (schema to read by, whether it has the mark): a field that is 1 in every record.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a batch before it is decoded (`pipeline.archive.evolving`)."""
 
-    If bytes are not a record, Spark returns one whose fields are all null. No writer's schema has
-    the mark, so every record that was decoded has the mark's default.
-    """
-    try:
-        schema = json.loads(avro_schema)
-    except ValueError:
-        raise PipelineError("the Avro schema is no JSON") from None
-    if not isinstance(schema, dict) or schema.get("type") != "record":
-        return avro_schema, False
-    mark = {"name": _DECODED, "type": "int", "default": 1}
-    return json.dumps({**schema, "fields": [*schema["fields"], mark]}), True
+    strictly: bool = True
+    """Whether a JSON value may have a field that the schema does not have, or one field twice."""
+    drops: bool = False
+    """Whether such a field is dropped, and is no error."""
+    written_as: Mapping[int, str] = field(default_factory=dict)
+    """The Avro schemas by the ids that the values have."""
+    refused: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Of the ids whose values are not taken, the fields that have no column."""
 
 
-def _unmarked(value: Any, marked: bool) -> Any:
-    """Return the value without the mark; null if it was not decoded."""
-    if not marked:
-        return value
-    return F.when(value[_DECODED].isNotNull(), value.dropFields(_DECODED))
-
-
-def _schema_id() -> Any:
-    """Return a value's schema id: four bytes, big endian, after a zero byte; null without one."""
-    framed = F.expr(f"length(value) >= {FRAME_BYTES} AND substring(value, 1, 1) = X'00'")
-    return F.when(framed, F.conv(F.hex(F.expr("substring(value, 2, 4)")), 16, 10).cast("int"))
+def _lost(text: Any, schema: DataType, drops: bool) -> Any:
+    """Return a reason why a value that Spark has decoded lost a field; null if it did not."""
+    strict = F.try_parse_json(text)
+    twice = F.when(strict.isNull(), "names a field twice, or is no strict JSON")
+    if drops:
+        return twice
+    unknown = unknown_fields(strict, schema)
+    some = F.array_join(F.slice(F.array_sort(F.array_distinct(unknown)), 1, 10), ", ")
+    return F.coalesce(twice, F.when(F.size(unknown) > 0, F.concat(F.lit(NO_COLUMNS), some)))
 
 
 def _json(text: Any, schema: DataType) -> tuple[Any, Any]:
@@ -153,16 +155,26 @@ def _json(text: Any, schema: DataType) -> tuple[Any, Any]:
 
 def infer_json_schema(session: Any, texts: list[str]) -> StructType:
     """Infer a schema with Spark. Raises PipelineError if none of the values is a JSON object."""
-    frame = session.read.option("columnNameOfCorruptRecord", _CORRUPT).json(
-        session.sparkContext.parallelize(texts, 1)
-    )
-    fields = [f for f in frame.schema.fields if f.name != _CORRUPT]
-    if not fields:
+    values = session.createDataFrame([(text,) for text in texts], "value STRING")
+    schema = grown(StructType([]), inferred(session, values)).schema
+    assert isinstance(schema, StructType)
+    if not schema.fields:
         raise PipelineError(
-            f"no schema can be inferred: none of {len(texts)} values is a JSON object;"
+            f"no schema can be inferred: none of {len(texts)} values is a JSON object with a value;"
             " give one with --json-schema"
         )
-    return StructType(fields)
+    return schema
+
+
+def inferred(session: Any, texts: Any) -> StructType:
+    """Return the fields that Spark finds in a frame of JSON texts and that hold something."""
+    reader = session.read.option("columnNameOfCorruptRecord", _CORRUPT)
+    reader = reader.option("dropFieldIfAllNull", "true")
+    encoder = session._jvm.org.apache.spark.sql.Encoders.STRING()
+    # PySpark has no call for it, but one that has each text pass through a Python process.
+    found = reader._jreader.json(getattr(texts._jdf, "as")(encoder)).schema().json()
+    fields = StructType.fromJson(json.loads(found)).fields
+    return StructType([field for field in fields if field.name != _CORRUPT])
 
 
 def refusing(frame: Any) -> Any:

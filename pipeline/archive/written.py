@@ -1,10 +1,22 @@
-"""Counts what an archive wrote, by topic and partition."""
+"""Counts what an archive wrote, by topic and partition, and what it could not write."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipeline.archive.tables.table import WrittenFile
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a batch had that the schema before it did not have."""
+
+    columns: tuple[str, ...] = ()
+    """New columns; of JSON with their types."""
+    dropped: int = 0
+    """Records whose value lost fields."""
+    names: tuple[str, ...] = ()
+    """Some of the fields that they lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +34,18 @@ class PartitionWritten:
 
 @dataclass(slots=True)
 class Written:
-    """The counts of a run; `add` counts files, its user counts batches and dead letters."""
+    """The counts of a run; `add` and `note` count, and their user batches and dead letters."""
 
     batches: int = 0
     records: int = 0
     files: int = 0
     bytes: int = 0
     dead_letters: int = 0
+    dropped_fields: int = 0
+    """Records whose value lost fields (`--new-fields drop`)."""
+    new_columns: list[str] = field(default_factory=list)
+    dropped_names: set[str] = field(default_factory=set)
+    """Some of the fields that were dropped."""
     _partitions: dict[tuple[str, int], PartitionWritten] = field(default_factory=dict)
 
     def add(self, files: Iterable[WrittenFile]) -> None:
@@ -50,6 +67,12 @@ class Written:
                 old.bytes + file.bytes,
             )
 
+    def note(self, news: News) -> None:
+        """Count the news of a batch."""
+        self.new_columns += news.columns
+        self.dropped_fields += news.dropped
+        self.dropped_names |= set(news.names)
+
     def partitions(self) -> list[PartitionWritten]:
         """Return each partition with records written, in order."""
         return [self._partitions[place] for place in sorted(self._partitions)]
@@ -62,5 +85,10 @@ class Written:
             "files": self.files,
             "bytes": self.bytes,
             "dead_letters": self.dead_letters,
+            "new_columns": self.new_columns,
+            "dropped_fields": {
+                "records": self.dropped_fields,
+                "names": sorted(self.dropped_names),
+            },
             "partitions": [asdict(partition) for partition in self.partitions()],
         }

@@ -58,7 +58,7 @@ class JoinDriver:
         with (self._directory / "log").open("ab") as log:
             # In a new session, so that one signal kills Python and its Java process.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", STREAM, *self._words],
+                [sys.executable, "-P", "-m", STREAM, *self._words],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -38,6 +38,7 @@ def produce(
             "enable.idempotence": True,
             "compression.type": "lz4",
             "linger.ms": 20,
+            "partitioner": "murmur2_random",  # as Kafka's own clients
         }
     )
     errors: list[Any] = []

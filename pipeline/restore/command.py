@@ -17,7 +17,7 @@ from pipeline.errors import PipelineError
 if TYPE_CHECKING:
     from pipeline.archive.place import Place
     from pipeline.restore.job import SendJob
-    from pipeline.restore.restoring import Extent
+    from pipeline.restore.restoring import Outcome
 
 EXAMPLES = """\
   pykafkalog pipeline restore /lake/orders
@@ -148,7 +148,7 @@ def _restore(
     job: "SendJob",
     existing: dict[str, int],
 ) -> None:
-    from pipeline.restore.restoring import extents, send
+    from pipeline.restore.restoring import extents, outcomes_of, send
     from pipeline.restore.topics import Targets
     from pipeline.showing import StatusLine
 
@@ -165,18 +165,17 @@ def _restore(
         made = targets.ensure(wanted, existing, pairs(args.topic_config), args.replication_factor)
         clock = targets.log_append_time(list(wanted))
         progress = targets.begin(wanted, args.append)
-        before = dict(progress)
         line.say(f"sending to {', '.join(wanted)} …")
-        for sent in send(session, rows, progress, len(found), job):
-            progress[(sent.topic, sent.partition)] = sent.next_position
-    _show(args, job, found, before, progress)
+        results = send(session, rows, progress, len(found), job)
+    outcomes = outcomes_of(found, progress, results)
+    _show(args, job, outcomes)
     if not args.json:
         kept = "retention.ms" not in pairs(args.topic_config)
         for topic in made:
             print(f"made {topic}" + (" with retention.ms=-1" if kept else ""))
         for topic in clock:
             print(f"{topic} has LogAppendTime: its records got the broker's time, not their own")
-    behind = [e for e in found if progress[(e.topic, e.partition)] <= e.last]
+    behind = [one for one in outcomes if one.next_now <= one.last]
     if behind:
         raise PipelineError(f"{behind[0].topic}-{behind[0].partition} is not complete; run again")
 
@@ -225,28 +224,29 @@ def _prepared_in(place: "Place", job: "SendJob") -> str:
     return f"{parent}/_{name}.{job.name.removeprefix('pykafkalog-')}"
 
 
-def _show(
-    args: argparse.Namespace,
-    job: "SendJob",
-    found: list["Extent"],
-    before: dict[tuple[str, int], int],
-    after: dict[tuple[str, int], int],
-) -> None:
+def _show(args: argparse.Namespace, job: "SendJob", outcomes: list["Outcome"]) -> None:
+    from dataclasses import asdict
+
     from pipeline.showing import print_json, print_table
 
-    rows = []
-    for extent in found:
-        place = (extent.topic, extent.partition)
-        rows.append(
-            (*place, extent.records, extent.first, extent.last, before[place], after[place])
-        )
-    names = ("topic", "partition", "records", "first", "last", "next before", "next now")
     if args.json:
-        print_json(
-            {
-                "group": job.group,
-                "partitions": [dict(zip(names, row, strict=True)) for row in rows],
-            }
-        )
+        print_json({"group": job.group, "partitions": [asdict(one) for one in outcomes]})
+    elif not any(one.sent for one in outcomes):
+        rows = sum(one.rows for one in outcomes)
+        print(f"nothing to send: the {rows:,} rows of {args.table} were sent (group {job.group})")
     else:
-        print_table(f"restored from {args.table} (progress: group {job.group})", names, rows)
+        names = (
+            "topic",
+            "partition",
+            "sent",
+            "of rows",
+            "first",
+            "last",
+            "next before",
+            "next now",
+        )
+        print_table(
+            f"restored from {args.table} (progress: group {job.group})",
+            names,
+            [tuple(asdict(one).values()) for one in outcomes],
+        )

@@ -1,6 +1,6 @@
 """The Spark job of a restore: one task passes a target partition's rows, in order, to `sending`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,40 @@ class Extent:
     records: int
     first: int
     last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run has done for a target partition."""
+
+    topic: str
+    partition: int
+    sent: int
+    """Rows that this run has sent."""
+    rows: int
+    """Rows that the table has."""
+    first: int
+    last: int
+    next_before: int
+    next_now: int
+
+
+def outcomes_of(
+    found: Iterable[Extent], before: Mapping[tuple[str, int], int], results: Iterable[Sent]
+) -> list[Outcome]:
+    """Return the outcome for each partition; those without a result had no rows left."""
+    sent = {(one.topic, one.partition): one for one in results}
+    outcomes = []
+    for extent in found:
+        place = (extent.topic, extent.partition)
+        result = sent.get(place)
+        # What a task skipped, an attempt of this run at the same task had sent.
+        rows = 0 if result is None else result.sent + result.skipped
+        now = before[place] if result is None else result.next_position
+        outcomes.append(
+            Outcome(*place, rows, extent.records, extent.first, extent.last, before[place], now)
+        )
+    return outcomes
 
 
 def extents(rows: Any) -> list[Extent]:

@@ -1,14 +1,16 @@
 """The options of `format("pykafkalog")`: those of Spark's kafka source, read the same way.
 
-In addition, `log.dirs` names the log directories, and options that only a client needs (`kafka.…`)
-are ignored, so that a job can change from one source to the other by the format's name. Any other
-unknown option is an error: with a misspelt one, a job would read something else.
+In addition, `log.dirs` names the log directories, and options that only a client needs (`kafka.…`,
+`_OF_CLIENTS`) are ignored, so that a job can change from one source to the other by the format's
+name. What the kafka source refuses is refused, and so is any other unknown option: with a misspelt
+one, a job would read something else.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final
 
 from protocol.types import TopicPartition
@@ -40,10 +42,33 @@ KNOWN: Final = (
     "includeHeaders",
     "failOnDataLoss",
     "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "pushDownPredicate",
     "beyondHighWatermark",
     "splitBytes",
 )
-_NAMES: Final = frozenset(name.lower() for name in KNOWN)
+_OF_CLIENTS: Final = (
+    "groupIdPrefix",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+)
+_REFUSED: Final = {
+    "kafka.auto.offset.reset": "startingOffsets says where a query begins",
+    "kafka.key.deserializer": "keys are bytes",
+    "kafka.value.deserializer": "values are bytes",
+    "kafka.enable.auto.commit": "a query's offsets are in its checkpoint",
+    "kafka.interceptor.classes": "no consumer reads these files",
+}
+"""Options that the kafka source refuses, and why there is no need of them."""
+_ISOLATION: Final = "kafka.isolation.level"
+_NAMES: Final = {name.lower(): name for name in (*KNOWN, *_OF_CLIENTS, "path")}
+_INTERNAL: Final = "__consumer_offsets|__transaction_state|__share_group_state"
+_UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_MAX_TRIGGER_DELAY: Final = "15m"
 _SPECIAL: Final = {-1: LATEST, -2: EARLIEST}
 _SPLIT_BYTES: Final = 128 * 1024 * 1024
 
@@ -90,18 +115,26 @@ class SourceOptions:
     include_headers: bool
     fail_on_data_loss: bool
     max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay_s: float
+    min_partitions: int
+    """As many tasks, if there are as many offsets; 0: no least number."""
+    push_down_predicate: bool
+    """Whether a batch reads only what the conditions of its query leave."""
 
     def selected(self) -> list[TopicPartition]:
         """Return the selected partitions that exist now. Raises the scan errors."""
         return [where for where, _ in select(self.request, OsFileSystem())]
 
 
-def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
-    """Check and parse the options of a query. Raises BadOption."""
-    given = {name.lower(): value for name, value in options.items()}
+def parse_options(options: Mapping[str, str], *, streaming: bool | None = False) -> SourceOptions:
+    """Check and parse the options of a query; of either kind if `streaming` is None.
+
+    Raises BadOption.
+    """
     for name in options:
-        if name.lower() not in _NAMES and not name.lower().startswith("kafka.") and name != "path":
-            raise BadOption(f"unknown option {name}; there are {', '.join(KNOWN)}")
+        _check_name(name)
+    given = {name.lower(): value for name, value in options.items()}
 
     def get(name: str) -> str | None:
         return given.get(name.lower())
@@ -109,15 +142,25 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Sou
     directories = tuple(_words(get("log.dirs") or ""))
     if not directories:
         raise BadOption("the option log.dirs is missing: the broker's log directories, or a copy")
-    level = get("isolation.level") or get("kafka.isolation.level") or "read_uncommitted"
+    level = get("isolation.level") or get(_ISOLATION) or "read_uncommitted"
     try:
-        isolation = IsolationLevel(level)
+        isolation = IsolationLevel(level.lower())
     except ValueError:
         raise BadOption(f"isolation.level: {level} is no isolation level") from None
     ends = [name for name in KNOWN if name.startswith("ending") and get(name) is not None]
     if streaming and ends:
         raise BadOption(f"{ends[0]} has no meaning in a streaming query")
-    most = get("maxOffsetsPerTrigger")
+    strategy = (get("startingOffsetsByTimestampStrategy") or "error").lower()
+    if strategy not in ("error", "latest"):
+        raise BadOption(
+            f"startingOffsetsByTimestampStrategy: {strategy} is neither error nor latest"
+        )
+    most, least = (_positive(f"{which}OffsetsPerTrigger", get) for which in ("max", "min"))
+    if most is not None and least is not None and least > most:
+        raise BadOption(f"minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most})")
+    start, end = _bound(get, "starting", LATEST if streaming else EARLIEST), _bound(get, "ending")
+    if streaming is False:
+        _check_order(start, end)
     return SourceOptions(
         request=ScanRequest(
             directories=directories,
@@ -125,14 +168,46 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Sou
             isolation=isolation,
             beyond_high_watermark=_flag("beyondHighWatermark", get("beyondHighWatermark"), False),
             split_bytes=_number("splitBytes", get("splitBytes"), _SPLIT_BYTES),
+            split_offsets=_positive("maxRecordsPerPartition", get) or 0,
         ),
-        start=_bound(get, "starting", LATEST if streaming else EARLIEST),
-        end=_bound(get, "ending", LATEST),
-        start_is_strict=(get("startingOffsetsByTimestampStrategy") or "error") != "latest",
+        start=start,
+        end=end,
+        start_is_strict=strategy == "error",
         include_headers=_flag("includeHeaders", get("includeHeaders"), False),
         fail_on_data_loss=_flag("failOnDataLoss", get("failOnDataLoss"), True),
-        max_offsets_per_trigger=None if most is None else _number("maxOffsetsPerTrigger", most, 0),
+        max_offsets_per_trigger=most,
+        min_offsets_per_trigger=least,
+        max_trigger_delay_s=_seconds("maxTriggerDelay", get("maxTriggerDelay")),
+        min_partitions=_positive("minPartitions", get) or 0,
+        push_down_predicate=_flag("pushDownPredicate", get("pushDownPredicate"), False),
     )
+
+
+def _check_name(name: str) -> None:
+    lower = name.lower()
+    if lower in _REFUSED:
+        raise BadOption(f"the option {name} is not supported: {_REFUSED[lower]}")
+    if lower.startswith("kafka."):
+        # Of a client's options only this one decides which records there are.
+        if lower != _ISOLATION and get_close_matches(lower, [_ISOLATION], cutoff=0.85):
+            raise BadOption(f"unknown option {name}; is {_ISOLATION} meant?")
+    elif lower not in _NAMES:
+        near = get_close_matches(lower, _NAMES, n=1)
+        meant = f"is {_NAMES[near[0]]} meant?" if near else f"there are {', '.join(KNOWN)}"
+        raise BadOption(f"unknown option {name}; {meant}")
+
+
+def _check_order(start: Bound, end: Bound) -> None:
+    """Raise BadOption if a batch query would begin at the end, or after it."""
+    at_end = [where for where, position in start.partitions.items() if position == LATEST]
+    if start.default == LATEST or at_end:
+        raise BadOption("startingOffsets: a batch query that begins at the latest offset is empty")
+    pairs = [(start.default, end.default, "all partitions")]
+    both = start.partitions.keys() & end.partitions.keys()
+    pairs += [(start.partitions[where], end.partitions[where], str(where)) for where in both]
+    for first, last, where in pairs:
+        if first.kind is last.kind and first.value > last.value:
+            raise BadOption(f"the start of {where}, {first.value}, is after its end, {last.value}")
 
 
 def _words(text: str) -> list[str]:
@@ -149,11 +224,17 @@ def _topics(subscribe: str | None, pattern: str | None, assign: str | None) -> d
             raise BadOption("subscribe names no topic")
         return {"topics": tuple(names)}
     if pattern is not None:
+        pattern = pattern.strip()
+        if not pattern:
+            raise BadOption("subscribePattern is empty")
         try:
             re.compile(pattern)
         except re.error as error:
             raise BadOption(f"subscribePattern: {error}") from None
-        return {"pattern": pattern}
+        # As for a client of a broker, a pattern never means the topics that coordinators write.
+        flags = re.match(r"(?:\(\?[aiLmsux]+\))*", pattern)
+        assert flags is not None
+        return {"pattern": rf"{flags[0]}(?!(?:{_INTERNAL})\Z)(?:{pattern[flags.end() :]})"}
     table = _json("assign", assign or "")
     try:
         return {"assign": tuple(TopicPartition(t, int(p)) for t, ps in table.items() for p in ps)}
@@ -161,7 +242,7 @@ def _topics(subscribe: str | None, pattern: str | None, assign: str | None) -> d
         raise BadOption(f'assign: {assign} is not like {{"orders":[0,1]}}') from None
 
 
-def _bound(get: Any, prefix: str, default: Position) -> Bound:
+def _bound(get: Any, prefix: str, default: Position = LATEST) -> Bound:
     """Parse one end by the kafka source's three options, in its order: one time, times, offsets."""
     name = f"{prefix}Timestamp"
     if (time := get(name)) is not None:
@@ -218,6 +299,22 @@ def _number(name: str, text: str | None, default: int) -> int:
         return int(text)
     except ValueError:
         raise BadOption(f"{name}: {text} is no number") from None
+
+
+def _positive(name: str, get: Any) -> int | None:
+    if (text := get(name)) is None:
+        return None
+    if (number := _number(name, text, 0)) <= 0:
+        raise BadOption(f"{name}: {text} is not positive")
+    return number
+
+
+def _seconds(name: str, text: str | None) -> float:
+    """Parse Spark's form of a duration: a number with a unit, or of milliseconds."""
+    found = re.fullmatch(r"(\d+)\s*([a-z]*)", (text or _MAX_TRIGGER_DELAY).strip().lower())
+    if found is None or (found[2] or "ms") not in _UNITS:
+        raise BadOption(f"{name}: {text} is no duration, as 15m or 90s is")
+    return int(found[1]) * _UNITS[found[2] or "ms"]
 
 
 def _flag(name: str, text: str | None, default: bool) -> bool:

@@ -1,152 +1,276 @@
 """A streaming query: a batch reads from the end of the last batch to the latest offsets.
 
 Offsets have the kafka source's form: `{"orders": {"0": 17}}` is the first offset that was not read.
-Spark 4.0 asks a Python source for `latestOffset` without telling it the query's position. It makes
-these other calls (Spark's `MicroBatchExecution`, 4.0.0):
 
-* for a new query, none before it; then `initialOffset` and `partitions`;
-* for a query that goes on from a checkpoint, `partitions(x, x)` with the offsets it has seen;
-* for each batch, `partitions(start, end)`.
+From Spark 4.2 on, Spark tells a Python source where the query stands and how much the trigger wants
+(`latestOffset(start, limit)`), and `availableNow` ends at the offsets that were the latest when the
+query started. So limits and triggers mean what they mean for the kafka source.
 
-So the reader remembers the last end that it was asked for, and `maxOffsetsPerTrigger` counts from
-there. With `availableNow`, Spark asks for the latest offset once and reads up to it, so a run with
-the option ends after that many offsets. If Spark asks before the reader knows the position, the
-answer may be before the position; the query is refused when that shows.
+Spark 4.0 and 4.1 ask for the latest offset without saying either. With `availableNow` and `once`
+they ask once and read up to the answer; a source cannot tell these triggers from others. So a limit
+would leave out records without a word there, and `check_limits` refuses it.
+
+Spark keeps where a batch ended, but not where the first one began: a query that is started again
+before its first batch was done asks for the initial offset anew, and `latest` means something else
+then. So the end of the first batch has its beginning with it, under a name that no topic can have.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from math import inf
+from typing import Any, Final
 
+from pyspark import __version__
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from pipeline.source.batch import (
     LogPartition,
-    check_there,
+    check,
     limit_of,
     partitions_of,
+    planned,
     read_partition,
 )
 from pipeline.source.options import BadOption, SourceOptions
+from pipeline.source.telling import telling
 from protocol.types import TopicPartition
+from storage.os_filesystem import OsFileSystem
 from storage.reader.scan import (
+    EARLIEST,
     LATEST,
-    PartitionRange,
     Position,
     Positions,
     ScanError,
+    partitions_in,
     plan,
 )
 
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:  # before Spark 4.2
+    SupportsTriggerAvailableNow = None
+
 Offsets = dict[str, dict[str, int]]
+Told = dict[str, Any]
+"""Offsets as Spark has them; those of a first batch's end have `_BEGAN` too."""
+Positioned = Mapping[TopicPartition, int]
+
+_BEGAN: Final = "(began at)"
+"""Beside the topics in the end of the first batch. No topic's name has a bracket."""
 
 
 class LogStreamReader(DataSourceStreamReader):  # type: ignore[misc]
     """One query's reader, which Spark keeps in a Python process of the driver while it runs."""
 
-    def __init__(self, options: SourceOptions, columns: list[str]) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        columns: list[str],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._options = options
         self._columns = columns
-        self._at: dict[TopicPartition, int] | None = None
-        self._has_guessed = False
+        self._monotonic = monotonic
+        self._initial: Positioned | None = None
+        self._latest: Positioned | None = None
+        """What was the latest when Spark last asked."""
+        self._firsts: Positioned = {}
+        """What was the first then."""
+        self._stands_at: Told = {}
+        """The end of the last batch."""
+        self._has_begun = False
+        """Whether a batch was planned, or had been before the query was started again."""
+        self._is_available_now = False
+        self._triggered_at = -inf
 
     def initialOffset(self) -> Offsets:
         """Return the offsets of a new query. Raises BadOption, the scan errors, OSError."""
-        return _to_json(self._initial())
+        with telling():
+            return _to_json(self._began())
 
-    def latestOffset(self) -> Offsets:
-        """Return the end of the next batch. Raises BadOption, the scan errors, OSError."""
-        options = self._options
-        latest = {
-            found.topic_partition: limit_of(found, options)
-            for found in self._ranges(Positions(LATEST), Positions(LATEST))
-        }
-        most = options.max_offsets_per_trigger
-        if most is None:
-            return _to_json(latest)
-        if self._at is None:
-            self._at, self._has_guessed = self._initial(), True
-        return _to_json(limited(self._at, latest, most, self._first))
+    def latestOffset(self, start: Told | None = None, limit: Any = None) -> Told:
+        """Return the end of the next batch. Raises BadOption, the scan errors, OSError.
 
-    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+        Spark 4.0 and 4.1 give no arguments; `start` is then known from the last batch, if any.
+        """
+        with telling():
+            at = self._stands_at if start is None else start
+            is_first = self._is_first(at)
+            if self._latest is None or not self._is_available_now:
+                self._latest, self._firsts = self._bounds()
+            ends: Positioned = self._latest
+            if limit is not None and not isinstance(limit, ReadAllAvailable):
+                ends = self._limited(_from_json(at), ends)
+            if is_first and self._initial is not None:
+                return {**_to_json(ends), _BEGAN: _to_json(self._initial)}
+            return at if at and ends == _from_json(at) else dict(_to_json(ends))
+
+    def getDefaultReadLimit(self) -> Any:
+        """Return whether the options set a limit; `latestOffset` knows which (Spark 4.2)."""
+        most, least = self._options.max_offsets_per_trigger, self._options.min_offsets_per_trigger
+        if most is None and least is None:
+            return ReadAllAvailable()
+        return ReadMaxRows(sys.maxsize if most is None else most)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Read up to what is the latest when Spark asks first, and end there (Spark 4.2)."""
+        self._is_available_now = True
+
+    def reportLatestOffset(self) -> Offsets | None:
+        """Return the latest offsets, for the progress of the query (Spark 4.2)."""
+        return _to_json(self._latest) if self._latest else None
+
+    def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
         """Plan a batch. Raises BadOption, the scan errors, OSError."""
-        options = self._options
-        begin, until = _from_json(start), _from_json(end)
-        if begin == until and self._has_guessed:
-            raise BadOption(
-                "maxOffsetsPerTrigger cannot be kept: Spark has asked for the latest offset "
-                "before it has said where the query stands, as with the trigger availableNow; "
-                "leave it out, or use another trigger"
-            )
-        self._at, self._has_guessed = until, False
-        if options.fail_on_data_loss:
-            _check_continuous(begin, until)
-        wanted = {where for where, offset in until.items() if begin.get(where) != offset}
-        if not wanted:
-            return []
-        starts = {where: Position.offset(begin[where]) for where in wanted if where in begin}
-        ends = {where: Position.offset(until[where]) for where in wanted}
-        request = replace(
-            options.request,
-            topics=None,
-            pattern=None,
-            assign=tuple(sorted(wanted)),
-            start=Positions(Position.offset(0), starts),
-            end=Positions(LATEST, ends),
-        )
-        planned = plan(request)
-        for found in planned.partitions:
-            where = found.topic_partition
-            if options.fail_on_data_loss:
-                for position in (starts.get(where, LATEST), ends[where]):
-                    check_there(found, position, limit_of(found, options))
-        return partitions_of(planned.tasks, options)
+        with telling():
+            begin, until = _from_json(start), _from_json(end)
+            if _BEGAN in end and _BEGAN not in start and begin == self._initial:
+                begin = _from_json(end[_BEGAN])
+            self._stands_at, self._has_begun = end, True
+            return self._planned(begin, until)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Read a partition. Raises the scan errors, OSError."""
         assert isinstance(partition, LogPartition)
         return read_partition(partition, self._columns)
 
-    def _initial(self) -> dict[TopicPartition, int]:
+    def _planned(self, begin: Positioned, until: Positioned) -> list[InputPartition]:
         options = self._options
-        begin = options.start.positions(options.selected())
-        return {
-            found.topic_partition: found.start_offset
-            for found in self._ranges(begin, Positions(LATEST))
-        }
+        if options.fail_on_data_loss:
+            _check_continuous(begin, until)
+        wanted = {where for where, offset in until.items() if begin.get(where) != offset}
+        if not options.fail_on_data_loss:
+            wanted &= partitions_in(options.request.directories, OsFileSystem()).keys()
+        if not wanted:
+            return []
+        # The kafka source, too, takes it for a loss if a partition that is new has lost its start.
+        starts = {where: Position.offset(begin.get(where, 0)) for where in wanted}
+        ends = {where: Position.offset(until[where]) for where in wanted}
+        request = replace(
+            options.request,
+            topics=None,
+            pattern=None,
+            assign=tuple(sorted(wanted)),
+            start=Positions(EARLIEST, starts),
+            end=Positions(LATEST, ends),
+        )
+        found = planned(request, options)
+        for one in found.partitions:
+            check(one, request.start, request.end, options)
+        return partitions_of(found.tasks, options)
 
-    def _ranges(self, start: Positions, end: Positions) -> Sequence[PartitionRange]:
-        return plan(replace(self._options.request, start=start, end=end)).partitions
+    def _is_first(self, at: Told) -> bool:
+        """Whether the batch that is to begin at these offsets is the query's first one."""
+        if self._has_begun:
+            return False
+        if at:
+            return _BEGAN not in at and _from_json(at) == self._initial
+        # Before 4.2 this may be a query that goes on; then the options of its start may not fit.
+        with suppress(BadOption, ScanError):
+            self._began()
+        return self._initial is not None
 
-    def _first(self, where: TopicPartition) -> int:
-        """Return the first offset of a partition that is new, and is read from its start."""
-        request = replace(self._options.request, topics=None, pattern=None, assign=(where,))
-        (found,) = plan(request).partitions
-        return found.log_start_offset
+    def _began(self) -> Positioned:
+        """Return where a new query begins: the same at every call, though the log grows."""
+        if self._initial is None:
+            options = self._options
+            start, end = options.start.positions(options.selected()), Positions(LATEST)
+            found = plan(replace(options.request, start=start, end=end)).partitions
+            for one in found:
+                check(one, start, end, options)
+            self._initial = {one.topic_partition: one.start_offset for one in found}
+        return self._initial
+
+    def _bounds(self) -> tuple[Positioned, Positioned]:
+        """Return the latest and the first offsets of all partitions."""
+        options = self._options
+        latest = Positions(LATEST)
+        found = plan(replace(options.request, start=latest, end=latest)).partitions
+        return (
+            {one.topic_partition: limit_of(one, options) for one in found},
+            {one.topic_partition: one.log_start_offset for one in found},
+        )
+
+    def _limited(self, begin: Positioned, ends: Positioned) -> Positioned:
+        """Return where the next batch ends by the options of a trigger."""
+        options = self._options
+        begins = {where: begin.get(where, self._firsts.get(where, 0)) for where in ends}
+        least = options.min_offsets_per_trigger
+        # Nothing that comes later is read under availableNow, so there is nothing to wait for.
+        if least is not None and not self._is_available_now:
+            now, new = self._monotonic(), sum(ends[where] - begins[where] for where in ends)
+            is_late = now - self._triggered_at >= options.max_trigger_delay_s
+            if new < least and not is_late:
+                return begin
+            self._triggered_at = now
+        most = options.max_offsets_per_trigger
+        return ends if most is None else limited(begins, ends, most)
 
 
-def limited(
-    at: Mapping[TopicPartition, int],
-    latest: Mapping[TopicPartition, int],
-    most: int,
-    first: Any,
-) -> dict[TopicPartition, int]:
-    """Return ends for at most `most` offsets from `at` on, shared in proportion to the lags."""
-    begins = {where: at[where] if where in at else first(where) for where in latest}
+if SupportsTriggerAvailableNow is not None:
+    SupportsTriggerAvailableNow.register(LogStreamReader)
+
+
+class RefusedStream(DataSourceStreamReader):  # type: ignore[misc]
+    """In place of a reader whose options are wrong.
+
+    Spark says an error of a method, but instead of one of `streamReader` it says another: its
+    runner uses the reader that there is none of.
+    """
+
+    def __init__(self, error: BadOption) -> None:
+        self._error = error
+
+    def initialOffset(self) -> Offsets:
+        """Raise the error, as every method that Spark may call first."""
+        with telling():
+            raise self._error
+
+    def latestOffset(self) -> Told:
+        """Raise the error."""
+        return self.initialOffset()
+
+    def partitions(self, start: Told, end: Told) -> Sequence[InputPartition]:
+        """Raise the error."""
+        with telling():
+            raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Raise the error."""
+        with telling():
+            raise self._error
+
+
+def check_limits(options: SourceOptions) -> None:
+    """Raise BadOption for limits that this version of Spark does not let a source keep."""
+    given = (options.max_offsets_per_trigger, options.min_offsets_per_trigger)
+    if SupportsTriggerAvailableNow is None and any(one is not None for one in given):
+        raise BadOption(
+            f"maxOffsetsPerTrigger and minOffsetsPerTrigger need Spark 4.2: Spark {__version__} "
+            "does not tell a source where a query stands, so records would be left out; without "
+            "these options all are read"
+        )
+
+
+def limited(begins: Positioned, latest: Positioned, most: int) -> dict[TopicPartition, int]:
+    """Return ends for at most `most` offsets from `begins` on, in proportion to the lags."""
     sizes = {where: max(latest[where] - begins[where], 0) for where in latest}
     total = sum(sizes.values())
-    if total <= most:
-        return {where: max(latest[where], begins[where]) for where in latest}
-    ends = {}
+    ends = dict(latest)  # also of a log that became shorter: that is told as a loss
     for where, size in sizes.items():
-        share = most * size / total
-        ends[where] = begins[where] + min(size, 1 if 0 < share < 1 else int(share))
+        if total > most and size:
+            ends[where] = begins[where] + min(size, max(most * size // total, 1))
     return ends
 
 
-def _check_continuous(
-    begin: Mapping[TopicPartition, int], until: Mapping[TopicPartition, int]
-) -> None:
+def _check_continuous(begin: Positioned, until: Positioned) -> None:
     """Raise ScanError if the log is not the one that the query has read (failOnDataLoss)."""
     for where, offset in begin.items():
         if where not in until:
@@ -161,18 +285,19 @@ def _check_continuous(
             )
 
 
-def _to_json(offsets: Mapping[TopicPartition, int]) -> Offsets:
+def _to_json(offsets: Positioned) -> Offsets:
     table: Offsets = {}
     for where, offset in sorted(offsets.items()):
         table.setdefault(where.topic, {})[str(where.partition)] = offset
     return table
 
 
-def _from_json(table: Offsets) -> dict[TopicPartition, int]:
+def _from_json(table: Told) -> dict[TopicPartition, int]:
     try:
         return {
             TopicPartition(topic, int(partition)): int(offset)
             for topic, partitions in table.items()
+            if topic != _BEGAN
             for partition, offset in partitions.items()
         }
     except (AttributeError, TypeError, ValueError):

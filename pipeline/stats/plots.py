@@ -10,12 +10,15 @@ from io import StringIO
 from typing import Any, Final
 
 import matplotlib as mpl
+from matplotlib import dates
 from matplotlib.figure import Figure
 
 from pipeline.showing import size_of
 from pipeline.stats.tables import interval_in_words
 from pipeline.stats.values import TopicStats
 
+_DATES: Final[Any] = dates
+"""Without types: matplotlib has none here."""
 BLUE: Final = "#2f6db3"
 ORANGE: Final = "#d9822b"
 GREEN: Final = "#3d8b52"
@@ -42,6 +45,8 @@ STYLE: Final[Any] = {
 WIDE: Final = (10.4, 2.9)
 HALF: Final = (5.1, 2.9)
 MOST_BARS: Final = 60
+FEW_LABELS: Final = 4
+"""Intervals of a horizontal axis with labels like `500.0 MB`, so that they do not overlap."""
 
 
 def throughput(topic: TopicStats) -> str:
@@ -57,7 +62,9 @@ def throughput(topic: TopicStats) -> str:
         axes.yaxis.set_major_formatter(
             lambda value, _: f"{value:.1f} B" if slow else size_of(value)
         )
-        axes.figure.autofmt_xdate(rotation=0, ha="center")
+        ticks = _DATES.AutoDateLocator(minticks=3, maxticks=8)
+        axes.xaxis.set_major_locator(ticks)
+        axes.xaxis.set_major_formatter(_DATES.ConciseDateFormatter(ticks))
 
     return _svg(WIDE, draw)
 
@@ -69,11 +76,8 @@ def sizes(topic: TopicStats) -> str:
     def draw(axes: Any) -> None:
         axes.bar(range(len(bins)), [count for _, _, count in bins], width=0.95, color=BLUE)
         axes.set_title("Records by size")
-        step = max(1, len(bins) // 6)
-        axes.set_xticks(
-            [n - 0.5 for n in range(0, len(bins), step)],
-            [size_of(low) for low, _, _ in bins[::step]],
-        )
+        labelled = _labelled(len(bins), 5)
+        axes.set_xticks([n - 0.5 for n in labelled], [size_of(bins[n][0]) for n in labelled])
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
     return _svg(HALF, draw)
@@ -84,11 +88,12 @@ def partitions(topic: TopicStats) -> str:
     shown = topic.partitions[:MOST_BARS]
 
     def draw(axes: Any) -> None:
-        axes.bar([str(one.partition) for one in shown], [one.records for one in shown], color=BLUE)
+        axes.bar(range(len(shown)), [one.records for one in shown], color=BLUE)
         axes.axhline(topic.records / len(topic.partitions), color=ORANGE, linewidth=1.5)
         axes.set_title("Records by partition, and their mean")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.tick_params(axis="x", labelsize=10 if len(shown) <= 16 else 6)
+        labelled = _labelled(len(shown), 12)
+        axes.set_xticks(labelled, [str(shown[n].partition) for n in labelled])
 
     return _svg(HALF, draw)
 
@@ -125,6 +130,7 @@ def compaction(topic: TopicStats) -> str:
         axes.invert_yaxis()
         axes.set_title(f"Compaction would save {found.saved:.1%}")
         axes.xaxis.set_major_formatter(lambda value, _: size_of(value))
+        axes.locator_params(axis="x", nbins=FEW_LABELS)
         axes.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.15))
 
     return _svg(HALF, draw)
@@ -147,9 +153,15 @@ def transactions(topic: TopicStats) -> str:
         axes.bar_label(bars, fmt=lambda value: f"{value:,.0f}", padding=4)
         axes.invert_yaxis()
         axes.margins(x=0.12)
+        axes.locator_params(axis="x", nbins=FEW_LABELS)
         axes.set_title("Transactions, counted in each partition")
 
     return _svg(HALF, draw)
+
+
+def _labelled(bars: int, most: int) -> range:
+    """Return the numbers of the bars that get a label: evenly apart, and not too many."""
+    return range(0, bars, -(-bars // most))
 
 
 def _svg(size: tuple[float, float], draw: Callable[[Any], None]) -> str:

@@ -1,19 +1,23 @@
 """Prints statistics as tables on a terminal, or tab-separated without one."""
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pipeline.showing import print_table, size_of
 from pipeline.stats.values import Stats, TopicStats
 
 MOST_ROWS = 20
-"""The most intervals that are listed; of more, the busiest."""
+"""The most intervals that a terminal shows; of more, the busiest."""
+
+_print = partial(print_table, is_one_of_many=True)
 
 
 def show(stats: Stats) -> None:
     """Print everything, topic by topic."""
-    print_table(
+    _print(
         f"Topics of {stats.source}",
         ("topic", "partitions", "records", "bytes", "mean", "from", "to", "keys"),
         [
@@ -32,11 +36,14 @@ def show(stats: Stats) -> None:
 
 def _show_topic(topic: TopicStats) -> None:
     width = topic.interval_ms
-    busiest = sorted(topic.throughput, key=lambda row: -row[2])[:MOST_ROWS]
-    listed = sorted(busiest)
-    peak = max(size for _, _, size in topic.throughput)
-    more = "" if len(listed) == len(topic.throughput) else f", the {MOST_ROWS} busiest"
-    print_table(
+    listed = topic.throughput
+    peak = max(size for _, _, size in listed)
+    more = ""
+    if len(listed) > MOST_ROWS and sys.stdout.isatty():
+        # Not in the order of time: they are no series, and there are gaps between them.
+        more = f", the {MOST_ROWS} busiest of {len(listed):,}, busiest first"
+        listed = tuple(sorted(listed, key=lambda row: -row[2])[:MOST_ROWS])
+    _print(
         f"{topic.topic}: throughput by {interval_in_words(width)}{more}",
         ("from", "records", "bytes", "records/s", "bytes/s", ""),
         [
@@ -50,7 +57,7 @@ def _show_topic(topic: TopicStats) -> None:
         ],
     )
     sizes = topic.sizes
-    print_table(
+    _print(
         f"{topic.topic}: size of a record (smallest {sizes.smallest:,} B, median {sizes.p50:,} B, "
         f"90 % {sizes.p90:,} B, 99 % {sizes.p99:,} B, largest {sizes.largest:,} B)",
         ("from", "below", "records", ""),
@@ -59,7 +66,7 @@ def _show_topic(topic: TopicStats) -> None:
             for low, high, count in sizes.histogram
         ],
     )
-    print_table(
+    _print(
         f"{topic.topic}: partitions (the largest has {topic.partition_skew:.2f} times the mean)",
         ("partition", "records", "bytes", "keys", "without key", "tombstones", "offsets", "share"),
         [
@@ -74,7 +81,7 @@ def _show_topic(topic: TopicStats) -> None:
     )
     if topic.keys.top:
         several = topic.keys.in_several_partitions or 0
-        print_table(
+        _print(
             f"{topic.topic}: busiest keys (Gini {topic.keys.gini:.3f}; "
             f"{several:,} keys are in several partitions)",
             ("key", "records", "bytes", "share"),
@@ -88,7 +95,7 @@ def _show_topic(topic: TopicStats) -> None:
         ("in the files", log_rows(topic)),
     ):
         if rows:
-            print_table(f"{topic.topic}: {title}", ("", "records", "bytes"), rows)
+            _print(f"{topic.topic}: {title}", ("", "records", "bytes"), rows)
 
 
 def compaction_rows(topic: TopicStats) -> Sequence[tuple[str, Any, str]]:

@@ -15,6 +15,8 @@ SETTINGS: Final = {
     # Each batch reads the table's list of files; the default of 50 tasks is for millions of files.
     "spark.databricks.delta.snapshotPartitions": "4",
 }
+_FORBIDDEN: Final = frozenset(" ,;{}()\n\t=")
+"""Delta's own list, for tables without column mapping."""
 _COMMIT: Final = re.compile(r"^(\d{20})\.json$")
 
 
@@ -30,6 +32,10 @@ class DeltaTable:
     def is_empty(self) -> bool:
         """Whether nothing was ever written to the table."""
         return self._last_commit() < 0
+
+    def allows(self, name: str) -> bool:
+        """See `LakeTable`."""
+        return not _FORBIDDEN.intersection(name)
 
     def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
         """See `LakeTable`."""

@@ -65,6 +65,10 @@ class IcebergTable:
             for entry in self._files.entries(f"{self._place.table}/metadata")
         )
 
+    def allows(self, name: str) -> bool:
+        """See `LakeTable`."""
+        return True
+
     def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
         """See `LakeTable`."""
         if self.is_empty:

@@ -63,6 +63,10 @@ class ParquetTable:
         """Whether nothing was ever written to the table."""
         return not self._files.files_below(self._table)
 
+    def allows(self, name: str) -> bool:
+        """See `LakeTable`."""
+        return True
+
     def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
         """See `LakeTable`."""
         files = self._files

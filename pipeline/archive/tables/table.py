@@ -35,6 +35,9 @@ class LakeTable(Protocol):
     def is_empty(self) -> bool:
         """Whether there is no table yet, or nothing was ever written to it."""
 
+    def allows(self, name: str) -> bool:
+        """Return whether a field within the values may have this name."""
+
     def append(self, frame: Any, writer: str, batch: int) -> list[WrittenFile]:
         """Append a writer's batch unless the table has it already; return the batch's new files.
 

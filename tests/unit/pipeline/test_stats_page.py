@@ -104,6 +104,43 @@ def test_what_was_not_looked_at_has_no_plot(capsys: pytest.CaptureFixture[str]) 
     assert "about 98" in printed and "compaction" not in printed
 
 
+@pytest.mark.parametrize("intervals", [19, 20, 21, 60])
+def test_a_pipe_gets_the_whole_series_and_a_terminal_the_busiest_first(
+    intervals: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = tuple((1_700_000_000_000 + n * 60_000, 1, 1 + n % 7) for n in range(intervals))
+    stats = replace(STATS, topics=(replace(BARE, throughput=rows),))
+
+    def lines(table: str) -> list[str]:
+        return [line for line in table.splitlines() if line.endswith("█")]
+
+    show(stats)
+    piped = capsys.readouterr().out.split("# orders: ")
+    assert piped[1].startswith("throughput by 1 min\n")
+    times = [line.split("\t")[0] for line in lines(piped[1])]
+    assert len(times) == intervals and times == sorted(times)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show(stats)
+    said = capsys.readouterr().out
+    assert ("busiest first" in said) is (intervals > 20)
+    if intervals > 20:
+        assert f"the 20 busiest of {intervals}, busiest first" in " ".join(said.split())
+
+
+def test_each_table_without_a_terminal_has_its_title(capsys: pytest.CaptureFixture[str]) -> None:
+    show(STATS)
+    tables = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    assert [table.splitlines()[0].split(" (")[0] for table in tables] == [
+        "# Topics of topics at localhost:9092",
+        "# orders: throughput by 1 min",
+        "# orders: size of a record",
+        "# orders: partitions",
+        "# orders: busiest keys",
+        "# orders: what compaction would leave",
+        "# orders: in the files",
+    ]
+
+
 def test_tables_without_a_terminal_are_tab_separated(capsys: pytest.CaptureFixture[str]) -> None:
     show(STATS)
     printed = capsys.readouterr().out

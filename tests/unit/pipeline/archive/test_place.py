@@ -65,3 +65,17 @@ def test_a_child_that_inherited_the_lock_holds_it_until_it_ends(tmp_path: Path) 
     child.communicate(b"\n")
     with place.lock() as again:
         assert os.fstat(again)
+
+
+def test_the_lock_of_a_remote_table_is_not_opened_through_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    place = Place.of("s3a://bucket/orders")
+    with place.lock():
+        (lock,) = tmp_path.iterdir()
+    lock.unlink()
+    lock.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PipelineError, match="cannot open the lock"), place.lock(0):
+        pass
+    assert not (tmp_path / "elsewhere").exists()

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.archive.archiving import Archiving, Parts, Source
 from pipeline.archive.command import _told_to_stop
+from pipeline.archive.evolving import Evolving
 from pipeline.archive.place import Place
 from pipeline.archive.values import Decoding
 
@@ -77,7 +78,7 @@ def test_the_query_is_stopped_when_told_and_reads_what_is_committed() -> None:
     query = FakeQuery()
     table: Any = None
     source = Source("somewhere:1", ("a", "b"), max_offsets=7)
-    parts = Parts(source, Place.of("/lake/orders"), table, Decoding())
+    parts = Parts(source, Place.of("/lake/orders"), table, Evolving(Decoding()))
     Archiving(query, parts).run(2.5, stopping=lambda: query.waited == 3)
     assert query.stopped and query.waited == 3
     assert query.set["processingTime"] == "2500 milliseconds"

@@ -1,5 +1,6 @@
 """Options of `format("pykafkalog")`, read as Spark's kafka source reads them."""
 
+import re
 from typing import Any
 
 import pytest
@@ -40,7 +41,8 @@ def test_names_of_options_know_no_case_and_kafka_s_are_passed_over() -> None:
             "FAILONDATALOSS": "false",
         }
     )
-    assert found.request.pattern == "a.*"
+    pattern = found.request.pattern
+    assert pattern is not None and re.fullmatch(pattern, "ab") and not re.fullmatch(pattern, "b")
     assert found.request.isolation is IsolationLevel.READ_COMMITTED
     assert not found.fail_on_data_loss
 
@@ -72,6 +74,29 @@ def test_offsets_and_times_of_partitions() -> None:
         ({"isolation_level": "x"}, "x is no isolation level"),
         ({"includeHeaders": "yes"}, "neither true nor false"),
         ({"splitBytes": "1k"}, "no number"),
+        ({"startingOffsets": "latest"}, "is empty"),
+        ({"startingOffsets": '{"t":{"0":3,"1":-1}}'}, "is empty"),
+        (
+            {"startingTimestamp": "5", "endingTimestamp": "4"},
+            "start of all partitions, 5, is after",
+        ),
+        (
+            {"startingOffsets": '{"t":{"0":3}}', "endingOffsets": '{"t":{"0":2}}'},
+            "start of t-0, 3, is after its end, 2",
+        ),
+        ({"startingOffsetsByTimestampStrategy": "newest"}, "neither error nor latest"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger: 0 is not positive"),
+        ({"minOffsetsPerTrigger": "-1"}, "-1 is not positive"),
+        ({"minOffsetsPerTrigger": "3", "maxOffsetsPerTrigger": "2"}, r"\(3\) is above .*\(2\)"),
+        ({"maxTriggerDelay": "1 fortnight"}, "no duration"),
+        ({"minPartitions": "0"}, "minPartitions: 0 is not positive"),
+        ({"maxRecordsPerPartition": "many"}, "no number"),
+        ({"groupIdPrefixes": "x"}, "unknown option groupIdPrefixes; is groupIdPrefix meant"),
+        ({"maxrecordsperpartitions": "7"}, "is maxRecordsPerPartition meant"),
+        ({"whatever": "x"}, r"unknown option whatever; there are log\.dirs, subscribe,"),
+        ({"kafka_auto_offset_reset": "earliest"}, "not supported: startingOffsets says"),
+        ({"KAFKA_value_deserializer": "x"}, "not supported: values are bytes"),
+        ({"kafka_isolation_levle": "read_committed"}, r"is kafka\.isolation\.level meant"),
     ],
 )
 def test_what_makes_no_sense_is_an_error(options: dict[str, str], why: str) -> None:
@@ -97,3 +122,51 @@ def test_columns_are_arrow_s_and_a_schema_chooses_among_them() -> None:
         columns_of(StructType().add("ofset", "long"))
     with pytest.raises(BadOption, match="the column value is binary, not string"):
         columns_of(StructType().add("value", "string"))
+
+
+def test_what_only_a_client_needs_is_passed_over_and_equal_ends_are_empty_not_wrong() -> None:
+    parsed(
+        groupIdPrefix="a",
+        fetchOffset_numRetries="3",
+        fetchOffset_retryIntervalMs="1",
+        kafkaConsumer_pollTimeoutMs="1",
+        kafka_group_id="a",
+        kafka_ssl_truststore_location="/a",
+        path="x",
+        startingOffsets='{"t":{"0":3}}',
+        endingOffsets='{"t":{"0":3}}',
+        minOffsetsPerTrigger="2",
+        maxOffsetsPerTrigger="2",
+    )
+    assert parsed(isolation_level="READ_COMMITTED").request.isolation is (
+        IsolationLevel.READ_COMMITTED
+    )
+    assert parsed(minPartitions="1", maxRecordsPerPartition="1").request.split_offsets == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [(None, 900), ("15m", 900), ("90s", 90), ("1500", 1.5), ("2 min", 120), ("1H", 3600), ("0", 0)],
+)
+def test_a_duration_is_spark_s(text: str | None, seconds: float) -> None:
+    options = {} if text is None else {"maxTriggerDelay": text}
+    assert parsed(**options).max_trigger_delay_s == seconds
+
+
+def test_before_a_query_is_known_to_be_a_batch_or_a_stream_either_may_have_its_options() -> None:
+    given = {"log.dirs": "/a", "subscribe": "t", "startingOffsets": "latest"}
+    for kind in (True, None):
+        assert parse_options(given, streaming=kind).start.default == LATEST
+    assert parse_options({**given, "endingOffsets": "latest"}, streaming=None).end.default == LATEST
+
+
+@pytest.mark.parametrize("pattern", [".*", "__.*|a", "(?i)__.*"])
+def test_a_pattern_does_not_mean_the_topics_of_coordinators(pattern: str) -> None:
+    found = parse_options({"log.dirs": "/a", "subscribePattern": pattern}).request.pattern
+    assert found is not None
+    for name in ("__consumer_offsets", "__transaction_state", "__share_group_state"):
+        assert re.fullmatch(found, name) is None
+    assert re.fullmatch(found, "__consumer_offsets2") and re.fullmatch(found, "__mine")
+    assert bool(re.fullmatch(found, "__MINE")) and bool(re.fullmatch(found, "a")) == (
+        pattern != "(?i)__.*"
+    )

@@ -1,0 +1,60 @@
+"""What tests of `format("pykafkalog")` need: a session, topics, when the files tell of them."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from pipeline.session import KAFKA, start_session
+from pipeline.source import register
+from protocol.types import TopicPartition
+from storage.reader.scan import ScanRequest, plan
+from tests.support.broker_process import BrokerProcess
+
+SETTINGS: Final = {
+    "replica.high.watermark.checkpoint.interval.ms": "200",
+    "log.flush.start.offset.checkpoint.interval.ms": "200",
+    "log.cleaner.backoff.ms": "200",
+    "log.segment.delete.delay.ms": "100",
+    "log.retention.check.interval.ms": "300",
+}
+"""Of a broker whose checkpoints and cleanings come soon."""
+
+
+@contextmanager
+def source_session(**conf: str) -> Iterator[SparkSession]:
+    """A session with the kafka source and with ours."""
+    session = start_session(
+        "source-test",
+        master="local[2]",
+        packages=(KAFKA,),
+        conf={"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", **conf},
+    )
+    register(session)
+    yield session
+    session.stop()
+
+
+def create(broker: BrokerProcess, name: str, partitions: int = 1, **config: str) -> None:
+    """Create a topic."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    new = NewTopic(name, partitions, config={key.replace("_", "."): v for key, v in config.items()})
+    admin.create_topics([new])[name].result(15)
+
+
+def wait_until(is_so: Callable[[], Any], seconds: float = 60) -> None:
+    """Wait for a condition."""
+    limit = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+def checkpointed(broker: BrokerProcess, ends: Mapping[TopicPartition, int]) -> bool:
+    """Whether the files say that so much is committed."""
+    request = ScanRequest(directories=(str(broker.log_dir),))
+    found = {one.topic_partition: one.high_watermark for one in plan(request).partitions}
+    return all(found.get(where) == end for where, end in ends.items())

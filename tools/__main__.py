@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from config.terminal import terminals_made_safe
 from tools.errors import CommandError
 from tools.usage import CommandParser
 
@@ -65,10 +66,13 @@ def build_parser(
     parser = CommandParser(
         prog="pykafkalog",
         description="Look at and work with a Kafka broker and its files.",
-        epilog="`pykafkalog COMMAND --help` shows examples of each command.",
+        epilog=(
+            "`pykafkalog COMMAND --help` shows examples of each command. On a terminal, control"
+            " characters of names, records, errors are shown as ^[; a pipe gets them as they are."
+        ),
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name in COMMANDS:
         import_module(f".{name}", __package__).add_parser(commands)
     for command in further:
@@ -82,8 +86,17 @@ def build_parser(
 
 def main(argv: Sequence[str] | None = None, further: Sequence[FurtherCommand] = ()) -> int:
     """Run one command; return its exit code: 0, or 1 with one line on standard error."""
+    with terminals_made_safe():
+        return _run(argv, further)
+
+
+def _run(argv: Sequence[str] | None, further: Sequence[FurtherCommand]) -> int:
     words = sys.argv[1:] if argv is None else argv
-    args = build_parser(further, words[0] if words else None).parse_args(words)
+    parser = build_parser(further, words[0] if words else None)
+    args = parser.parse_args(words)
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return 2
     try:
         return int(args.run(args) or 0)
     except CommandError as error:

@@ -9,6 +9,7 @@ import argparse
 import json
 from typing import Any
 
+from config.terminal import console
 from tools.console import say
 from tools.daemon_module import answer_of
 
@@ -20,6 +21,9 @@ examples:
 
 exit code: 0 everything is registered; 1 a topic had to be left out, or it
 failed, and standard error says why; 2 wrong arguments"""
+
+LISTED = 20
+"""Missing partitions of a topic that are named one by one."""
 
 NOTABLE_ACTIONS = {"conflict": "red", "adopted": "green", "replaced": "yellow"}
 
@@ -62,16 +66,12 @@ def _adopt(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _show(summary: dict[str, Any]) -> None:
-    from rich.console import Console
-
     from tools.tables import Coloured, print_table
 
-    console = Console(highlight=False)
     topics = summary["topics"]
-    console.print(
+    say(
         f"Broker {summary['broker_id']} of cluster {summary['cluster_id']}:"
-        f" {_topics(len(topics))} in {', '.join(summary['log_dirs'])}",
-        soft_wrap=True,
+        f" {_topics(len(topics))} in {', '.join(summary['log_dirs'])}"
     )
     if topics:
         rows = (
@@ -88,7 +88,7 @@ def _show(summary: dict[str, Any]) -> None:
     changed = sum(topic["action"] not in ("known already", "conflict") for topic in topics)
     left_out = sum(topic["action"] == "conflict" for topic in topics)
     done = "to register" if summary["dry_run"] else "registered"
-    console.print(
+    console().print(
         f"{_topics(changed)} {done}"
         + (f", [red]{left_out} left out[/]" if left_out else "")
         + (". Nothing was changed: this was a dry run." if summary["dry_run"] else "."),
@@ -113,7 +113,9 @@ def _configs(topic: dict[str, Any]) -> str:
 def _remarks(topic: dict[str, Any]) -> list[str]:
     remarks = [topic["reason"]] if topic["reason"] else []
     if topic["missing"]:
-        numbers = ", ".join(map(str, topic["missing"]))
-        remarks.append(f"no directory for partition {numbers}: made empty at the next start")
+        missing = topic["missing"]
+        numbers = ", ".join(map(str, missing[:LISTED]))
+        more = f" and {len(missing) - LISTED} others" if len(missing) > LISTED else ""
+        remarks.append(f"no directory for partition {numbers}{more}: made empty at the next start")
     remarks += [f"not taken: {text}" for text in topic["dropped_configs"]]
     return remarks

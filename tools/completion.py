@@ -8,8 +8,6 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from tools.errors import CommandError
-
 SHELLS: Final = ("bash", "zsh", "fish")
 _FILES: Final = frozenset({"FILE", "FILES", "PATH", "DIR", "DIR|TOPIC", "server.properties"})
 """Metavars of arguments that name a file or a directory."""
@@ -21,7 +19,7 @@ examples:
 
 New shells have it then. This one has it at once: eval "$(pykafkalog completion bash)"
 
-exit code: 0 done; 1 the library that writes it is not installed; 2 wrong arguments"""
+exit code: 0 done; 2 wrong arguments"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -40,12 +38,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(args: argparse.Namespace) -> None:
     """Print the script. `args.whole` is the parser of the whole command line."""
-    try:
-        import shtab
-    except ImportError:
-        raise CommandError(
-            "shtab is not installed; it comes with python -m pip install 'pykafkalog[tools]'"
-        ) from None
+    import shtab
+
     _mark_files(args.whole, shtab.FILE)
     print(shtab.complete(args.whole, shell=args.shell))
 

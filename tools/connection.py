@@ -5,13 +5,20 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from config.environment import bootstrap_help, default_bootstrap, is_it_right
 from tools.errors import CommandError
 from tools.reachability import require_broker
 
 TIMEOUT_S = 15.0
+AS_KAFKA: Final = {"partitioner": "murmur2_random"}
+"""Settings of every producer: a key goes to the partition that Kafka's own clients choose for it.
+librdkafka's default hashes keys with CRC32."""
+
+READ_ON: Final = {"fetch.queue.backoff.ms": 10}
+"""Settings of every consumer that reads much: librdkafka's default postpones the next fetch by a
+second whenever 100,000 records wait to be handed out, and these are gone within half of it."""
 
 
 def add_command(
@@ -34,7 +41,7 @@ def add_command(
 
 
 def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add `--bootstrap-server` and `--command-config`, named as in Kafka's tools."""
+    """Add the broker and the client's settings, named as in Kafka's tools; `-X` is kcat's."""
     parser.add_argument(
         "-b",
         "--bootstrap-server",
@@ -43,10 +50,32 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
         help=bootstrap_help(os.environ),
     )
     parser.add_argument(
+        "-F",
         "--command-config",
         type=Path,
         metavar="FILE",
         help="client settings in librdkafka's names, one key=value a line",
+    )
+    parser.add_argument(
+        "-X",
+        "--command-property",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="one such setting, which goes before the file's",
+    )
+
+
+def add_topic_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--topic`, as Kafka's tools and kcat take what is written without it here."""
+    parser.add_argument(
+        "-t",
+        "--topic",
+        dest="named",
+        action="append",
+        default=[],
+        metavar="TOPIC",
+        help="the same, as in Kafka's tools",
     )
 
 
@@ -60,6 +89,11 @@ def client_settings(args: argparse.Namespace, **more: Any) -> dict[str, Any]:
             settings |= load_properties(args.command_config.read_text())
         except OSError as error:
             raise CommandError(f"cannot read {args.command_config}: {error.strerror}") from None
+    for pair in args.command_property:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise CommandError(f"-X {pair}: not of the form key=value")
+        settings[name] = value
     return settings | more
 
 
@@ -70,7 +104,8 @@ def admin_client(args: argparse.Namespace) -> Any:
 
     settings = client_settings(args)
     require_broker(settings)
-    admin = AdminClient(settings)
+    with refusals_as_sentences():  # of a setting that the client does not know
+        admin = AdminClient(settings)
     try:
         admin.list_topics(timeout=TIMEOUT_S)
     except KafkaException as error:

@@ -1,15 +1,11 @@
-"""Output of commands for people: rich's console, imported when something is printed."""
+"""Sentences for people, by rich's console, which is imported when something is printed."""
 
-from typing import Any
+import sys
 
-
-def console() -> Any:
-    """Return a console that colours only what is marked up."""
-    from rich.console import Console
-
-    return Console(highlight=False)
+from config.terminal import console, shown
 
 
 def say(text: str = "") -> None:
     """Print a line unchanged: not folded, and its brackets are no markup."""
+    text = shown(text) if sys.stdout.isatty() else text
     console().print(text, soft_wrap=True, markup=False)

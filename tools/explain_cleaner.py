@@ -9,6 +9,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
+from config.terminal import console
 from storage.cleaner import planner
 from storage.cleaner.errors import SegmentOverflow, Uncleanable
 from storage.cleaner.fates import RecordFate
@@ -17,7 +18,7 @@ from storage.cleaner.request import CleanerStats
 from storage.explain.cleaning import CleaningVerdict, explain_cleaning
 from storage.explain.opened import OpenedLog
 from storage.reader import PartitionView
-from tools.console import console, say
+from tools.console import say
 from tools.log_targets import Targets, add_target_arguments, describe
 from tools.magnitudes import duration, moment, size_of
 from tools.progress import progress_bar

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from typing import Any, Final
 
+from config.terminal import console
 from storage.check.findings import (
     LOSES_RECORDS,
     Finding,
@@ -13,6 +14,7 @@ from storage.check.findings import (
     Severity,
     Verdict,
 )
+from tools.console import say
 from tools.tables import Coloured, count_of, number, print_table
 
 MANY: Final = 40
@@ -89,19 +91,15 @@ def print_text(
     findings: list[Finding], verdicts: list[PartitionVerdict], *, in_use: bool, every: bool
 ) -> None:
     """Print the directories' findings, a table, details, the sum and what to do."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
 
     def line(colour: str, mark: str, text: object) -> None:
-        # No markup: file names may hold brackets.
-        console.print(f"[{colour}]{mark}[/]", end=" ")
-        console.print(str(text), soft_wrap=True, markup=False)
+        console().print(f"[{colour}]{mark}[/]", end=" ")
+        say(str(text))
 
     for finding in findings:
         line("yellow", finding.severity, finding)
     if in_use:
-        console.print("A broker is running here: what its clean stop will settle is not counted.")
+        say("A broker is running here: what its clean stop will settle is not counted.")
     listed = verdicts
     if len(verdicts) > MANY and not every and sys.stdout.isatty():
         listed = [v for v in verdicts if v.verdict is not Verdict.SOUND]
@@ -112,12 +110,12 @@ def print_text(
             line("yellow", finding.severity, finding)
         for action in verdict.actions:
             line("red" if action.kind in LOSES_RECORDS else "cyan", "restart:", action)
-    console.print(_sum(verdicts), soft_wrap=True)
+    say(_sum(verdicts))
     advice = _advice(findings, verdicts)
     if advice:
-        console.print("What it means and what to do:")
+        say("What it means and what to do:")
         for text in advice:
-            console.print(f"  * {text}", soft_wrap=True, markup=False)
+            say(f"  * {text}")
 
 
 def _show_table(verdicts: list[PartitionVerdict]) -> None:

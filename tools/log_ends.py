@@ -44,6 +44,15 @@ class LogEnds:
         late = [place for place, offset in found.items() if offset is not None and offset < 0]
         return found | self.ends(late)
 
+    def at(self, places: Iterable[Place], moment: int) -> dict[Place, int | None]:
+        """Return offsets at a time, or at -1 (latest), -2 (earliest) or -3 (newest record).
+
+        -1 where there is no such record.
+        """
+        from confluent_kafka.admin import OffsetSpec
+
+        return self._ask(dict.fromkeys(places, OffsetSpec(moment)))
+
     def _ask(self, wanted: Mapping[Place, Any]) -> dict[Place, int | None]:
         from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 

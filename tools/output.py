@@ -1,7 +1,7 @@
 """Bytes to standard output, for commands that write much or for long.
 
 `require_reader` notices that the reader has gone (`| head -1`) even while nothing is written. On a
-terminal, control characters of records are shown as `^[`, so that no record changes the terminal.
+terminal, control characters of records are shown (`config.terminal`).
 """
 
 import os
@@ -9,8 +9,7 @@ import select
 import sys
 from typing import Final
 
-_CONTROL: Final = [number for number in (*range(32), 127) if number not in (9, 10)]
-_SHOWN: Final = {number: f"^{chr(number ^ 64)}".encode() for number in _CONTROL}
+from config.terminal import shown
 
 
 class Output:
@@ -22,8 +21,8 @@ class Output:
 
     def write(self, data: bytes) -> None:
         """Write whole lines; the reader gets them at `flush` at the latest."""
-        if self._terminal and any(number in data for number in _CONTROL):
-            data = b"".join(_SHOWN.get(number, bytes((number,))) for number in data)
+        if self._terminal:
+            data = shown(data.decode(errors="surrogateescape")).encode()
         self._write(data)
 
     def flush(self) -> None:

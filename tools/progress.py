@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from config.terminal import console, marked
+
 
 @contextmanager
 def progress_bar(title: str, total: int | None, *, bytes_: bool = False) -> Iterator[Any]:
@@ -12,7 +14,6 @@ def progress_bar(title: str, total: int | None, *, bytes_: bool = False) -> Iter
     if total is None or not sys.stderr.isatty():
         yield lambda _amount, absolute=False: None
         return
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         DownloadColumn,
@@ -24,8 +25,8 @@ def progress_bar(title: str, total: int | None, *, bytes_: bool = False) -> Iter
 
     counter = DownloadColumn() if bytes_ else MofNCompleteColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), counter, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=total)
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task(marked(title), total=total)
 
         def advance(amount: int, absolute: bool = False) -> None:
             if absolute:

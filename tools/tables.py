@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from config.terminal import console, marked
 from tools.magnitudes import size_of
 
 Cell = str | int | None
@@ -64,7 +65,6 @@ def table_for_people(
 ) -> Any:
     """Return a table of rich, without edges, which would take some of the 80 columns."""
     from rich import box
-    from rich.markup import escape
     from rich.table import Column, Table
 
     body = [list(row) for row in rows]
@@ -81,7 +81,7 @@ def table_for_people(
         caption_justify="left",
     )
     for row in body:
-        table.add_row(*(_styled(cell, escape(_text(cell, separators=True))) for cell in row))
+        table.add_row(*(_styled(cell, marked(_text(cell, separators=True))) for cell in row))
     return table
 
 
@@ -90,8 +90,6 @@ def _styled(cell: Cell, text: str) -> str:
 
 
 def _for_people(columns: Sequence[str], body: Sequence[Sequence[Cell]]) -> None:
-    from tools.console import console
-
     console().print(table_for_people(columns, body))
 
 

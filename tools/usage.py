@@ -1,7 +1,6 @@
-"""Errors of arguments: prints the usage of the subcommand, the reason, and a hint at `--help`."""
+"""Errors of arguments: one sentence, what was probably meant, and a hint at `--help`."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -10,16 +9,25 @@ class CommandParser(argparse.ArgumentParser):
     """An argument parser; its subcommands are of this class too."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and the error; exit with code 2."""
-        self.print_usage(sys.stderr)
+        """Print the error; exit with code 2."""
         self.exit(2, f"{self.prog}: {message}\n`{self.prog} --help` tells more.\n")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; unknown arguments of a subcommand end with that subcommand's usage."""
+        """Parse; unknown arguments of a subcommand are told by that subcommand."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            self._meant(parsed).error(f"unknown arguments: {' '.join(unknown)}")
+            meant = self._meant(parsed)
+            known = [option for action in meant._actions for option in action.option_strings]
+            guess = _guess(unknown[0].partition("=")[0], known)
+            meant.error(f"unknown arguments: {' '.join(unknown)}{guess}")
         return parsed
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            known = list(action.choices)
+            guess = _guess(value, known) or f"; there are {', '.join(known)}"
+            self.error(f"there is no {str(action.metavar).lower()} {value!r}{guess}")
+        super()._check_value(action, value)
 
     def _meant(self, parsed: argparse.Namespace) -> argparse.ArgumentParser:
         meant: argparse.ArgumentParser = self
@@ -36,3 +44,21 @@ def _commands_of(
 ) -> "argparse._SubParsersAction[argparse.ArgumentParser] | None":
     actions: Sequence[argparse.Action] = parser._actions
     return next((one for one in actions if isinstance(one, argparse._SubParsersAction)), None)
+
+
+def _guess(word: str, known: Sequence[str]) -> str:
+    """Return a question for the known word that is most like `word`, or nothing.
+
+    `kafka-consumer-groups.sh` means groups, `--partitions` means --partition, `topic` means topics.
+    """
+    from difflib import get_close_matches
+
+    within = [one for one in known if len(one) > len("--x") and one in word]
+    longer = [one for one in known if len(word) > len("--") and one.startswith(word)]
+    for one in (
+        sorted(within, key=lambda one: word.rfind(one) + len(one))[-1:]
+        or longer[:1]
+        or (get_close_matches(word, known, 1, cutoff=0.7))
+    ):
+        return f"; did you mean {one}?"
+    return ""

@@ -12,7 +12,6 @@ import io
 import json
 import struct
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -53,7 +52,7 @@ class AvroDecoder:
             data = getattr(record, field)
             if data is not None:
                 changed[field] = self._json_of(data, field, record)
-        return replace(record, **changed) if changed else record
+        return record._replace(**changed) if changed else record
 
     def _json_of(self, data: bytes, field: str, record: Record) -> bytes:
         where = f"the {field} at {record.topic}:{record.partition}, offset {record.offset},"

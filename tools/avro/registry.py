@@ -15,6 +15,10 @@ from tools.errors import CommandError
 
 DEFAULT_URL: Final = "http://localhost:8081"
 TIMEOUT_S: Final = 10.0
+MAX_ANSWER: Final = 10_000_000
+"""Bytes of the longest answer that is read: schemas have some thousand."""
+MAX_SCHEMAS: Final = 200
+"""Schemas that one may refer to, also over others."""
 _ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
 
 
@@ -39,37 +43,52 @@ class Registry:
         Raises CommandError.
         """
         found: dict[tuple[str, int], Any] = {}
-        last = self._resolved(self._get(f"/schemas/ids/{schema_id}"), found, schema_id)
+        answer = self._get(f"/schemas/ids/{schema_id}")
+        last = self._resolved(answer, found, set(), schema_id)
         return [*found.values(), last]
 
-    def _resolved(self, answer: Any, found: dict[tuple[str, int], Any], schema_id: int) -> Any:
+    def _resolved(
+        self,
+        answer: Any,
+        found: dict[tuple[str, int], Any],
+        asked: set[tuple[str, int]],
+        schema_id: int,
+    ) -> Any:
         kind = answer.get("schemaType", "AVRO")
         if kind != "AVRO":
             raise CommandError(f"the schema with id {schema_id} is {kind}, not Avro")
         for reference in answer.get("references") or ():
             key = (reference["subject"], reference["version"])
-            if key not in found:
+            if key not in asked:  # a schema may refer to itself
+                asked.add(key)
+                if len(asked) > MAX_SCHEMAS:
+                    raise CommandError(
+                        f"the schema with id {schema_id} refers to more than {MAX_SCHEMAS} others"
+                    )
                 subject = urllib.parse.quote(key[0], safe="")
                 deeper = self._get(f"/subjects/{subject}/versions/{key[1]}")
-                schema = self._resolved(deeper, found, schema_id)
+                schema = self._resolved(deeper, found, asked, schema_id)
                 found[key] = schema
         try:
             return json.loads(answer["schema"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, RecursionError):
             raise CommandError(f"the registry's answer for id {schema_id} has no schema") from None
 
     def _get(self, path: str) -> Any:
         request = urllib.request.Request(self._url + path, headers=self._headers)
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-                value = json.load(answer)
+                data = answer.read(MAX_ANSWER + 1)
+            if len(data) > MAX_ANSWER:
+                raise CommandError(f"the schema registry at {self._url} answers without end")
+            value = json.loads(data)
         except urllib.error.HTTPError as error:
             if error.code == 404:
                 raise CommandError(f"the schema registry at {self._url} has no {path}") from None
             raise CommandError(
                 f"the schema registry at {self._url} answers {error.code} {error.reason}"
             ) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             reason = getattr(error, "reason", None) or error
             said = getattr(reason, "strerror", None) or reason
             raise CommandError(

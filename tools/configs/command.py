@@ -1,6 +1,7 @@
 """The arguments of `pykafkalog configs`, and the dispatch to its parts."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -57,8 +58,19 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--no-effect", action="store_true", help="what was set and changes nothing in this broker"
     )
     shown.add_argument("--explain", nargs="+", metavar="K", help="all there is to say of these")
-    parser.add_argument("--add", nargs="+", default=[], metavar="K=V", help="set these")
-    parser.add_argument("--delete", nargs="+", default=[], metavar="K", help="back to the default")
+    parser.add_argument(
+        "--add", "--add-config", nargs="+", default=[], metavar="K=V", help="set these"
+    )
+    parser.add_argument(
+        "--delete",
+        "--delete-config",
+        nargs="+",
+        default=[],
+        metavar="K",
+        help="back to the default",
+    )
+    for option in ("--describe", "--alter"):  # of kafka-configs.sh; what is done is clear without
+        parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
         "--dry-run", action="store_true", help="ask whether the change would be taken"
     )
@@ -71,7 +83,9 @@ def run(args: argparse.Namespace) -> None:
     from tools.configs.settings import change, describe, describe_settled
     from tools.wire.brokers import brokers
 
+    args.add = [pair for word in args.add for pair in _split(word)]
     add = parse_settings(args.add)
+    args.delete = [name for word in args.delete for name in word.split(",")]
     if args.dry_run and not (add or args.delete):
         raise CommandError("--dry-run goes with --add or --delete")
     with brokers(args) as cluster:
@@ -86,6 +100,11 @@ def run(args: argparse.Namespace) -> None:
         found = describe_settled(cluster, entity, add, args.delete)
     _warn([each for each in found if each.name in add])
     _show(found, entity, args)
+
+
+def _split(word: str) -> list[str]:
+    """Split `a=1,b=2`; a comma of a list stays, in brackets or not: `a=[x,y],b=x,y`."""
+    return re.split(r",(?=[\w.-]+=)(?![^\[]*\])", word)
 
 
 def _entity(cluster: Any, args: argparse.Namespace) -> Any:

@@ -89,8 +89,11 @@ def resolve(
             raise CommandError(
                 f"{place_name(place)} has offsets {firsts[place]} to {lasts[place]}, not {offset}"
             )
-    stops = {} if until is None else _resolved(until, places, ends, firsts, lasts)
-    return {place: Range(starts[place], stops.get(place)) for place in places}
+    if until is None:
+        return {place: Range(starts[place], None) for place in places}
+    # Never beyond the end as it is now: nobody knows when records will come to an idle partition.
+    stops = _resolved(until, places, ends, firsts, lasts)
+    return {place: Range(starts[place], min(stops[place], lasts[place])) for place in places}
 
 
 def _resolved(

@@ -6,7 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tools.connection import add_command, admin_client, client_settings, refusals_as_sentences
+from tools.connection import (
+    add_command,
+    add_topic_option,
+    admin_client,
+    client_settings,
+    refusals_as_sentences,
+)
 from tools.errors import CommandError
 
 EXAMPLES = r"""
@@ -46,17 +52,18 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = add_command(
         commands, "consume", text="Print the records of topics.", examples=EXAMPLES[1:]
     )
-    parser.add_argument("topic", nargs="+", help="a topic, or a pattern that begins with ^")
+    parser.add_argument("topic", nargs="*", help="a topic, or a pattern that begins with ^")
+    add_topic_option(parser)
     _add_bounds(parser.add_argument_group("what to read"))
     _add_output(parser.add_argument_group("what to print"))
     parser.set_defaults(run=run)
 
 
 def _add_bounds(parser: "argparse._ArgumentGroup") -> None:
-    parser.add_argument("--partition", metavar="N", help="only these: 0 or 0,2 or 0-3")
+    parser.add_argument("-p", "--partition", metavar="N", help="only these: 0 or 0,2 or 0-3")
     parser.add_argument("--from-beginning", action="store_true", help="as --offset earliest")
     parser.add_argument(
-        "--offset", metavar="O", help="an offset, -N for N before the end, earliest, latest"
+        "-o", "--offset", metavar="O", help="an offset, -N for N before the end, earliest, latest"
     )
     parser.add_argument(
         "--from-timestamp",
@@ -69,12 +76,25 @@ def _add_bounds(parser: "argparse._ArgumentGroup") -> None:
     parser.add_argument(
         "--until",
         metavar="U",
-        help="end before this offset or time (@N: milliseconds), or at the `end` as it is now",
+        help="end before this offset or time (@N: milliseconds), at the latest at the `end` as it"
+        " is now",
     )
-    parser.add_argument("--exit", action="store_true", help="as --until end")
-    parser.add_argument("--max", type=_count, metavar="N", help="end after N records")
+    parser.add_argument("-e", "--exit", action="store_true", help="as --until end")
+    parser.add_argument("-c", "--max", type=_count, metavar="N", help="end after N records")
     parser.add_argument("--group", help="join this group and commit what was printed")
-    parser.add_argument("--read-committed", action="store_true", help="hide aborted transactions")
+    parser.add_argument(
+        "--isolation-level",
+        choices=("read_committed", "read_uncommitted"),
+        help="read_uncommitted shows records of open and aborted transactions, too (default:"
+        " read_committed)",
+    )
+    parser.add_argument(  # what the default was called before
+        "--read-committed",
+        dest="isolation_level",
+        action="store_const",
+        const="read_committed",
+        help=argparse.SUPPRESS,
+    )
 
 
 def _add_output(parser: "argparse._ArgumentGroup") -> None:
@@ -85,9 +105,14 @@ def _add_output(parser: "argparse._ArgumentGroup") -> None:
         metavar="F",
         help="key=TEXT, key~REGEX, 'key is null', with != and !~; value, header.NAME too",
     )
-    parser.add_argument("--format", metavar="FORMAT", help="text, json or a template")
-    parser.add_argument("--json", action="store_true", help="as --format json")
-    parser.add_argument("--key-separator", metavar="S", help="print the key and S before the value")
+    parser.add_argument("-f", "--format", metavar="FORMAT", help="text, json or a template")
+    parser.add_argument("-J", "--json", action="store_true", help="as --format json")
+    parser.add_argument(
+        "-K",
+        "--key-separator",
+        metavar="S",
+        help=r"print the key and S (\t, \n, \xHH) before the value",
+    )
     parser.add_argument(
         "--avro", action="store_true", help="values are Avro with a schema's id: print JSON"
     )
@@ -111,13 +136,16 @@ def run(args: argparse.Namespace) -> None:
 
     _require_sense(args)
     decode, decoded = _decoder(args)
-    line = _after(decode, lines.line_format(args, decoded))
-    chosen = _after(decode if args.filter else None, filters.parse_filters(args.filter))
+    form = lines.line_format(args, decoded)
+    chosen = filters.parse_filters(args.filter) if args.filter else None
+    if decode is not None:
+        form = lines.by_record(_after(decode, form.line))
+        chosen = None if chosen is None else _after(decode, chosen)
     admin = admin_client(args)
     with refusals_as_sentences():
         reading = Reading(admin, args, client_settings(args), time.time_ns() // 1_000_000)
         try:
-            _print(reading, args, line, chosen)
+            _print(reading, args, form, chosen)
         finally:
             reading.close()
 
@@ -137,10 +165,13 @@ def _decoder(args: argparse.Namespace) -> tuple[Any, tuple[str, ...]]:
 
 def _after(decode: Any, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return `function` applied after `decode`."""
-    return function if decode is None else lambda record: function(decode(record))
+    return lambda record: function(decode(record))
 
 
 def _require_sense(args: argparse.Namespace) -> None:
+    args.topic += args.named
+    if not args.topic:
+        raise CommandError("which topic? `pykafkalog topics` lists what there is")
     starts = [
         option
         for option, given in (
@@ -166,7 +197,7 @@ def _require_sense(args: argparse.Namespace) -> None:
         raise CommandError("--group can end at the end (--exit) or after --max records")
 
 
-def _print(reading: Any, args: argparse.Namespace, line: Any, chosen: Callable[..., bool]) -> None:
+def _print(reading: Any, args: argparse.Namespace, form: Any, chosen: Any) -> None:
     from tools.output import Output
     from tools.progress import progress_bar
 
@@ -174,26 +205,42 @@ def _print(reading: Any, args: argparse.Namespace, line: Any, chosen: Callable[.
         return
     out = Output()
     if args.last is not None:
-        for record in reading.last(args.last, chosen)[: args.max]:
-            out.write(line(record))
+        out.write(b"".join(map(form.line, reading.last(args.last, chosen)[: args.max])))
         out.flush()
         return
-    printed = seen = 0
+    seen = 0
+    left = sys.maxsize if args.max is None else args.max
     total = None if sys.stdout.isatty() else reading.total
     with progress_bar("reading", total) as advance:
-        for records in reading.batches():
-            done = []
-            for record in records:
-                done.append(record)
-                if chosen(record):
-                    out.write(line(record))
-                    printed += 1
-                    if printed == args.max:
-                        break
+        for messages in reading.batches():
+            if chosen is None:
+                done = messages[:left]
+                printed, data = len(done), form.block(done)
+            else:
+                done, lines = _chosen(messages, chosen, form.line, left)
+                printed, data = len(lines), b"".join(lines)
+            out.write(data)
             out.flush()
             out.require_reader()
             reading.printed(done)
             seen += len(done)
+            left -= printed
             advance(seen, absolute=True)
-            if printed == args.max:
+            if not left:
                 return
+
+
+def _chosen(
+    messages: list[Any], chosen: Callable[[Any], bool], line: Callable[[Any], bytes], most: int
+) -> tuple[list[Any], list[bytes]]:
+    """Return the messages up to the last of at most `most` that are chosen, and these as lines."""
+    from tools.records.record import record_of
+
+    lines: list[bytes] = []
+    for number, message in enumerate(messages, 1):
+        record = record_of(message)
+        if chosen(record):
+            lines.append(line(record))
+            if len(lines) == most:
+                return messages[:number], lines
+    return messages, lines

@@ -8,19 +8,20 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from tools.consume.bounds import Range
+from tools.consume.filters import Filter
 from tools.log_ends import Place
-from tools.records.record import Record
+from tools.records.record import Record, record_of
 
 GROWTH: Final = 8
 
-Read = Callable[[Mapping[Place, Range]], Iterable[list[Record]]]
+Read = Callable[[Mapping[Place, Range]], Iterable[list[Any]]]
 
 
 def last_records(
-    read: Read, whole: Mapping[Place, Range], count: int, chosen: Callable[[Record], bool]
+    read: Read, whole: Mapping[Place, Range], count: int, chosen: Filter | None
 ) -> list[Record]:
     """Return the last `count` chosen records of all ranges, merged by timestamp.
 
@@ -35,8 +36,8 @@ def last_records(
             for place, each in left.items()
         }
         found |= {place: deque(maxlen=count) for place in left}
-        for record in chain.from_iterable(read(windows)):
-            if chosen(record):
+        for record in map(record_of, chain.from_iterable(read(windows))):
+            if chosen is None or chosen(record):
                 found[record.topic or "", record.partition or 0].append(record)
         left = {
             place: each

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from tools.consume.polling import Polling
 from tools.log_ends import Place
-from tools.records.record import Record, record_of
 
 
 class Member:
@@ -28,32 +27,31 @@ class Member:
             list(topics), on_assign=self._on_assign, on_revoke=self._on_away, on_lost=self._on_away
         )
 
-    def read(self) -> Iterator[list[Record]]:
-        """Yield batches of records, which may be empty. Raises CommandError."""
+    def read(self) -> Iterator[list[Any]]:
+        """Yield batches of messages, which may be empty. Raises CommandError."""
         for messages in self._polling.batches():
-            records = [record_of(message) for message in messages]
-            yield records
-            if self._ends is not None and self._is_done(records, self._ends):
+            yield messages
+            if self._ends is not None and self._is_done(messages, self._ends):
                 return
 
-    def printed(self, records: Iterable[Record]) -> None:
-        """Store the offsets behind these records for the next commit."""
+    def printed(self, messages: Iterable[Any]) -> None:
+        """Store the offsets behind these messages for the next commit."""
         from confluent_kafka import TopicPartition
 
         following: dict[Place, int] = {}
-        for record in records:
-            place = (record.topic or "", record.partition or 0)
+        for message in messages:
+            place = (message.topic(), message.partition())
             if place in self._assigned:
-                following[place] = (record.offset or 0) + 1
+                following[place] = message.offset() + 1
         if following:
             self._consumer.store_offsets(
                 offsets=[TopicPartition(*place, offset) for place, offset in following.items()]
             )
 
-    def _is_done(self, records: Iterable[Record], ends: Mapping[Place, int]) -> bool:
-        for record in records:
-            place = (record.topic or "", record.partition or 0)
-            if (record.offset or 0) >= ends.get(place, 0) - 1:
+    def _is_done(self, messages: Iterable[Any], ends: Mapping[Place, int]) -> bool:
+        for message in messages:
+            place = (message.topic(), message.partition())
+            if message.offset() >= ends.get(place, 0) - 1:
                 self._reached.add(place)
         self._reached |= {
             place for place, end in self._polling.ends.items() if end >= ends.get(place, 0)

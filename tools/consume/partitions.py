@@ -6,13 +6,12 @@ from typing import Any
 from tools.consume.bounds import Range
 from tools.consume.polling import Polling
 from tools.log_ends import Place
-from tools.records.record import Record, record_of
 
 
 def read_ranges(
     consumer: Any, ranges: Mapping[Place, Range], polling: Polling
-) -> Iterator[list[Record]]:
-    """Yield batches of records, which may be empty, until every range is read.
+) -> Iterator[list[Any]]:
+    """Yield batches of messages, which may be empty, until every range is read.
 
     The last offset of a range may hold no record (a transaction's marker, a record that was
     compacted away). So a range is read once a record at its last offset or later, or the end of the
@@ -38,15 +37,19 @@ def read_ranges(
             consumer.incremental_unassign(read)
 
 
-def _within(messages: list[Any], left: dict[Place, Range]) -> list[Record]:
-    records = []
+def _within(messages: list[Any], left: dict[Place, Range]) -> list[Any]:
+    """Return the messages of the ranges that are left; drop the ranges that these end."""
+    if all(wanted.stop is None for wanted in left.values()):
+        return messages
+    kept = []
     for message in messages:
         place = (message.topic(), message.partition())
         wanted = left.get(place)
         if wanted is None:
             continue
-        if wanted.stop is None or message.offset() < wanted.stop:
-            records.append(record_of(message))
-        if wanted.stop is not None and message.offset() >= wanted.stop - 1:
+        offset = message.offset()
+        if wanted.stop is None or offset < wanted.stop:
+            kept.append(message)
+        if wanted.stop is not None and offset >= wanted.stop - 1:
             del left[place]
-    return records
+    return kept

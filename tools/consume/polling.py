@@ -13,7 +13,7 @@ from tools.errors import CommandError
 from tools.log_ends import Place
 from tools.presence import Presence
 
-BATCH: Final = 500
+BATCH: Final = 1000
 WAIT_S: Final = 0.3
 """The longest wait in librdkafka, which delays Ctrl-C."""
 LOOK_UP_S: Final = 2.0
@@ -46,15 +46,19 @@ class Polling:
                 yield []
                 continue
             self._quiet_since = self._clock()
-            rest = self._consumer.consume(BATCH - 1, 0)
-            yield [message for message in (first, *rest) if self._is_record(message)]
+            messages = [first, *self._consumer.consume(BATCH - 1, 0)]
+            records = [message for message in messages if message.error() is None]
+            if len(records) < len(messages):
+                for message in messages:
+                    if message.error() is not None:
+                        self._note(message)
+            yield records
 
-    def _is_record(self, message: Any) -> bool:
+    def _note(self, message: Any) -> None:
+        """Note the end of a partition, or a sign of trouble. Raises CommandError."""
         from confluent_kafka import KafkaError
 
         error = message.error()
-        if error is None:
-            return True
         code = error.code()
         if code == KafkaError._PARTITION_EOF:
             self.ends[message.topic(), message.partition()] = message.offset()
@@ -70,7 +74,6 @@ class Polling:
             self._presence.check()
         elif not error.retriable():
             raise CommandError(error.str())
-        return False
 
     def _look_up(self) -> None:
         from confluent_kafka import KafkaException

@@ -1,10 +1,12 @@
 """One run of `consume`: resolves topics and bounds, opens a client, reads records, closes it."""
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from tools.connection import READ_ON
 from tools.consume.bounds import Bound, Kind, Range, parse_offset, parse_until, resolve
+from tools.consume.filters import Filter
 from tools.consume.last import last_records
 from tools.consume.member import Member
 from tools.consume.partitions import read_ranges
@@ -14,6 +16,8 @@ from tools.log_ends import LogEnds, Place, known_partitions
 from tools.moments import parse_moment
 from tools.presence import Presence
 from tools.records.record import Record
+
+READ_COMMITTED: Final = "read_committed"
 
 
 class Reading:
@@ -28,7 +32,8 @@ class Reading:
         topics = chosen_topics(args.topic, known)
         numbers = None if args.partition is None else parse_numbers(args.partition)
         places = chosen_partitions(topics, numbers, known)
-        ends = LogEnds(admin, read_committed=args.read_committed)
+        isolation = _isolation(args, settings)
+        ends = LogEnds(admin, read_committed=isolation == READ_COMMITTED)
         until = _until(args, now_ms)
         self._ranges: Final[Mapping[Place, Range]] = (
             {} if args.group else resolve(ends, places, _start(args, now_ms), until)
@@ -36,12 +41,13 @@ class Reading:
         presence = Presence(settings)
         self._consumer: Final = Consumer(
             {
+                **READ_ON,
+                "auto.offset.reset": _reset(args),
                 **settings,
                 "group.id": args.group or "pykafkalog-consume",
-                "auto.offset.reset": _reset(args),
                 "enable.auto.commit": bool(args.group),
                 "enable.auto.offset.store": False,
-                "isolation.level": "read_committed" if args.read_committed else "read_uncommitted",
+                "isolation.level": isolation,
                 "enable.partition.eof": True,
                 "error_cb": presence.on_error,
             }
@@ -66,13 +72,13 @@ class Reading:
             total += max(each.stop - each.start, 0)
         return total
 
-    def batches(self) -> Iterator[list[Record]]:
-        """Return an iterator over batches of records, which may be empty. Raises CommandError."""
+    def batches(self) -> Iterator[list[Any]]:
+        """Return an iterator over batches of messages, which may be empty. Raises CommandError."""
         if self._member is not None:
             return self._member.read()
         return read_ranges(self._consumer, self._ranges, self._polling)
 
-    def last(self, count: int, chosen: Callable[[Record], bool]) -> list[Record]:
+    def last(self, count: int, chosen: Filter | None) -> list[Record]:
         """Return the last `count` records that `chosen` accepts. Raises CommandError."""
         return last_records(
             lambda ranges: read_ranges(self._consumer, ranges, self._polling),
@@ -81,10 +87,10 @@ class Reading:
             chosen,
         )
 
-    def printed(self, records: Iterable[Record]) -> None:
-        """Note that these records were printed."""
+    def printed(self, messages: Iterable[Any]) -> None:
+        """Note that these messages were printed, or filtered out."""
         if self._member is not None:
-            self._member.printed(records)
+            self._member.printed(messages)
 
     def close(self) -> None:
         """Close the client, which leaves the group."""
@@ -103,6 +109,10 @@ def _until(args: argparse.Namespace, now_ms: int) -> Bound | None:
     if args.until is not None:
         return parse_until(args.until, now_ms)
     return Bound(Kind.END) if args.exit or args.last is not None else None
+
+
+def _isolation(args: argparse.Namespace, settings: Mapping[str, Any]) -> str:
+    return str(args.isolation_level or settings.get("isolation.level", READ_COMMITTED))
 
 
 def _reset(args: argparse.Namespace) -> str:

@@ -6,7 +6,7 @@ from storage.reader import CorruptIndex, IndexFlaw, IndexProblem, SegmentView
 from tools.dump_log.options import Options
 from tools.dump_log.output import Output
 from tools.dump_log.problems import Heading
-from tools.dump_log.record_file import segment_of
+from tools.dump_log.record_file import is_being_written, segment_of
 
 _HEADINGS = {
     IndexFlaw.OFFSET_MISMATCH: Heading.INDEX_MISMATCH,
@@ -67,13 +67,20 @@ def print_txn_index(file: Path, _options: Options, output: Output) -> None:
 def check_indexes_of(file: Path, options: Options, output: Output) -> None:
     """Check all indexes beside a record file, without printing their entries."""
     segment = segment_of(file)
-    insane = segment.sanity_check()
-    for problem in insane or _compare(segment, options):
+    insane = _sanity(file, segment)
+    for problem in insane or segment.compare_indexes(options.max_message_size):
         _add(Path(problem.path), problem, output)
 
 
+def _sanity(file: Path, segment: SegmentView) -> list[IndexProblem]:
+    problems = segment.sanity_check()
+    if any(problem.is_padding for problem in problems) and is_being_written(file):
+        return [problem for problem in problems if not problem.is_padding]
+    return problems
+
+
 def _print_sanity(file: Path, segment: SegmentView, output: Output) -> None:
-    problems = [p for p in segment.sanity_check() if Path(p.path) == file.absolute()]
+    problems = [p for p in _sanity(file, segment) if Path(p.path) == file.absolute()]
     for problem in problems:
         _add(file, problem, output)
     if not problems:
@@ -84,28 +91,13 @@ def _mismatches(
     file: Path, segment: SegmentView, options: Options, output: Output
 ) -> list[IndexProblem]:
     try:
-        found = _compare(segment, options)
+        found = segment.compare_indexes(options.max_message_size)
     except FileNotFoundError:
         output.problems.add(
             Heading.INDEX, file, "there is no record file beside it to compare with"
         )
         return []
     return [problem for problem in found if Path(problem.path) == file.absolute()]
-
-
-def _compare(segment: SegmentView, options: Options) -> list[IndexProblem]:
-    batches = segment.batch_columns()
-    problems = segment.compare_indexes(batches)
-    sizes = dict(zip(batches["position"].tolist(), batches["size"].tolist(), strict=True))
-    for offset, position in segment.offset_index():
-        if sizes.get(position, 0) > options.max_message_size:
-            detail = (
-                f"offset: {offset} position: {position}: the batch there, of {sizes[position]} "
-                "bytes, is larger than --max-message-size"
-            )
-            path = segment.offset_index_path
-            problems.append(IndexProblem(flaw=IndexFlaw.CORRUPT, path=path, detail=detail))
-    return problems
 
 
 def _add(file: Path, problem: IndexProblem, output: Output) -> None:

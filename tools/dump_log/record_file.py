@@ -7,9 +7,12 @@ message (`legacy_lines`).
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from storage.log_dir import LogDir
+from storage.os_filesystem import OsFileSystem
 from storage.reader import Frames, PartitionView, RecordFileView, SegmentView, parse_segment_file
 from tools.dump_log.options import Options
 from tools.dump_log.output import Output
@@ -21,12 +24,30 @@ if TYPE_CHECKING:
 CHUNK = 1024 * 1024
 """Bytes of log read at a time: enough for numpy, and little enough to inflate in memory."""
 
+_GAPS = 100_000
+"""Gaps that are told one by one."""
+
 
 def segment_of(file: Path) -> SegmentView:
     """Return the segment that the file belongs to."""
     parsed = parse_segment_file(file.name)
     assert parsed is not None
     return PartitionView.holding(str(file.absolute())).segment(parsed.base_offset, parsed.state)
+
+
+def is_being_written(file: Path) -> bool:
+    """Whether the file is of an active segment in a directory that a broker has locked.
+
+    Its indexes have their pre-sized length, and its last batch may be half written.
+    """
+    parsed = parse_segment_file(file.name)
+    bases = [one.base_offset for one in PartitionView.holding(str(file.absolute())).segments()]
+    if parsed is None or parsed.state or [parsed.base_offset] != bases[-1:]:
+        return False
+    try:
+        return LogDir(OsFileSystem(), str(file.absolute().parent.parent)).is_in_use()
+    except OSError:  # who may not lock it is told what was seen
+        return False
 
 
 def print_segment(file: Path, options: Options, output: Output) -> None:
@@ -60,11 +81,12 @@ def _print_batches(
 
             output.lines(legacy_lines.lines_of(file, frames, options, output))
             continue
-        output.lines(_lines(file, frames, options, output, gaps))
+        for lines in _lines(file, frames, options, output, gaps):
+            output.lines(lines)
     if options.deep:
         gaps.tell()
     left = view.size - view.valid_bytes
-    if left > 0 and options.max_bytes is None:
+    if left > 0 and options.max_bytes is None and not is_being_written(file):
         output.say(f"Found {left} invalid bytes at the end of {file.name}")
         why = "unread" if view.ended is None else view.ended.value
         output.problems.add(Heading.TAIL, file, f"position: {view.valid_bytes}: {why}")
@@ -72,8 +94,8 @@ def _print_batches(
 
 def _lines(
     file: Path, frames: Frames, options: Options, output: Output, gaps: "_Gaps"
-) -> list[str]:
-    """Return the lines of one chunk, each batch followed by its records."""
+) -> Iterator[list[str]]:
+    """Yield the lines of one chunk, each batch followed by its records, some at a time."""
     from storage.reader.columns import batch_columns, checksums_hold, record_columns
     from tools.dump_log import batch_lines, record_lines
 
@@ -84,28 +106,35 @@ def _lines(
         line = f"position: {batches['position'][at]} offsets: {first} to {last}"
         output.problems.add(Heading.CHECKSUM, file, line)
     lines = batch_lines.lines_of(batches, valid, as_json=output.is_json)
-    if not options.deep:
-        return lines
-    chunk = record_columns(frames, batches)
-    for position, why in chunk.unreadable:
-        output.problems.add(Heading.RECORDS, file, f"position: {position}: {why}")
-    gaps.look_at(chunk)
-    records = record_lines.lines_of(chunk, batches, options, as_json=output.is_json)
-    return list(_merged(lines, records, batches, chunk))
+    told = 0
+    for chunk in record_columns(frames, batches) if options.deep else ():
+        for position, why in chunk.unreadable:
+            output.problems.add(Heading.RECORDS, file, f"position: {position}: {why}")
+        gaps.look_at(chunk)
+        records = record_lines.lines_of(chunk, batches, options, as_json=output.is_json)
+        merged, told = _merged(lines, told, records, batches, chunk)
+        yield merged
+    yield lines[told:]
 
 
 def _merged(
-    lines: list[str], records: list[str], batches: "Columns", chunk: "RecordChunk"
-) -> Iterator[str]:
+    lines: list[str], told: int, records: list[str], batches: "Columns", chunk: "RecordChunk"
+) -> tuple[list[str], int]:
+    """Return the records' lines, each batch's line before its first, and how many batches' lines
+    are told then; `told` of them were before.
+    """
     import numpy as np
 
+    merged: list[str] = []
     owners = np.searchsorted(batches["position"], chunk.columns["batch_position"])
-    counts = np.bincount(owners, minlength=len(lines)).tolist()
-    at = 0
-    for line, count in zip(lines, counts, strict=True):
-        yield line
-        yield from records[at : at + count]
-        at += count
+    begin = 0
+    some, counts = np.unique(owners, return_counts=True)
+    for owner, count in zip(some.tolist(), counts.tolist(), strict=True):
+        merged += lines[told : owner + 1]
+        told = owner + 1
+        merged += records[begin : begin + count]
+        begin += count
+    return merged, told
 
 
 class _Gaps:
@@ -116,6 +145,7 @@ class _Gaps:
         self._output = output
         self._last: int | None = None if first_offset is None else first_offset - 1
         self._found: dict[int, int] = {}
+        self._left_out = 0
 
     def look_at(self, chunk: "RecordChunk") -> None:
         """Check the offsets of the next records."""
@@ -129,11 +159,15 @@ class _Gaps:
         before[0] = offsets[0] - 1 if self._last is None else self._last
         wrong = (offsets != before + 1).nonzero()[0]
         pairs = zip(before[wrong].tolist(), offsets[wrong].tolist(), strict=True)
-        self._found.update(pairs)
+        self._found.update(islice(pairs, max(_GAPS - len(self._found), 0)))
+        self._left_out += sum(1 for _ in pairs)
         self._last = int(offsets[-1])
 
     def tell(self) -> None:
         """Add the gaps to the problems, sorted as in Kafka's tool."""
         for before, after in sorted(self._found.items()):
             line = f"{before} is followed by {after}"
+            self._output.problems.add(Heading.GAP, self._file, line)
+        if self._left_out:
+            line = f"and {self._left_out} more"
             self._output.problems.add(Heading.GAP, self._file, line)

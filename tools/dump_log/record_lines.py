@@ -16,6 +16,8 @@ Texts = list[str | None]
 
 _TEMPLATE: Final = "| offset: %d %s: %d keySize: %d valueSize: %d sequence: %d headerKeys: %s"
 _JSON: Final = json_template(_TEMPLATE.removeprefix("| ")).removesuffix("}")
+_HEADERS: Final = 10_000
+"""Of a record with more headers only their number is shown."""
 _dumps = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -46,13 +48,17 @@ def lines_of(chunk: RecordChunk, batches: Columns, options: Options, *, as_json:
 
 
 def _header_keys(chunk: RecordChunk, *, as_json: bool) -> list[str]:
-    if not chunk.columns["header_count"].any():
-        return ["[]"] * len(chunk.columns["offset"])
+    counts = chunk.columns["header_count"]
+    if not counts.any():
+        return ["[]"] * len(counts)
     show = _dumps if as_json else _listed
-    return [
+    shown = [
         show([_printable(name) for name, _ in headers]) if headers else "[]"
-        for headers in chunk.headers()
+        for headers in chunk.headers(_HEADERS)
     ]
+    for row in np.flatnonzero(counts > _HEADERS).tolist():
+        shown[row] = show([f"({counts[row]} headers)"])
+    return shown
 
 
 def _listed(names: list[str]) -> str:

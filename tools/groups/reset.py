@@ -13,7 +13,7 @@ from tools.errors import CommandError
 from tools.groups.offsets_file import read_offsets, write_offsets
 from tools.groups.reset_plan import plan_reset
 from tools.groups.reset_target import Kind, Target, parse_target
-from tools.groups.survey import GroupView, refuse_members, survey
+from tools.groups.survey import GroupView, refuse_members, require_group, survey
 from tools.log_ends import LogEnds, Place, known_partitions, place_name
 from tools.tables import print_table
 
@@ -21,21 +21,32 @@ from tools.tables import print_table
 def reset(admin: Any, args: argparse.Namespace) -> None:
     """Commit new offsets for a group without members. Raises CommandError."""
     target = parse_target(args, time.time_ns() // 1_000_000)
-    from_file = _from_file(args.from_file, args.reset) if target.kind is Kind.FILE else {}
+    given = _given(admin, args, target)
     (group,) = survey(admin, [args.reset])
     if not args.dry_run:
         refuse_members(group, "its offsets can only be reset")
-    places = _places(admin, args, group, from_file)
+    places = _places(admin, args, group, given)
     plan = plan_reset(
         target,
         places,
         committed=group.committed(),
-        from_file=from_file,
+        given=given,
         **_asked(LogEnds(admin), places, target),
     )
     if not args.dry_run:
         _commit(admin, args.reset, plan)
     _show(args, group, plan)
+
+
+def _given(admin: Any, args: argparse.Namespace, target: Target) -> dict[Place, int]:
+    if target.kind is Kind.FILE:
+        return _from_file(args.from_file, args.reset)
+    if target.kind is not Kind.GROUP:
+        return {}
+    committed = require_group(admin, args.from_group).committed()
+    if not committed:
+        raise CommandError(f"group {args.from_group} has committed nothing")
+    return committed
 
 
 def _from_file(path: str, group: str) -> dict[Place, int]:
@@ -51,21 +62,26 @@ def _from_file(path: str, group: str) -> dict[Place, int]:
 
 
 def _places(
-    admin: Any, args: argparse.Namespace, group: GroupView, from_file: Mapping[Place, int]
+    admin: Any, args: argparse.Namespace, group: GroupView, given: Mapping[Place, int]
 ) -> list[Place]:
     known = known_partitions(admin)
-    if args.all_topics:
+    if args.all_topics and args.from_group is None:
         topics = sorted({place[0] for place in group.committed()})
         if not topics:
             raise CommandError(f"group {group.name} has committed nothing: name a --topic")
         places = chosen_places(topics, known)
     elif args.topic:
         places = chosen_places(args.topic, known)
-    elif from_file:
-        places = chosen_places([place_name(place) for place in from_file], known)
+    elif given:
+        places = chosen_places([place_name(place) for place in given], known)
     else:
         raise CommandError("--reset needs --topic (TOPIC or TOPIC:0,1) or --all-topics")
-    return [place for place in places if place in from_file] if from_file else places
+    if not given:
+        return places
+    places = [place for place in places if place in given]
+    if not places:
+        raise CommandError(f"{args.from_group or args.from_file} has no offsets of these topics")
+    return places
 
 
 def _asked(ends: LogEnds, places: Sequence[Place], target: Target) -> dict[str, dict[Place, int]]:

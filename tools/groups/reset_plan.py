@@ -20,22 +20,21 @@ def plan_reset(
     firsts: Mapping[Place, int],
     ends: Mapping[Place, int],
     at_time: Mapping[Place, int],
-    from_file: Mapping[Place, int],
+    given: Mapping[Place, int],
 ) -> dict[Place, int]:
     """Return the new offset of each partition. Raises CommandError with the impossible ones.
 
-    `at_time` is for `Kind.TIME`, `from_file` for `Kind.FILE`. With `Kind.CURRENT` offsets are not
-    compared with the log, which may have moved on since.
+    `at_time` is for `Kind.TIME`, `given` for `Kind.FILE` and `Kind.GROUP`. Offsets that a group has
+    committed are not compared with the log, which may have moved on since.
     """
     if target.kind is Kind.SHIFT:
         lost = [place_name(place) for place in places if place not in committed]
         if lost:
             raise CommandError(f"nothing is committed to shift in {_some(lost)}")
     wanted = {
-        place: _wanted(target, place, committed, firsts, ends, at_time, from_file)
-        for place in places
+        place: _wanted(target, place, committed, firsts, ends, at_time, given) for place in places
     }
-    if target.kind is Kind.CURRENT:
+    if target.kind in (Kind.CURRENT, Kind.GROUP):
         return wanted
     outside = [
         f"{place_name(place)} has offsets {firsts[place]} to {ends[place]}, not {offset}"
@@ -54,7 +53,7 @@ def _wanted(
     firsts: Mapping[Place, int],
     ends: Mapping[Place, int],
     at_time: Mapping[Place, int],
-    from_file: Mapping[Place, int],
+    given: Mapping[Place, int],
 ) -> int:
     match target.kind:
         case Kind.EARLIEST:
@@ -69,8 +68,8 @@ def _wanted(
             return at_time[place]
         case Kind.SHIFT:
             return committed[place] + target.number
-        case Kind.FILE:
-            return from_file[place]
+        case Kind.FILE | Kind.GROUP:
+            return given[place]
 
 
 def _some(texts: Sequence[str], between: str = ", ", limit: int = 5) -> str:

@@ -18,6 +18,7 @@ class Kind(Enum):
     TIME = "time"
     SHIFT = "shift"
     FILE = "file"
+    GROUP = "group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Target:
     number: int = 0
 
 
-OPTIONS = ("to", "by_duration", "shift_by", "from_file")
+OPTIONS = ("to", "by_duration", "shift_by", "from_file", "from_group")
 
 
 def parse_target(args: argparse.Namespace, now_ms: int) -> Target:
@@ -36,10 +37,13 @@ def parse_target(args: argparse.Namespace, now_ms: int) -> Target:
     given = [name for name in OPTIONS if getattr(args, name) is not None]
     if len(given) != 1:
         raise CommandError(
-            "--reset needs to know where to: one of --to, --shift-by, --by-duration, --from-file"
+            "--reset needs to know where to: one of --to, --shift-by, --by-duration, --from-file,"
+            " --from-group"
         )
     if args.from_file is not None:
         return Target(Kind.FILE)
+    if args.from_group is not None:
+        return Target(Kind.GROUP)
     if args.shift_by is not None:
         return Target(Kind.SHIFT, args.shift_by)
     if args.by_duration is not None:

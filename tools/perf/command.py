@@ -8,7 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tools.connection import add_connection_arguments, client_settings, refusals_as_sentences
+from tools.connection import (
+    AS_KAFKA,
+    READ_ON,
+    add_connection_arguments,
+    client_settings,
+    refusals_as_sentences,
+)
 from tools.errors import CommandError
 
 EXAMPLES = """examples:
@@ -184,6 +190,7 @@ def _produce(
     presence = Presence(settings)
     producer = Producer(
         {
+            **AS_KAFKA,
             "acks": args.acks,
             "compression.type": args.compression,
             "linger.ms": args.linger,
@@ -212,6 +219,7 @@ def _consumer(settings: dict[str, Any], presence: Any) -> Any:
 
     return Consumer(
         {
+            **READ_ON,
             "group.id": "pykafkalog-perf",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -251,7 +259,9 @@ def _latency(
     from tools.presence import Presence
 
     presence = Presence(settings)
-    producer = Producer({"linger.ms": 0, "acks": "all", "error_cb": presence.on_error} | settings)
+    producer = Producer(
+        {**AS_KAFKA, "linger.ms": 0, "acks": "all", "error_cb": presence.on_error} | settings
+    )
     consumer = _consumer(settings, presence)
     try:
         measure_latency(

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from config.terminal import unshown
 from tools.magnitudes import size_of
 from tools.perf.measure import Interval
 from tools.perf.results import Result
@@ -86,10 +87,10 @@ class Progress:
             rate = interval.records / interval.seconds
             size = size_of(int(interval.size / interval.seconds))
             text = f"{interval.end_s:6.0f} s   {rate:,.0f} records/s   {size}/s"
-            print(f"\r{text:<70}", end="", file=sys.stderr, flush=True)
+            print(f"\r{text:<70}", end="", file=unshown(sys.stderr), flush=True)
             self._written = True
 
     def end(self) -> None:
         """Erase the line."""
         if self._written:
-            print("\r" + " " * 70 + "\r", end="", file=sys.stderr, flush=True)
+            print("\r" + " " * 70 + "\r", end="", file=unshown(sys.stderr), flush=True)

@@ -7,7 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from tools.connection import add_command, admin_client, client_settings, refusals_as_sentences
+from tools.connection import (
+    AS_KAFKA,
+    add_command,
+    add_topic_option,
+    admin_client,
+    client_settings,
+    refusals_as_sentences,
+)
 from tools.errors import CommandError
 
 EXAMPLES = r"""
@@ -43,6 +50,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         commands, "produce", text="Write lines to a topic, a record each.", examples=EXAMPLES[1:]
     )
     parser.add_argument("topic", nargs="?", help="may be left out where JSON lines name it")
+    add_topic_option(parser)
     parser.add_argument(
         "--file",
         type=Path,
@@ -59,12 +67,20 @@ def _add_records(parser: "argparse._ArgumentGroup") -> None:
     parser.add_argument("--format", choices=("text", "json"), help="text is the default")
     parser.add_argument("--json", action="store_true", help="as --format json")
     parser.add_argument(
-        "--key-separator", metavar="S", help="what stands before S in a line is the key"
+        "-K",
+        "--key-separator",
+        metavar="S",
+        help=r"what stands before S (\t, \n, \xHH) in a line is the key",
     )
     parser.add_argument("--null-marker", metavar="S", help="a key or value that is S is null")
-    parser.add_argument("--key", metavar="K", help="the key of every record")
+    parser.add_argument("-k", "--key", metavar="K", help="the key of every record")
     parser.add_argument(
-        "--header", action="append", default=[], metavar="N=V", help="a header of every record"
+        "-H",
+        "--header",
+        action="append",
+        default=[],
+        metavar="N=V",
+        help="a header of every record",
     )
     parser.add_argument(
         "--timestamp", metavar="T", help="of every record: a date and time (UTC) or milliseconds"
@@ -72,14 +88,19 @@ def _add_records(parser: "argparse._ArgumentGroup") -> None:
 
 
 def _add_sending(parser: "argparse._ArgumentGroup") -> None:
-    parser.add_argument("--partition", type=int, default=-1, metavar="N", help="always this one")
+    parser.add_argument(
+        "-p", "--partition", type=int, default=-1, metavar="N", help="always this one"
+    )
     parser.add_argument(
         "--any-partition", action="store_true", help="even where JSON lines name one"
     )
     parser.add_argument(
-        "--compression", default="none", choices=("none", "gzip", "snappy", "lz4", "zstd")
+        "-z",
+        "--compression",
+        choices=("none", "gzip", "snappy", "lz4", "zstd"),
+        help="how batches are compressed (default: none)",
     )
-    parser.add_argument("--acks", default="all", choices=("0", "1", "all"))
+    parser.add_argument("--acks", choices=("0", "1", "all"), help="default: all")
     parser.add_argument("--transactional-id", metavar="ID", help="all or nothing")
     parser.add_argument(
         "--transaction-size", type=int, metavar="N", help="commit after every N records"
@@ -101,6 +122,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _require_sense(args: argparse.Namespace) -> None:
+    topics = [*([] if args.topic is None else [args.topic]), *args.named]
+    if len(topics) > 1:
+        raise CommandError(f"{' and '.join(topics)}: lines go to one topic")
+    args.topic = topics[0] if topics else None
     if args.topic is None and not (args.json or args.format == "json"):
         raise CommandError("name the topic: only JSON lines may name it themselves")
     if args.json and args.format == "text":
@@ -112,7 +137,7 @@ def _require_sense(args: argparse.Namespace) -> None:
             raise CommandError("--transaction-size goes with --transactional-id")
         if args.transaction_size < 1:
             raise CommandError("--transaction-size is at least 1")
-    if args.transactional_id is not None and args.acks != "all":
+    if args.transactional_id is not None and args.acks not in (None, "all"):
         raise CommandError("a transaction needs --acks all")
 
 
@@ -150,16 +175,17 @@ def _send(args: argparse.Namespace, lines: Any, total_bytes: int | None) -> int:
 
     settings = client_settings(args)
     presence = Presence(settings)
-    more: dict[str, Any] = {
+    defaults: dict[str, Any] = {**AS_KAFKA, "acks": "all", "linger.ms": 20}
+    if args.transactional_id is not None:
+        defaults["transaction.timeout.ms"] = TRANSACTION_MS
+    named = {
         "acks": args.acks,
         "compression.type": args.compression,
-        "linger.ms": 20,
-        "error_cb": presence.on_error,
+        "transactional.id": args.transactional_id,
     }
-    if args.transactional_id is not None:
-        more["transactional.id"] = args.transactional_id
-        settings = {"transaction.timeout.ms": TRANSACTION_MS} | settings
-    producer = Producer(settings | more)
+    options = {name: value for name, value in named.items() if value is not None}
+    own = {"error_cb": presence.on_error, "delivery.report.only.error": True}
+    producer = Producer(defaults | settings | options | own)
     delivery = Delivery(producer, presence)
     try:
         with progress_bar("sending", total_bytes, bytes_=True) as advance:

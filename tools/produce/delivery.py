@@ -1,14 +1,24 @@
 """Sends records, counts the acknowledged ones, and keeps the first failure with its line."""
 
+import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 from tools.errors import CommandError
 from tools.presence import Presence
-from tools.produce.lines import Line
+from tools.produce.lines import Line, line_name
+from tools.records.record import Record
 
-POLL_S: Final = 0.1
+POLL_S: Final = 0.05
+"""How long to wait for room in the client's queue."""
+FLUSH_S: Final = 0.5
+POLL_EVERY_S: Final = 0.1
+"""How soon a record that failed is noticed while others are sent."""
+CHUNK: Final = 500
+"""Lines that share a report."""
+ANY_PARTITION: Final = -1
+NOW: Final = 0
+"""What the client library takes for a timestamp that it sets itself."""
 
 
 class NotSent(Exception):
@@ -16,49 +26,63 @@ class NotSent(Exception):
 
 
 class Delivery:
-    """One producer's deliveries; `acknowledged` counts the records that the broker has."""
+    """One producer's deliveries. The producer reports failures only."""
 
-    def __init__(self, producer: Any, presence: Presence) -> None:
+    def __init__(
+        self,
+        producer: Any,
+        presence: Presence,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        from confluent_kafka import KafkaException
+
         self._producer: Final = producer
         self._presence: Final = presence
+        self._clock: Final = clock
+        self._refused: Final = KafkaException
         self._partitions: dict[str, int | None] = {}
         self._failure: str | None = None
-        self.acknowledged = 0
+        self._handed = self._failed = 0
+        self._chunk: _Chunk | None = None
+        self._report: Callable[[Any, Any], None] | None = None
+        self._polled = clock()
+
+    @property
+    def acknowledged(self) -> int:
+        """How many records the broker has: those that neither failed nor wait for an answer."""
+        return self._handed - self._failed - len(self._producer)
 
     def send(self, line: Line) -> None:
         """Hand a record to the client. Raises NotSent for it or an earlier one, CommandError."""
-        from confluent_kafka import KafkaException
-
         record = line.record
-        arguments: dict[str, Any] = {
-            "key": record.key,
-            "value": record.value,
-            "on_delivery": partial(self._delivered, line),
-        }
-        if record.headers:
-            arguments["headers"] = list(record.headers)
-        if record.timestamp is not None:
-            arguments["timestamp"] = record.timestamp
         if record.partition is not None:
             self._require_partition(line)
-            arguments["partition"] = record.partition
+        chunk = self._chunk
+        if chunk is None or len(chunk.records) >= CHUNK or chunk.source != line.source:
+            chunk = self._chunk = _Chunk(line, self._failed_in)
+            self._report = chunk.reported  # one object for all its records
+        chunk.records.append((record.key or b"", record.value or b""))
         try:
-            self._produce(record.topic, arguments)
-        except KafkaException as error:
+            self._produce(record, self._report)
+        except self._refused as error:
             raise NotSent(f"{line.name} was not sent: {error.args[0].str()}") from None
-        self._producer.poll(0)
-        self.require_success()
+        self._handed += 1
+        now = self._clock()
+        if now - self._polled >= POLL_EVERY_S:
+            self._polled = now
+            self._producer.poll(0)
+            self.require_success()
 
     def finish(self) -> None:
         """Wait until everything is acknowledged. Raises NotSent, CommandError."""
-        while self._producer.flush(POLL_S * 5):
+        while self._producer.flush(FLUSH_S):
             self._presence.check()
             self.require_success()
         self.require_success()
 
     def drain(self) -> None:
         """Wait as `finish` does, but ignore records that failed. Raises CommandError."""
-        while self._producer.flush(POLL_S * 5):
+        while self._producer.flush(FLUSH_S):
             self._presence.check()
 
     def require_success(self) -> None:
@@ -66,10 +90,18 @@ class Delivery:
         if self._failure is not None:
             raise NotSent(self._failure)
 
-    def _produce(self, topic: str | None, arguments: dict[str, Any]) -> None:
+    def _produce(self, record: Record, reported: Any) -> None:
         while True:
             try:
-                self._producer.produce(topic, **arguments)
+                self._producer.produce(
+                    record.topic,
+                    record.value,
+                    record.key,
+                    ANY_PARTITION if record.partition is None else record.partition,
+                    on_delivery=reported,
+                    timestamp=record.timestamp or NOW,
+                    headers=list(record.headers),
+                )
                 return
             except BufferError:  # the client's queue is full
                 self._producer.poll(POLL_S)
@@ -89,11 +121,31 @@ class Delivery:
                 f" last one is {count - 1} (--any-partition lets the key decide)"
             )
 
-    def _delivered(self, line: Line, error: Any, _message: Any) -> None:
-        if error is None:
-            self.acknowledged += 1
-        elif self._failure is None:
-            self._failure = f"{line.name} was not sent: {error.str()}"
+    def _failed_in(self, chunk: "_Chunk", error: Any, message: Any) -> None:
+        self._failed += 1
+        if self._failure is None:
+            self._failure = f"{chunk.name_of(message)} was not sent: {error.str()}"
+
+
+class _Chunk:
+    """Lines of one source that follow one another and share a report, so that they leave no objects
+    for the garbage collector; a record that failed is found among them by its content."""
+
+    def __init__(self, first: Line, failed: Callable[["_Chunk", Any, Any], None]) -> None:
+        self._first: Final = first.number
+        self._failed: Final = failed
+        self.source: Final = first.source
+        self.records: Final[list[tuple[bytes, bytes]]] = []
+
+    def reported(self, error: Any, message: Any) -> None:
+        """Take the client's report of one record."""
+        if error is not None:
+            self._failed(self, error, message)
+
+    def name_of(self, message: Any) -> str:
+        """Return the first line with the message's content."""
+        at = self.records.index((message.key() or b"", message.value() or b""))
+        return line_name(self.source, self._first + at)
 
 
 def send_all(delivery: Delivery, lines: Any, advance: Callable[[int], None]) -> int:

@@ -2,17 +2,16 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import IO
+from typing import IO, NamedTuple
 
 from tools.errors import CommandError
 from tools.moments import parse_moment
+from tools.records.escapes import unescaped
 from tools.records.json_lines import BadLine, from_json
 from tools.records.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A record and where it came from."""
 
     record: Record
@@ -63,7 +62,7 @@ def parser_of(args: argparse.Namespace) -> Parse:
         headers=tuple(_header(text) for text in args.header),
     )
     try:
-        _checked(fixed if fixed.topic is not None or not as_json else replace(fixed, topic=""))
+        _checked(fixed if fixed.topic is not None or not as_json else fixed._replace(topic=""))
     except BadLine as error:
         raise CommandError(f"every record {error}") from None
     if as_json:
@@ -102,26 +101,27 @@ def _checked(record: Record) -> Record:
 
 
 def _text_parser(fixed: Record, key_separator: str | None, null_marker: str | None) -> Parse:
-    separator = key_separator.encode() if key_separator else None
+    separator = unescaped(key_separator) if key_separator else None
     null = None if null_marker is None else null_marker.encode()
 
-    def record_of(key: bytes | None, value: bytes) -> Record:
-        return Record(
-            topic=fixed.topic,
-            partition=fixed.partition,
-            timestamp=fixed.timestamp,
-            key=fixed.key if fixed.key is not None else None if key == null else key,
-            value=None if value == null else value,
-            headers=fixed.headers,
-        )
+    topic, partition, _, timestamp, _, fixed_key, _, headers = fixed
 
     def parse(line: bytes) -> Record:
-        if separator is None:
-            return record_of(None, line)
-        key, found, value = line.partition(separator)
-        if not found:
-            raise BadLine(f"has no {separator.decode()!r} in it")
-        return record_of(key, value)
+        key, value = None, line
+        if separator is not None:
+            key, found, value = line.partition(separator)
+            if not found:
+                raise BadLine(f"has no {key_separator!r} in it")
+        return Record(
+            topic,
+            partition,
+            None,
+            timestamp,
+            None,
+            fixed_key if fixed_key is not None else None if key == null else key,
+            None if value == null else value,
+            headers,
+        )
 
     return parse
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from tools.records.record import Record
 
+_encode: Final = json.JSONEncoder(ensure_ascii=False).encode
 _FIELDS: Final = frozenset(
     ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 )
@@ -41,7 +42,7 @@ def to_json(record: Record, embedded: Collection[str] = ()) -> str:
     for name in embedded:
         data = getattr(record, name)
         fields[name] = None if data is None else json.loads(data)
-    return json.dumps(fields, ensure_ascii=False)
+    return _encode(fields)
 
 
 def from_json(line: bytes) -> Record:

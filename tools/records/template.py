@@ -4,8 +4,8 @@ r"""Templates for records: text with fields in braces.
 
 Keys, values and single headers may have a form: `{value:base64}`, `{value:hex}`, `{value:json}` (as
 in JSON lines) and `{value:raw}` (unchanged bytes). Without a form, UTF-8 is unchanged and other
-bytes become `base64:…`. `\n`, `\t`, `\r`, `\0` and `\\` are escapes, `{{` and `}}` are braces. A
-line end follows each record unless the template ends in `\n` or `\0` itself.
+bytes become `base64:…`. `\n`, `\t`, `\r`, `\0`, `\xHH` and `\\` are escapes, `{{` and `}}` are
+braces. A line end follows each record unless the template ends in `\n` or `\0` itself.
 """
 
 import base64
@@ -16,6 +16,7 @@ from typing import Final
 
 from tools.errors import CommandError
 from tools.moments import iso_time
+from tools.records.escapes import PATTERN, escape
 from tools.records.json_lines import encoded
 from tools.records.record import Record
 
@@ -25,8 +26,7 @@ NULL: Final = r"\N"
 Piece = Callable[[Record], bytes]
 Form = Callable[[bytes], bytes]
 
-_TOKEN: Final = re.compile(r"\{\{|\}\}|\\.|\{([^{}]*)\}|[{}\\]", re.DOTALL)
-_ESCAPES: Final = {r"\n": b"\n", r"\t": b"\t", r"\r": b"\r", r"\0": b"\0", r"\\": b"\\"}
+_TOKEN: Final = re.compile(rf"\{{\{{|\}}\}}|{PATTERN}|\{{([^{{}}]*)\}}|[{{}}\\]", re.DOTALL)
 
 
 def readable(data: bytes) -> bytes:
@@ -65,6 +65,8 @@ def compile_template(text: str, null: str = NULL) -> Piece:
         pieces.append(_piece(token, null.encode()))
         end = token.end()
     pieces.append(_fixed(text[end:].encode()))
+    if "%" in text and not any(token[1] for token in _TOKEN.finditer(text)):
+        raise CommandError(f"{text!r} has no field: they stand in braces, as {{key}} {{value}}")
     if not text.endswith((r"\n", r"\0")):
         pieces.append(_fixed(b"\n"))
     return lambda record: b"".join([piece(record) for piece in pieces])
@@ -74,10 +76,11 @@ def _piece(token: re.Match[str], null: bytes) -> Piece:
     word = token[0]
     if word in ("{{", "}}"):
         return _fixed(word[:1].encode())
-    if word.startswith("\\") and len(word) == 2:
-        if word not in _ESCAPES:
+    if word.startswith("\\") and len(word) > 1:
+        meant = escape(word)
+        if meant is None:
             raise CommandError(f"a template knows no {word}; \\\\ is a backslash")
-        return _fixed(_ESCAPES[word])
+        return _fixed(meant)
     if token[1] is None:
         raise CommandError(f"a single {word} in a template; {word * 2} is one {word}")
     return _field(token[1], null)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from typing import Any, Final, TextIO
 
+from config.terminal import console, shown
+
 
 def _text(value: Any) -> str:
     """Return a value as text for a person."""
@@ -41,7 +43,6 @@ def _as_table(names: list[str], rows: Iterator[tuple[Any, ...]], out: TextIO) ->
         _as_columns(names, rows, out)
         return
     try:
-        from rich.console import Console
         from rich.table import Table
     except ImportError:
         _as_csv(names, rows, out)
@@ -50,10 +51,10 @@ def _as_table(names: list[str], rows: Iterator[tuple[Any, ...]], out: TextIO) ->
 
     table = Table()
     for name in names:
-        table.add_column(Text(name))
+        table.add_column(Text(shown(name)))
     for row in rows:
-        table.add_row(*[Text(_text(value)) for value in row])
-    Console(file=out).print(table)
+        table.add_row(*[Text(shown(_text(value))) for value in row])
+    console().print(table)
 
 
 def _as_columns(names: list[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:

@@ -9,41 +9,54 @@ from tools.errors import CommandError, NoSuchTopic
 
 
 def create(admin: Any, args: argparse.Namespace) -> None:
-    """Create a topic. Raises CommandError, KafkaException."""
+    """Create the named topics. Raises CommandError with those that could not be."""
+    from confluent_kafka import KafkaException
     from confluent_kafka.admin import NewTopic
 
     known = admin.list_topics(timeout=TIMEOUT_S).topics
-    if args.if_not_exists and args.create in known:
-        _say(args, {"stands": args.create}, f"Topic {args.create} stands already.")
-        return
-    topic = NewTopic(
-        args.create,
-        args.partitions if args.partitions is not None else -1,
-        args.replication_factor,
-        config=parse_settings(args.config),
-    )
-    admin.create_topics([topic])[args.create].result(TIMEOUT_S)
-    _say(args, {"created": args.create}, f"Created topic {args.create}.")
+    stand = {name for name in args.create if args.if_not_exists and name in known}
+    partitions = args.partitions if args.partitions is not None else -1
+    config = parse_settings(args.config)
+    wanted = [
+        NewTopic(name, partitions, args.replication_factor, config=config)
+        for name in dict.fromkeys(args.create)
+        if name not in stand
+    ]
+    answers = admin.create_topics(wanted) if wanted else {}
+    refused = []
+    for name in dict.fromkeys(args.create):
+        if name in stand:
+            _say(args, {"stands": name}, f"Topic {name} stands already.")
+            continue
+        try:
+            answers[name].result(TIMEOUT_S)
+        except KafkaException as error:
+            why = str(error.args[0].str())
+            refused.append(why if name in why else f"{name}: {why}")
+        else:
+            _say(args, {"created": name}, f"Created topic {name}.")
+    if refused:
+        raise CommandError("; ".join(refused))
 
 
 def alter(admin: Any, args: argparse.Namespace) -> None:
-    """Add partitions to a topic. Raises CommandError, KafkaException."""
+    """Add partitions to the named topics, up to the first that cannot be. Raises CommandError."""
     from confluent_kafka.admin import NewPartitions
 
     if args.partitions is None:
         raise CommandError(
             "--alter needs --partitions; settings are changed by `pykafkalog configs`"
         )
-    if args.alter not in admin.list_topics(timeout=TIMEOUT_S).topics:
-        raise NoSuchTopic(args.alter)
-    admin.create_partitions([NewPartitions(args.alter, args.partitions)])[args.alter].result(
-        TIMEOUT_S
-    )
-    _say(
-        args,
-        {"altered": args.alter, "partitions": args.partitions},
-        f"Topic {args.alter} has {args.partitions} partitions now.",
-    )
+    known = admin.list_topics(timeout=TIMEOUT_S).topics
+    for name in args.alter:
+        if name not in known:
+            raise NoSuchTopic(name)
+        admin.create_partitions([NewPartitions(name, args.partitions)])[name].result(TIMEOUT_S)
+        _say(
+            args,
+            {"altered": name, "partitions": args.partitions},
+            f"Topic {name} has {args.partitions} partitions now.",
+        )
 
 
 def delete(admin: Any, args: argparse.Namespace) -> None:

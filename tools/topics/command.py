@@ -5,7 +5,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from tools.connection import add_command, admin_client, refusals_as_sentences
+from tools.connection import (
+    add_command,
+    add_topic_option,
+    admin_client,
+    refusals_as_sentences,
+)
 from tools.errors import CommandError
 
 EXAMPLES = """\
@@ -47,12 +52,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     action.add_argument(
         "--watch", nargs="*", metavar="TOPIC", help="rates and growth of these or all topics"
     )
-    action.add_argument("--create", metavar="TOPIC")
-    action.add_argument("--alter", metavar="TOPIC")
-    action.add_argument("--delete", nargs="+", metavar="TOPIC")
+    action.add_argument("--create", nargs="*", metavar="TOPIC")
+    action.add_argument("--alter", nargs="*", metavar="TOPIC")
+    action.add_argument("--delete", nargs="*", metavar="TOPIC")
     action.add_argument(
-        "--trim", nargs="+", metavar="TOPIC[:0,1]", help="delete old records, with --before"
+        "--trim", nargs="*", metavar="TOPIC[:0,1]", help="delete old records, with --before"
     )
+    add_topic_option(parser)
     parser.add_argument(
         "--partitions", type=int, help="with --create (default: the broker's) or --alter"
     )
@@ -94,6 +100,7 @@ def run(args: argparse.Namespace) -> None:
     """Run the command. Raises CommandError."""
     from tools.wire.brokers import brokers
 
+    _take_named(args)
     if (args.trim is None) != (args.before is None):
         raise CommandError("--trim TOPIC and --before WHERE go together")
     if args.dry_run and args.trim is None:
@@ -108,6 +115,19 @@ def run(args: argparse.Namespace) -> None:
             _watch(cluster, args)
         else:
             _show(cluster, args)
+
+
+def _take_named(args: argparse.Namespace) -> None:
+    """Give the topics of `--topic` to the action, as in `--create --topic orders`."""
+    for action in ("create", "alter", "delete", "trim", "describe", "sizes", "watch"):
+        topics = getattr(args, action)
+        if topics is not None:
+            topics += args.named
+            if not topics and action in ("create", "alter", "delete", "trim"):
+                raise CommandError(f"--{action}: which topic?")
+            return
+    if args.named:
+        raise CommandError("--topic goes with --create, --describe and the like")
 
 
 def _change(args: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from config.terminal import console
 from tools.json_output import print_line
 from tools.moments import iso_time
 from tools.tables import size, table_for_people
@@ -101,8 +102,6 @@ def watch(seen: Iterator[Look], *, as_json: bool) -> None:
             last = now
         return
     from rich.live import Live
-
-    from tools.console import console
 
     out = console()
     with Live(_table(growths(first, last, last), out), console=out, auto_refresh=False) as live:

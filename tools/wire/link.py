@@ -17,8 +17,11 @@ Address = tuple[str, int]
 
 CLIENT_ID: Final = b"pykafkalog"
 TIMEOUT_S: Final = 15.0
+MAX_ANSWER: Final = 100_000_000
+"""Bytes of the longest answer, as librdkafka's `receive.message.max.bytes`."""
 ResponseT = TypeVar("ResponseT", bound=Message)
 
+_CORRELATION: Final = struct.Struct(">i")
 _OLDEST: Final = 0
 """Every broker serves this version of ApiVersions, and answers an unknown newer one in it."""
 
@@ -86,7 +89,7 @@ class Link:
             raise CommandError(f"{spec(key).message}: {error}") from None
         try:
             self._socket.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
-            frame = self._exactly(int.from_bytes(self._exactly(4), "big"))
+            frame = self._frame()
         except TimeoutError:
             raise self._failure(f"no answer within {self._socket.gettimeout():.0f} s") from None
         except OSError as error:
@@ -98,6 +101,16 @@ class Link:
             return response.codec(version).parse(frame[start:])
         except ProtocolError as error:
             raise self._failure(f"an answer that is none ({error})") from None
+
+    def _frame(self) -> bytes:
+        """Read the answer to the request that was sent last."""
+        (size,) = struct.unpack(">i", self._exactly(4))
+        if not _CORRELATION.size <= size <= MAX_ANSWER:
+            raise self._failure(f"an answer of {size} bytes. Is this a Kafka broker's port?")
+        frame = self._exactly(size)
+        if _CORRELATION.unpack_from(frame) != (self._correlation,):
+            raise self._failure("an answer to another request")
+        return frame
 
     def _exactly(self, size: int) -> bytes:
         data: bytes = self._file.read(size)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from config.definition import (
@@ -10,6 +12,7 @@ from config.definition import (
     format_value,
     parse_value,
 )
+from config.topic_keys import TOPIC_KEYS
 from config.validators import at_least, between, gzip_level, list_of, one_of
 
 
@@ -113,6 +116,19 @@ def test_passwords_never_show() -> None:
 def test_validators(validator, good, bad, reason) -> None:
     assert validator.check(good) is None
     assert validator.check(bad) == reason
+
+
+def test_null_is_valid_where_it_is_the_default() -> None:
+    def limit(default: int | None) -> ConfigKey:
+        return replace(TOPIC_KEYS["min.insync.replicas"], default=default, validator=at_least(1))
+
+    limit(None).check(None)
+    with pytest.raises(ConfigError, match="non-null"):
+        limit(5).check(None)
+    for key in (limit(None), limit(5)):
+        key.check(1)
+        with pytest.raises(ConfigError, match="at least 1"):
+            key.check(0)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,13 @@ def test_s_start_1_an_override_wins_over_the_file(tmp_path: Path) -> None:
     assert config.log_dirs == ("/x",)
 
 
+def test_s_cfg_1_the_file_is_latin_1(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_bytes(b"log.dirs=/caf\xe9\nrack=\xc3\xa9\xff\n")
+    config = load_broker_config(str(file))
+    assert config.log_dirs == ("/caf\u00e9",)
+
+
 def test_a_missing_or_unreadable_file_is_one_clear_line(tmp_path: Path) -> None:
     for path in (tmp_path / "none.properties", tmp_path):
         with pytest.raises(ConfigError) as caught:

@@ -1,7 +1,6 @@
 """What shells complete with: generated from the parsers, the pipeline's included."""
 
 import argparse
-import sys
 
 import pytest
 
@@ -27,11 +26,3 @@ def test_all_commands_and_their_options_are_in_it(
     script = capsys.readouterr().out
     for word in ("get-offsets", "dry-run", "greet", "loudly"):
         assert word in script
-
-
-def test_without_the_library_it_says_how_to_get_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "shtab", None)
-    assert main(["completion", "bash"]) == 1
-    assert "pip install 'pykafkalog[tools]'" in capsys.readouterr().err

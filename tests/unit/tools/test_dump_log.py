@@ -1,10 +1,15 @@
 """`pykafkalog dump-log`: lines of records, and the coordinators' records in words."""
 
 import json
+import shutil
+import struct
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from config.broker_config import BrokerConfig
+from config.topic_config import TopicConfig
 from protocol.messages.coordinator_records import (
     ConsumerProtocolSubscription,
     GroupMetadataKey,
@@ -18,6 +23,10 @@ from protocol.messages.coordinator_records import (
 from protocol.messages.versioned import encode_versioned
 from protocol.records.builder import build_batch
 from protocol.records.control import ControlType, build_end_transaction_marker
+from protocol.types import TopicPartition
+from storage.log_manager import LogManager
+from storage.os_filesystem import OsFileSystem
+from tests.support.manual_clock import ManualClock
 from tools.__main__ import main
 
 
@@ -238,3 +247,47 @@ def test_an_index_without_its_log_is_shown_and_said(
     assert "there is no record file beside it" in said.err
     assert main(["dump-log", "--index-sanity-check", str(tmp_path)]) == 0
     assert "passed sanity check." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--check", "--index-sanity-check", "--verify-index-only"])
+@pytest.mark.parametrize("batches", [1, 300])
+def test_a_log_in_use_has_no_problems(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, batches: int
+) -> None:
+    config = BrokerConfig.parse({"log.dirs": str(tmp_path / "logs")})
+    manager = LogManager(
+        config, ManualClock(), OsFileSystem(), random=Random(1), on_offline=lambda gone: None
+    )
+    manager.startup(lambda _topic: TopicConfig())
+    log = manager.get_or_create_log(TopicPartition("t", 0), bytes(range(16)), TopicConfig())
+    for number in range(batches):
+        log.append_as_leader(build_batch([(number, b"k", b"v" * 5000, ())]), leader_epoch=0)
+    log.segments.active.time_index.resize(12_000)
+    (copy := tmp_path / "copy").mkdir()
+    shutil.copytree(tmp_path / "logs/t-0", copy / "t-0")
+    assert main(["dump-log", option, str(tmp_path / "logs/t-0")]) == 0
+    capsys.readouterr()
+    # No broker runs on the copy: an index that is longer than its entries was not closed.
+    assert main(["dump-log", option, str(copy / "t-0")]) == (option != "--verify-index-only")
+    log_file = copy / "t-0" / f"{0:020}.log"
+    log_file.write_bytes(log_file.read_bytes()[:-1])
+    assert main(["dump-log", str(log_file)]) == 1
+    log_file = tmp_path / "logs/t-0" / f"{0:020}.log"
+    with log_file.open("ab") as file:
+        file.write(b"half a batch")
+    assert main(["dump-log", str(log_file)]) == 0
+
+
+def test_a_batch_above_the_size_that_is_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    batches = [build_batch([(5, b"k", b"v" * 1000, ())], base_offset=n) for n in range(3)]
+    (tmp_path / f"{0:020}.log").write_bytes(b"".join(batches))
+    size = len(batches[0])
+    index = tmp_path / f"{0:020}.index"
+    index.write_bytes(struct.pack(">iiii", 1, size, 2, 2 * size))
+    assert main(["dump-log", "--max-message-size", str(size), str(index)]) == 0
+    assert main(["dump-log", "--max-message-size", str(size - 1), str(index)]) == 1
+    said = capsys.readouterr().err
+    assert f"offset: 1 position: {size}: the batch there, of {size} bytes, is larger" in said
+    assert f"offset: 2 position: {2 * size}" in said

@@ -1,11 +1,14 @@
 """`pykafkalog sql`: topics as tables, what is read of them, and what is said when it fails."""
 
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
 
 from protocol.records.builder import build_batch
+from storage.os_filesystem import OsFile
 from tests.support.log_builder import DIRECTORY, LogBuilder
 from tools.__main__ import main
 from tools.sql.engine import columns_quoted
@@ -77,6 +80,60 @@ def test_conditions_decide_what_is_read(log_dir: Path, capsys: pytest.CaptureFix
     assert count == "2" and "1 of 5 parts" in said
     count, said = left_out("partition = 3")
     assert count == "0" and "0 of 5 parts" in said
+
+
+def test_pre_sized_indexes_are_not_told_as_read(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of a segment that a broker is writing: some entries, and zeros up to 10 MB."""
+    query = 'select sum(octet_length(value)) from "web-orders"'
+    assert asked(query, log_dir) == 0
+    trimmed = capsys.readouterr().err
+    *_, last = sorted((log_dir / "web-orders-0").glob("*.index"))
+    for path in (last, last.with_suffix(".timeindex")):
+        os.truncate(path, 10_485_756 // 12 * 12)
+    assert asked(query, log_dir) == 0
+    padded = capsys.readouterr().err
+
+    def kilobytes(said: str) -> float:
+        found = re.match(r"Read ([\d.]+) KB in ", said)
+        assert found is not None, said
+        return float(found[1])
+
+    assert kilobytes(trimmed) <= kilobytes(padded) < kilobytes(trimmed) + 1
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+@pytest.mark.parametrize("condition", ["partition = 0", "partition < 1 and offset > 3"])
+def test_the_logs_of_partitions_that_a_query_excludes_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolation: str, condition: str
+) -> None:
+    """Neither for records nor, in a committed read, for transactions."""
+    builder = LogBuilder()
+    for _ in range(100):
+        builder.append(value=b"v" * 20_000)
+    builder.stopped()
+    for number in (0, 1):
+        partition = tmp_path / f"orders-{number}"
+        partition.mkdir()
+        for path, content in builder.fs.snapshot().items():
+            if path.startswith(f"{DIRECTORY}/") and not path.endswith(".snapshot"):
+                (partition / path.rpartition("/")[2]).write_bytes(content)
+    checkpoint = "0\n2\norders 0 100\norders 1 100\n"
+    (tmp_path / "replication-offset-checkpoint").write_text(checkpoint)
+    read = {"orders-0": 0, "orders-1": 0}
+    pread = OsFile.pread
+
+    def noted(file: OsFile, size: int, position: int) -> bytes:
+        content = pread(file, size, position)
+        read[Path(file.path).parent.name] += len(content)
+        return content
+
+    monkeypatch.setattr(OsFile, "pread", noted)
+    query = f"select count(*) from orders where {condition}"
+    assert asked(query, tmp_path, "--isolation-level", isolation) == 0
+    assert read["orders-0"] > 2_000_000
+    assert read["orders-1"] < 200_000
 
 
 def test_what_is_wrong_is_one_sentence(log_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,3 +128,32 @@ def test_without_fastavro_it_is_said_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "fastavro", None)
     with pytest.raises(CommandError, match=r"pip install 'pykafkalog\[avro\]'"):
         AvroDecoder(lambda _: [])
+
+
+def test_schemas_that_refer_to_each_other_are_asked_for_once(registry: SchemaRegistry) -> None:
+    registry.add("a", "string", references=("b",))
+    registry.add("b", "long", references=("a", "b"))
+    assert Registry(registry.url).schemas(1) == ["string", "long", "string"]
+
+
+@pytest.mark.parametrize(("others", "fits"), [(200, True), (201, False)])
+def test_a_registry_cannot_refer_without_end(
+    registry: SchemaRegistry, others: int, fits: bool
+) -> None:
+    for number in range(others):
+        registry.add(f"s{number}", "string")
+    first = registry.add("s", "long", references=tuple(f"s{number}" for number in range(others)))
+    if fits:
+        assert len(Registry(registry.url).schemas(first)) == others + 1
+    else:
+        with pytest.raises(CommandError, match="refers to more than 200 others"):
+            Registry(registry.url).schemas(first)
+
+
+def test_an_answer_without_end_is_not_read(
+    registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema_id = registry.add("s", "string")
+    monkeypatch.setattr("tools.avro.registry.MAX_ANSWER", 10)
+    with pytest.raises(CommandError, match="answers without end"):
+        Registry(registry.url).schemas(schema_id)

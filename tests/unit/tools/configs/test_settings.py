@@ -88,3 +88,19 @@ def test_a_table_hides_secrets_and_names_what_does_nothing(
     assert lines["ssl.keystore.password"] == ["(hidden)", "server.properties", "-"]
     assert lines["unclean.leader.election.enable"] == ["true", "cluster,", "dynamic", "none"]
     assert lines["retention.ms"] == ["60", "topic", "-"]
+
+
+@pytest.mark.parametrize(
+    ("word", "pairs"),
+    [
+        ("a=1", ["a=1"]),
+        ("a=1,b.c=2", ["a=1", "b.c=2"]),
+        ("a=x,y", ["a=x,y"]),
+        ("a=x,y,b=1", ["a=x,y", "b=1"]),
+        ("a=[x,y],b=[z]", ["a=[x,y]", "b=[z]"]),
+        ("a=[x=1,y=2],b=3", ["a=[x=1,y=2]", "b=3"]),
+        ("a=", ["a="]),
+    ],
+)
+def test_settings_with_commas_between_them(word: str, pairs: list[str]) -> None:
+    assert command._split(word) == pairs

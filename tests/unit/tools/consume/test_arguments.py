@@ -111,5 +111,7 @@ def test_where_to_end() -> None:
     assert ranges(first, parse_until("5", NOW))[A].is_empty
     assert ranges(first, parse_until("2h", NOW))[A] == Range(10, 15)
     assert parse_until(f"@{NOW}", NOW) == Bound(Kind.TIME, NOW)
+    assert ranges(first, parse_until("30", NOW)) == {A: Range(10, 30), B: Range(0, 30)}
+    assert ranges(first, parse_until("31", NOW)) == {A: Range(10, 30), B: Range(0, 31)}
     with pytest.raises(CommandError, match="lies ahead"):
         parse_until("2099-01-01", NOW)

@@ -86,7 +86,7 @@ def polling(consumer: FakeConsumer, probe: Callable[[Any], None] = lambda _setti
 
 def read(consumer: FakeConsumer, ranges: Mapping[Place, Range]) -> list[tuple[int, int]]:
     batches = read_ranges(consumer, ranges, polling(consumer))
-    return [(r.partition or 0, r.offset or 0) for batch in batches for r in batch]
+    return [(m.partition(), m.offset()) for batch in batches for m in batch]
 
 
 def test_ranges_end_at_records_at_gaps_and_at_the_end_of_the_log() -> None:

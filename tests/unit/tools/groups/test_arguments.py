@@ -17,6 +17,7 @@ KNOWN = {"orders": [0, 1, 2], "payments": [0]}
 
 def target(**given: Any) -> Target:
     nothing = {"to": None, "by_duration": None, "shift_by": None, "from_file": None}
+    nothing["from_group"] = None
     return parse_target(argparse.Namespace(**{**nothing, **given}), NOW)
 
 
@@ -31,6 +32,7 @@ def target(**given: Any) -> Target:
         ({"by_duration": "90min"}, Target(Kind.TIME, NOW - 5_400_000)),
         ({"shift_by": -3}, Target(Kind.SHIFT, -3)),
         ({"from_file": "o.csv"}, Target(Kind.FILE)),
+        ({"from_group": "billing"}, Target(Kind.GROUP)),
     ],
 )
 def test_targets(given: dict[str, Any], meant: Target) -> None:
@@ -39,7 +41,14 @@ def test_targets(given: dict[str, Any], meant: Target) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{}, {"to": "1", "shift_by": 1}, {"to": "soon"}, {"to": "-3"}, {"by_duration": "often"}],
+    [
+        {},
+        {"to": "1", "shift_by": 1},
+        {"to": "1", "from_group": "g"},
+        {"to": "soon"},
+        {"to": "-3"},
+        {"by_duration": "often"},
+    ],
 )
 def test_what_is_no_target(given: dict[str, Any]) -> None:
     with pytest.raises(CommandError):

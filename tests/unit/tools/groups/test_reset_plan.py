@@ -16,7 +16,7 @@ WORLD: dict[str, Any] = {
     "firsts": {A: 10, B: 0},
     "ends": {A: 30, B: 100},
     "at_time": {A: 12, B: 13},
-    "from_file": {A: 15, B: 16},
+    "given": {A: 15, B: 16},
 }
 
 
@@ -33,6 +33,7 @@ def plan(target: Target, *places: tuple[str, int], **changed: Any) -> dict[tuple
         (Target(Kind.OFFSET, 25), (25, 25)),
         (Target(Kind.TIME, 1), (12, 13)),
         (Target(Kind.FILE), (15, 16)),
+        (Target(Kind.GROUP), (15, 16)),
     ],
 )
 def test_each_kind_finds_its_offsets(target: Target, offsets: tuple[int, int]) -> None:
@@ -59,6 +60,7 @@ def test_every_partition_out_of_range_is_named_with_its_range() -> None:
 
 def test_the_current_offset_may_lie_below_a_log_that_moved_on() -> None:
     assert plan(Target(Kind.CURRENT), A, committed={A: 3}) == {A: 3}
+    assert plan(Target(Kind.GROUP), A, given={A: 3}) == {A: 3}
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(-120, 120), st.integers(0, 100))

@@ -39,8 +39,15 @@ def test_text() -> None:
         Record(topic="t", key=b"k", value=b"v:w"),
         Record(topic="t", key=b"", value=b""),
     ]
+    assert read(b"k\tv", key_separator=r"\t") == [Record(topic="t", key=b"k", value=b"v")]
+    assert read(b"k\x1fv", key_separator=r"\x1f") == [Record(topic="t", key=b"k", value=b"v")]
     marked = read(b"\\N:null\na:\\N\n", key_separator=":", null_marker=r"\N")
     assert [(r.key, r.value) for r in marked] == [(None, b"null"), (b"a", None)]
+
+
+@pytest.mark.parametrize(("given", "partition"), [(-1, None), (0, 0), (1, 1)])
+def test_partition_0_is_one_of_them(given: int, partition: int | None) -> None:
+    assert [one.partition for one in read(b"v", partition=given)] == [partition]
 
 
 def test_what_holds_for_every_record() -> None:

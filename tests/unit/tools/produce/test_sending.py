@@ -1,6 +1,7 @@
 """What is sent, counted and said, on a producer that is a fake."""
 
 from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -8,33 +9,61 @@ from confluent_kafka import KafkaError, KafkaException
 
 from tools.errors import CommandError
 from tools.presence import Presence
-from tools.produce.delivery import Delivery, send_all
+from tools.produce.delivery import CHUNK, Delivery, send_all
 from tools.produce.lines import BadInput, Line
 from tools.produce.transactions import send_in_transactions
 from tools.records.record import Record
 
 
+class FakeMessage:
+    """What a report names."""
+
+    def __init__(self, key: bytes | None, value: bytes | None) -> None:
+        self._key, self._value = key, value
+
+    def key(self) -> bytes | None:
+        return self._key
+
+    def value(self) -> bytes | None:
+        return self._value
+
+
 class FakeProducer:
-    """Acknowledges at once; refuses values and topics as told; keeps transactions."""
+    """Acknowledges at once, silently; refuses values and topics as told; keeps transactions."""
 
     def __init__(self, refused: bytes | None = None, too_large: bytes | None = None) -> None:
         self.refused, self.too_large = refused, too_large
         self.room = 2
+        self.waiting = 0
         self.sent: list[bytes] = []
+        self.timestamps: list[int] = []
         self.log: list[str] = []
         self.commit_error: KafkaException | None = None
 
-    def produce(self, topic: str, *, value: bytes, on_delivery: Any, **_rest: Any) -> None:
+    def __len__(self) -> int:
+        return self.waiting
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes,
+        key: bytes | None,
+        *_rest: Any,
+        on_delivery: Any,
+        timestamp: int,
+        **_: Any,
+    ) -> None:
         if not self.room:
             raise BufferError
+        self.timestamps.append(timestamp)
         self.room -= 1
         if value == self.too_large:
             raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
         if value == self.refused:
-            on_delivery(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), None)
+            refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+            on_delivery(refused, FakeMessage(key, value))
         else:
             self.sent.append(value)
-            on_delivery(None, None)
 
     def poll(self, timeout: float) -> None:
         self.room = 2
@@ -69,7 +98,9 @@ def lines(count: int, bad: bool = False, **more: Any) -> Iterable[Line]:
 
 
 def send(producer: FakeProducer, given: Iterable[Line]) -> int:
-    return send_all(Delivery(producer, Presence({})), given, lambda _amount: None)
+    ticks = count()
+    delivery = Delivery(producer, Presence({}), clock=lambda: float(next(ticks)))
+    return send_all(delivery, given, lambda _amount: None)
 
 
 def transact(producer: FakeProducer, given: Iterable[Line], size: int | None = None) -> int:
@@ -89,6 +120,39 @@ def test_everything_is_sent_and_counted_even_when_the_queue_is_full() -> None:
     assert len(producer.sent) == 5
 
 
+def test_a_record_has_its_own_time_or_the_moments() -> None:
+    producer = FakeProducer()
+    send(producer, [*lines(1), *lines(1, timestamp=1_000)])
+    assert producer.timestamps == [0, 1_000]
+
+
+class StuckProducer(FakeProducer):
+    """Has room for one record, and reports its failure while room is waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reports: list[Any] = []
+        self.polls = 0
+
+    def produce(
+        self, topic: str, value: bytes, key: bytes | None, *_rest: Any, on_delivery: Any, **_: Any
+    ) -> None:
+        if self.polls or self.reports:
+            raise BufferError
+        error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        self.reports.append(lambda: on_delivery(error, FakeMessage(key, value)))
+
+    def poll(self, timeout: float) -> None:
+        self.polls += 1
+        assert self.polls < 100, "it would wait for ever"
+        if timeout and self.reports:
+            self.reports.pop()()
+
+
+def test_a_failure_is_told_though_the_queue_stays_full() -> None:
+    assert said(send, StuckProducer(), lines(3)).startswith("line 1 was not sent: ")
+
+
 def test_how_many_were_sent_before_a_bad_line() -> None:
     assert said(send, FakeProducer(), lines(3, bad=True)) == (
         "line 4 is no JSON; 3 records were sent"
@@ -101,6 +165,38 @@ def test_a_record_that_is_refused_is_named_by_its_line() -> None:
     assert refused.startswith("line 2 was not sent: ")
     assert refused.endswith("; 1 record was sent")
     assert said(send, FakeProducer(too_large=b"2"), lines(3)).startswith("line 2 was not sent: ")
+
+
+@pytest.mark.parametrize("refused", [1, CHUNK, CHUNK + 1, 2 * CHUNK])
+def test_the_line_is_found_among_those_that_share_a_report(refused: int) -> None:
+    told = said(send, FakeProducer(refused=str(refused).encode()), lines(2 * CHUNK))
+    assert told.startswith(f"line {refused} was not sent: ")
+    assert f"; {refused - 1} record" in told
+
+
+def test_the_line_is_found_in_its_file_and_by_its_key() -> None:
+    def given() -> Iterable[Line]:
+        for source in ("a", "b"):
+            for number in range(1, 4):
+                key = f"{source}{number}".encode()
+                yield Line(Record(topic="t", key=key, value=None), source, number, 2)
+
+    class Refusing(FakeProducer):
+        def produce(self, topic: str, value: Any, key: Any, *rest: Any, **more: Any) -> None:
+            if key == b"b2":
+                more["on_delivery"](KafkaError(KafkaError._MSG_TIMED_OUT), FakeMessage(key, None))
+
+    assert said(send, Refusing(), given()).startswith("line 2 of b was not sent: ")
+
+
+def test_what_waits_for_an_answer_is_not_counted() -> None:
+    class Away(FakeProducer):
+        def flush(self, timeout: float) -> int:
+            raise CommandError("the broker went away")
+
+    producer = Away()
+    producer.waiting = 2
+    assert said(send, producer, lines(5)) == ("the broker went away; 3 records were acknowledged")
 
 
 def test_a_partition_that_is_not_there_is_said_before_it_is_tried() -> None:

@@ -16,6 +16,7 @@ RECORDS = st.builds(
     partition=st.integers(0, 10),
     offset=st.integers(0, 1 << 60),
     timestamp=st.none() | st.integers(-1, 1 << 60),
+    timestamp_type=st.none(),
     key=DATA,
     value=DATA,
     headers=st.lists(st.tuples(st.text(), DATA)).map(tuple),

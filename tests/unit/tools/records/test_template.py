@@ -46,3 +46,9 @@ def test_what_is_null_is_no_word() -> None:
 def test_what_is_no_template(template: str) -> None:
     with pytest.raises(CommandError, match="template"):
         compile_template(template)
+
+
+@pytest.mark.parametrize("text", ["%k: %s", r"%o\n", "%%"])
+def test_kcats_template_is_told_apart(text: str) -> None:
+    with pytest.raises(CommandError, match="stand in braces"):
+        compile_template(text)

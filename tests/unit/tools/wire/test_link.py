@@ -15,7 +15,7 @@ from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, Describe
 from protocol.messages.describe_producers import DescribeProducersResponse
 from protocol.messages.registry import response_codec
 from tools.errors import CommandError
-from tools.wire.link import Link
+from tools.wire.link import MAX_ANSWER, Link
 
 Answer = Callable[[int, int], bytes | None]
 """To an API key and a version: the response's body, None to hang up."""
@@ -81,7 +81,7 @@ def test_an_older_broker_is_spoken_to_in_what_it_knows() -> None:
         with pytest.raises(CommandError, match=r"does not serve DescribeProducers$"):
             link.call(None, DescribeProducersResponse)
         link.close()
-    assert asked == [(18, 4), (18, 2), (35, 1)]
+    assert asked == [(18, 5), (18, 2), (35, 1)]
 
 
 def test_one_that_hangs_up_or_is_not_there_is_named() -> None:
@@ -92,3 +92,52 @@ def test_one_that_hangs_up_or_is_not_there_is_named() -> None:
         Link(address)
     with pytest.raises(CommandError, match=r"127\.0\.0\.1:1: Connection refused"):
         Link(("127.0.0.1", 1))
+
+
+@contextmanager
+def saying(frame: bytes) -> Iterator[tuple[str, int]]:
+    """Answers the first request of one connection with these bytes, whatever it asks."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(frame)
+                connection.recv(1)  # until the other side hangs up
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()
+        finally:
+            thread.join(5)
+
+
+@pytest.mark.parametrize("size", [0xFFFFFFFF, 0x80000000, 0, 3, MAX_ANSWER + 1, 0x7FFFFFFF])
+def test_the_size_of_an_answer_is_judged_before_it_is_read(size: int) -> None:
+    with (
+        saying(struct.pack(">I", size) + bytes(64)) as address,
+        pytest.raises(CommandError, match=r"an answer of -?\d+ bytes"),
+    ):
+        Link(address, timeout_s=2)
+
+
+@pytest.mark.parametrize("size", [4, MAX_ANSWER])
+def test_sizes_that_an_answer_may_have(size: int) -> None:
+    with (
+        saying(struct.pack(">ii", size, 7) + bytes(64)) as address,
+        # What has its size is read: here it is the answer to another request, or not whole.
+        pytest.raises(CommandError, match=r"another request|no answer within"),
+    ):
+        Link(address, timeout_s=0.2)
+
+
+@pytest.mark.parametrize("count", [b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f"])
+def test_a_list_is_no_longer_than_its_answer(count: bytes) -> None:
+    body = struct.pack(">i", 1) + struct.pack(">h", 0) + count + bytes(32)
+    with (
+        saying(struct.pack(">i", len(body)) + body) as address,
+        pytest.raises(CommandError, match="an answer that is none"),
+    ):
+        Link(address, timeout_s=2)
